@@ -1,7 +1,8 @@
-/* Rows to Avro: dictionaries of Python, by a program of nested tuples, so that it is written in C and not translated.
+/* Encode rows (Python dictionaries) as Avro by a program of nested tuples. Written in C, since kernels cannot be
+ * translated with objects.
  *
- * `penstock.registry.avro.row_program` makes the program. The function returns None where a row is not as rows are
- * nearly always: another type, a field that is missing, a number out of its range. fastavro decides about those. */
+ * `penstock.registry.avro.row_program` makes the program. The function returns None for every unusual row: another
+ * type, a missing field, a number out of its range. fastavro then encodes it or raises the error. */
 
 enum {
     AVRO_NULL, AVRO_BOOLEAN, AVRO_INT, AVRO_LONG, AVRO_FLOAT, AVRO_DOUBLE, AVRO_STRING, AVRO_BYTES, AVRO_FIXED,
@@ -9,14 +10,14 @@ enum {
 };
 enum { AVRO_DEPTH_MAX = 64, AVRO_FIRST_BYTES = 1024, AVRO_ROW_BYTES_MAX = 1 << 30 };
 
-/* Where a row is written: into `first` while it is short, and then into a block of its own. */
+/* The output of a row: in `first` while it is short, then in a block of its own. */
 typedef struct {
     uint8_t first[AVRO_FIRST_BYTES];
     uint8_t *at;
     int64_t size, room;
 } out_t;
 
-/* Room for some more bytes; NULL where there is none. */
+/* Return room for `count` more bytes, or NULL if there is none. */
 static inline uint8_t *more_room(out_t *out, int64_t count) {
     if (count > AVRO_ROW_BYTES_MAX - out->size) return NULL;
     if (count > out->room - out->size) {
@@ -73,7 +74,7 @@ static int put_avro_record(out_t *out, PyObject *node, PyObject *value, int dept
             if (PyErr_Occurred() || PyTuple_GetItem(may_miss, index) != Py_True) return -1;
             found = Py_None;
         }
-        Py_INCREF(found); /* a function of a logical type may run, and take it out */
+        Py_INCREF(found); /* the function of a logical type may run, and remove it from the dictionary */
         const int failed = put_avro(out, PyTuple_GetItem(children, index), found, depth + 1);
         Py_DECREF(found);
         if (failed) return -1;
@@ -114,7 +115,7 @@ static int put_avro_map(out_t *out, PyObject *child, PyObject *value, int depth)
     return written == count ? put_avro_number(out, 0) : -1;
 }
 
-/* A value that is no number or text as Avro has it: its logical type's function makes one of it. */
+/* Encode a value of a logical type; its function first converts it to a number or text of Avro. */
 static int put_avro_logical(out_t *out, PyObject *node, PyObject *value, int depth) {
     PyObject *child = PyTuple_GetItem(node, 3);
     if (!PyLong_CheckExact(value) && !PyUnicode_CheckExact(value) && !PyBytes_CheckExact(value)) {
@@ -127,7 +128,7 @@ static int put_avro_logical(out_t *out, PyObject *node, PyObject *value, int dep
     return put_avro(out, child, value, depth + 1);
 }
 
-/* One value; -1 where fastavro is to decide, perhaps with an error of Python. */
+/* Encode one value; -1 if fastavro must handle it, perhaps with a Python error set. */
 static int put_avro(out_t *out, PyObject *node, PyObject *value, int depth) {
     if (depth > AVRO_DEPTH_MAX) return -1;
     switch (PyLong_AsLong(PyTuple_GetItem(node, 0))) {
@@ -204,7 +205,7 @@ static PyObject *write_avro_row(PyObject *self, PyObject *const *given, Py_ssize
         result = PyBytes_FromStringAndSize((const char *)out.at, out.size);
     if (out.at != out.first) PyMem_Free(out.at);
     if (result == NULL) {
-        /* What is no mistake in the row ends the call: no memory, and signals such as Control-C. */
+        /* Errors that are not the row's end the call: no memory, and signals such as Control-C. */
         if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
         if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError)) return NULL;
         PyErr_Clear();

@@ -9842,5 +9842,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "b19aafc4cc3ab22b"
+#define DIGEST "e0a078a882ed44a4"
 #include "module.h"

@@ -1,7 +1,7 @@
-/* Arrays as kernels get them, and the primitives that `tools/generate_kernels.py` translates calls into.
+/* The array types of kernels, and the primitives to which `tools/generate_kernels.py` translates calls.
  *
- * Compiled with -DCHECK_BOUNDS, every access to an array is checked, and one that is outside ends the process with the
- * line of the kernel. */
+ * If compiled with -DCHECK_BOUNDS, every access to an array is checked, and an access outside of it ends the process
+ * with the line of the kernel. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -60,7 +60,7 @@ static inline int64_t floor_remainder(int64_t number, int64_t by) {
     return rest != 0 && (rest < 0) != (by < 0) ? rest + by : rest;
 }
 
-/* Eight bytes as one number, the first byte lowest. */
+/* Return eight bytes as one little-endian number. */
 static inline int64_t load_word(bytes_t data, int64_t position) {
     uint64_t word;
     CHECK_SPAN(data, position, 8);
@@ -73,7 +73,7 @@ static inline int64_t load_word(bytes_t data, int64_t position) {
 
 static inline int64_t first_marked(int64_t marks) { return __builtin_ctzll((uint64_t)marks) >> 3; }
 
-/* The upper 64 bits of the product of two numbers without a sign. */
+/* Return the upper 64 bits of the product of two unsigned numbers. */
 static inline int64_t high_product(int64_t one, int64_t other) {
 #ifdef __SIZEOF_INT128__
     return (int64_t)(uint64_t)(((unsigned __int128)(uint64_t)one * (uint64_t)other) >> 64);
@@ -87,7 +87,7 @@ static inline int64_t high_product(int64_t one, int64_t other) {
 
 static inline int64_t leading_zeros(int64_t number) { return __builtin_clzll((uint64_t)number); }
 
-/* The bits of a whole number as a floating-point number of `size` bytes. */
+/* Return the bits of a whole number as a floating-point number of `size` bytes. */
 static inline int64_t double_bits(int64_t number, int64_t size) {
     if (size == 8) {
         const double wide = (double)number;
@@ -101,7 +101,7 @@ static inline int64_t double_bits(int64_t number, int64_t size) {
     return (int64_t)bits;
 }
 
-/* The bits of a double that equals a float, given as its bits. */
+/* Return the bits of the double that equals a float, which is given as bits. */
 static inline int64_t widened(int64_t bits) {
     const uint32_t narrow_bits = (uint32_t)bits;
     float narrow;
@@ -140,7 +140,7 @@ static inline void copy_sixteen(bytes_t target, int64_t to, bytes_t source, int6
 
 #define ARGUMENTS_MAX 32
 
-/* A call under way: its arguments, and the buffers that are open until its end. */
+/* The present call: its arguments, and the buffers that are open until it ends. */
 typedef struct {
     PyObject *const *given;
     int failed;
@@ -172,7 +172,7 @@ static int end_call(call_t *call) {
     return call->failed;
 }
 
-/* Open the buffer of an array; its elements have `width` bytes each. */
+/* Open the buffer of an array whose elements have `width` bytes each. */
 static int open_array(PyObject *object, Py_buffer *view, int width, int writes, int64_t size[3]) {
     const int flags = PyBUF_C_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0);
     if (PyObject_GetBuffer(object, view, flags) != 0) return -1;

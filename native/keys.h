@@ -1,5 +1,5 @@
-/* Hashes of one key, for the partition of a record that is sent by itself: as `penstock.client.produce.partitioner` has
- * them in Python. Whole columns of keys have a kernel. */
+/* Hashes of one key, which choose the partition of a single record; `penstock.client.produce.partitioner` has them in
+ * Python. A kernel hashes whole columns of keys. */
 
 static PyObject *murmur2(PyObject *self, PyObject *key) {
     char *data;

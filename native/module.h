@@ -1,5 +1,5 @@
-/* The module `penstock._kernels`: the table METHODS, the types of `row_writer.h`, and the digest of the sources that it
- * was translated from. */
+/* The module `penstock._kernels`: the table METHODS, the types of `row_writer.h`, and the digest of the sources from
+ * which it was translated. */
 static int fill(PyObject *module) {
     return add_types(module) ? -1 : PyModule_AddStringConstant(module, "DIGEST", DIGEST);
 }

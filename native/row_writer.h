@@ -1,9 +1,10 @@
-/* The records of one batch, written as they come: types, so that they are written in C and not translated.
+/* The types RowWriter and Meter: the records of one batch, encoded as they are added. Written in C, since kernels
+ * cannot be translated with objects.
  *
  * `PlainRowWriter` and `PlainMeter` of `penstock.records.row_format` are the same in Python.
  *
- * What changes a writer or a meter runs no Python in between: the lock of the interpreter makes it one step. A
- * free-threaded Python has no such lock, and uses the plain ones. */
+ * A change of a writer or a meter runs no Python code in between, so that the GIL makes it atomic. A
+ * free-threaded Python has no GIL, and uses the plain classes. */
 #ifndef Py_GIL_DISABLED
 #include <structmember.h>
 
@@ -54,7 +55,7 @@ static PyType_Spec METER_SPEC = {
     "penstock._kernels.Meter", sizeof(meter_t), 0, Py_TPFLAGS_DEFAULT, METER_SLOTS
 };
 
-/* --- Place: what a delivery is made of --- */
+/* --- Place: the base class of deliveries --- */
 
 typedef struct {
     PyObject_HEAD
@@ -105,14 +106,14 @@ static PyType_Spec PLACE_SPEC = {
 typedef struct {
     PyObject_HEAD
     PyObject *meter, *outcome, *kind; /* `kind` is the class of deliveries, which extends Place */
-    PyObject *topics, *topic, *info;  /* of the lane: `topics[topic]` has to be `info` */
+    PyObject *topics, *topic, *info;  /* of the fast path: `topics[topic]` has to be `info` */
     uint8_t *at;
     int64_t room, written, base_time, latest;
     long long count, size, limit, noted, grant;
     int is_open, is_lane, is_dropped;
 } writer_t;
 
-/* What the module keeps: the types that a writer is made with. */
+/* The state of the module: the types that a new writer needs. */
 typedef struct { PyTypeObject *meter, *place; } types_t;
 
 static PyObject *new_writer(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
@@ -166,7 +167,7 @@ static void free_writer(PyObject *object) {
     free_object(object);
 }
 
-/* Write a record behind the others; -1 with an error where there is no memory. */
+/* Append an encoded record; -1 with an error set if there is no memory. */
 static int append_row(writer_t *self, const row_t *row, int64_t timestamp, int64_t size_max) {
     const int64_t more = number_size(row->size) + row->size;
     if (more > self->room - self->written) {
@@ -187,8 +188,8 @@ static int append_row(writer_t *self, const row_t *row, int64_t timestamp, int64
     return 0;
 }
 
-/* Take key, value, headers, timestamp and size; return the index of the record, -1 where it does not fit into the
- * batch, -2 with an error. */
+/* Add a record with key, value, headers, timestamp and size; return its index, -1 if it does not fit into the
+ * batch, -2 with an error set. */
 static int64_t add_row(writer_t *self, PyObject *const *given, Py_ssize_t count) {
     if (count != 5) {
         PyErr_Format(PyExc_TypeError, "a record takes 5 arguments, not %zd", count);
@@ -212,14 +213,14 @@ static int64_t add_row(writer_t *self, PyObject *const *given, Py_ssize_t count)
     return append_row(self, &row, timestamp, size) ? -2 : self->count - 1;
 }
 
-/* add(key, value, headers, timestamp, size): the index of the record, or -1 where it does not fit into the batch. `size`
- * is the most that it takes, and what is counted. Types have been looked at before. */
+/* add(key, value, headers, timestamp, size): the index of the record, or -1 if it does not fit into the batch. `size`
+ * is an upper bound of its bytes, which the meter counts. The caller has checked the types. */
 static PyObject *writer_add(PyObject *object, PyObject *const *given, Py_ssize_t count) {
     const int64_t index = add_row((writer_t *)object, given, count);
     return index < -1 ? NULL : PyLong_FromLongLong(index);
 }
 
-/* A delivery without its place yet. Memory for an object may have garbage collected, and with it any Python run. */
+/* Return a new, empty delivery. Its allocation may run the garbage collector, and by it any Python code. */
 static place_t *new_delivery(writer_t *self) {
     PyTypeObject *kind = (PyTypeObject *)self->kind;
     return (place_t *)((allocfunc)PyType_GetSlot(kind, Py_tp_alloc))(kind, 0);
@@ -238,7 +239,7 @@ static PyObject *not_placed(place_t *place) {
     Py_RETURN_NONE;
 }
 
-/* put(key, value, headers, timestamp, size): as `add`, with the record's delivery, or None. */
+/* put(key, value, headers, timestamp, size): the record's delivery, or None if it does not fit. */
 static PyObject *writer_put(PyObject *object, PyObject *const *given, Py_ssize_t count) {
     writer_t *self = (writer_t *)object;
     if (!self->is_open) Py_RETURN_NONE;
@@ -248,8 +249,8 @@ static PyObject *writer_put(PyObject *object, PyObject *const *given, Py_ssize_t
     return placed(self, place, PyLong_AsLongLong(given[3]));
 }
 
-/* note(value, timestamp[, headers, size]): the delivery of a record without a key; None where it does not fit, memory is
- * full, or the topic's metadata are others than when the lane was opened. */
+/* note(value, timestamp[, headers, size]): the delivery of a record without a key; None if it does not fit, memory
+ * is full, or the topic's metadata have changed since `open_lane`. */
 static PyObject *writer_note(PyObject *object, PyObject *const *given, Py_ssize_t count) {
     writer_t *self = (writer_t *)object;
     if (count != 2 && count != 4) {
@@ -285,7 +286,7 @@ static PyObject *writer_note(PyObject *object, PyObject *const *given, Py_ssize_
     return placed(self, place, timestamp);
 }
 
-/* open_lane(topics, topic, info, grant): have `note` take records of `grant` bytes, as long as `topics[topic]` is `info`. */
+/* open_lane(topics, topic, info, grant): let `note` add `grant` bytes of records while `topics[topic]` is `info`. */
 static PyObject *writer_open_lane(PyObject *object, PyObject *arguments) {
     writer_t *self = (writer_t *)object;
     PyObject *topics, *topic, *info;
@@ -302,7 +303,7 @@ static PyObject *writer_open_lane(PyObject *object, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-/* close_lane(): the bytes that `note` has taken since the lane was opened. */
+/* close_lane(): the bytes that `note` has added since `open_lane`; it adds no more. */
 static PyObject *writer_close_lane(PyObject *object, PyObject *nothing) {
     writer_t *self = (writer_t *)object;
     const long long noted = self->noted;
@@ -316,7 +317,7 @@ static PyObject *writer_close(PyObject *object, PyObject *nothing) {
     Py_RETURN_NONE;
 }
 
-/* drop(): close, and give the memory of the records back. */
+/* drop(): close, and free the memory of the records. */
 static PyObject *writer_drop(PyObject *object, PyObject *nothing) {
     writer_t *self = (writer_t *)object;
     self->is_open = self->is_lane = 0;

@@ -1,8 +1,8 @@
-/* The two loops that read and make Python objects, so that they are written in C and not translated: records of a
+/* Two loops over Python objects, written in C because kernels cannot be translated with objects: records of a
  * batch to rows, and rows to records.
  *
- * `penstock.records.row_format` has the same in Python, and is the authority: both functions return None where
- * anything is not as it is nearly always, and that module decides. */
+ * `penstock.records.row_format` has both in Python, and is the reference: the functions here return None for every
+ * unusual input, and the Python code then handles it. */
 
 enum { FIELDS = 8, BATCH_ROW_FIELDS = 4 };
 
@@ -10,7 +10,7 @@ enum { FIELDS = 8, BATCH_ROW_FIELDS = 4 };
 
 typedef struct {
     const uint8_t *data;
-    int64_t at, end; /* where the next byte is, and where the record ends */
+    int64_t at, end; /* positions of the next byte, and of the record's end */
     int failed;
 } reader_t;
 
@@ -30,7 +30,7 @@ static inline int64_t read_number(reader_t *reader, int bits) {
     return 0;
 }
 
-/* The bytes behind their size, None for a size of -1, NULL where they do not fit or there is no memory. */
+/* Read a size and its bytes: None for a size of -1, NULL if the bytes do not fit or there is no memory. */
 static PyObject *read_bytes(reader_t *reader) {
     const int64_t size = read_number(reader, 35);
     if (reader->failed || size < -1 || size > reader->end - reader->at) {
@@ -45,7 +45,7 @@ static PyObject *read_bytes(reader_t *reader) {
     return PyBytes_FromStringAndSize((const char *)reader->data + reader->at - size, size);
 }
 
-/* The headers of a record: a list of pairs, or `nothing`. */
+/* Read the headers of a record: a list of pairs, or `nothing` if there are none. */
 static PyObject *read_pairs(reader_t *reader, PyObject *nothing) {
     const int64_t count = read_number(reader, 35);
     if (reader->failed || count < 0 || count > (reader->end - reader->at) / 2) {
@@ -79,7 +79,7 @@ static PyObject *read_pairs(reader_t *reader, PyObject *nothing) {
 
 enum { DATA, POSITION, RECORDS, BASE_OFFSET, BASE_TIME, APPENDED_AT, TOPIC, PARTITION, ROW_CLASS, TIME_TYPE, READS };
 
-/* One row; NULL with an error of Python, or with `failed` in the reader. */
+/* Read one row; NULL with a Python error set, or with `failed` set in the reader. */
 static PyObject *read_row(
     reader_t *reader, PyObject *const *given, int64_t base_offset, int64_t base_time, PyObject *nothing, newfunc new_row
 ) {
@@ -143,7 +143,7 @@ static PyObject *read_rows(PyObject *self, PyObject *const *given, Py_ssize_t co
     } else if (!call.failed) {
         reader_t reader = {data.at, position, COUNT(data), 0};
         newfunc new_row = (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
-        /* Every row is an object that the garbage collector watches: it would run for each 700 of them. */
+        /* The garbage collector tracks every row, and would run after every 700 of them. */
         const int was_collecting = PyGC_Disable();
         nothing = PyTuple_New(0);
         PyObject *rows = nothing == NULL ? NULL : PyList_New(wanted);
@@ -185,7 +185,7 @@ static inline uint8_t *put_number(uint8_t *to, int64_t number) {
     return to;
 }
 
-/* A text that is there, or the null of the format, with size -1. */
+/* Take bytes or None; None is the format's null, with size -1. */
 typedef struct { const char *at; int64_t size; } text_t;
 
 static inline int bytes_text(PyObject *object, text_t *text) {
@@ -196,7 +196,7 @@ static inline int bytes_text(PyObject *object, text_t *text) {
     return text->size > INT32_MAX ? -1 : 0;
 }
 
-/* Name and value of a header, which is a pair of text and bytes. */
+/* Take the name and value of a header, which is a pair of str and bytes. */
 static int header_texts(PyObject *headers, Py_ssize_t index, text_t *name, text_t *value) {
     PyObject *pair = PyList_CheckExact(headers) ? PyList_GetItem(headers, index) : PyTuple_GetItem(headers, index);
     if (pair == NULL || !PyTuple_Check(pair) || PyTuple_Size(pair) != 2) return -1;
@@ -208,7 +208,7 @@ static int header_texts(PyObject *headers, Py_ssize_t index, text_t *name, text_
     return name->at == NULL || size > INT32_MAX ? -1 : bytes_text(PyTuple_GetItem(pair, 1), value);
 }
 
-/* What a row is made of. `size` is that of its record, behind the number that says so. */
+/* The parts of a row. `size` is the size of its record, without the varint of the size. */
 typedef struct {
     text_t key, value;
     PyObject *headers;
@@ -216,7 +216,7 @@ typedef struct {
     int64_t time_delta, offset_delta, size;
 } row_t;
 
-/* Look at key, value and headers; -1 where Python is to decide. */
+/* Check and take key, value and headers; -1 if the Python code must handle them. */
 static int take_texts(
     PyObject *key, PyObject *value, PyObject *headers, int64_t time_delta, int64_t offset_delta, row_t *row
 ) {
@@ -239,7 +239,7 @@ static int take_texts(
     return row->size > INT32_MAX ? -1 : 0;
 }
 
-/* Look at a row; -1 where Python is to decide. */
+/* Check and take a row; -1 if the Python code must handle it. */
 static int take_row(PyObject *object, int64_t base_time, int64_t offset_delta, row_t *row) {
     if (object == NULL || !PyTuple_Check(object) || PyTuple_Size(object) != BATCH_ROW_FIELDS) return -1;
     PyObject *time = PyTuple_GetItem(object, 3);

@@ -1,4 +1,4 @@
-"""Types of Arrow in Spark's spelling, which table.json has and people declare columns in."""
+"""Arrow types in Spark's spelling, as table.json has them and as users declare columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLAIN = {
 
 
 def spark_type(kind: pa.DataType) -> str:
-    """Return a type as Spark spells it.
+    """Return the name of an Arrow type in Spark.
 
     Raises:
         ConfigError: Spark has no such type.
@@ -73,7 +73,7 @@ DEPTH_MAX = 16
 
 
 def fields_of(text: str) -> pa.Schema:
-    """Return columns as people declare them: ``id bigint, lines array<struct<sku:string,n:int>>``.
+    """Return the columns in a user's declaration: ``id bigint, lines array<struct<sku:string,n:int>>``.
 
     Raises:
         ConfigError: the text is no list of names and types.
@@ -91,7 +91,7 @@ def fields_of(text: str) -> pa.Schema:
 
 
 class _Parser:
-    """Reads names and types out of a text."""
+    """A parser of a text of column names and types."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,7 +1,7 @@
-"""The part of a topic before a writer's first record: read from the broker, or from the directory of a log.
+"""Land the part of a topic before a writer's first record, from the broker or a log directory.
 
-A table whose writer has begun at the end of the topic lacks what was there before. A backfill lands that
-under a name of its own, up to where the writer has begun: its positions stand beside the writer's, and each
+A table whose writer has begun at the end of the topic lacks the earlier records. A backfill lands these under
+a name of its own, up to where the writer has begun: its positions are stored beside the writer's, and each
 record is in the table once, also after a kill of one of the two.
 """
 
@@ -28,7 +28,7 @@ BACKFILL_SUFFIX = ".backfill"
 
 
 class TopicBackfill:
-    """Reads a topic of a broker from its beginning up to the offsets `until`, by partition."""
+    """Reads a topic from a broker, from its beginning up to the offsets `until` by partition."""
 
     def __init__(self, reader: TopicReader, until: Mapping[int, int]) -> None:
         self._reader = reader
@@ -39,7 +39,7 @@ class TopicBackfill:
         self.topic_id = reader.topic_id
 
     def begin(self, positions: Positions | None) -> None:
-        """Go to the positions of the backfill. Raises ConfigError, as `TopicReader.begin`."""
+        """Begin to read at the positions of the backfill. Raises ConfigError, as `TopicReader.begin`."""
         known = {} if positions is None else positions.offsets
         self._done = {number for number, at in known.items() if at >= self._until.get(number, 0)}
         open_ = None
@@ -51,7 +51,7 @@ class TopicBackfill:
         self._pause(number for number in self._reader.offsets() if self._is_complete(number))
 
     def poll(self, timeout_ms: float) -> pa.RecordBatch | None:
-        """Return the next records of one partition, none behind its end; None where nothing comes in time.
+        """Return the next records of one partition, without those behind its end; None after `timeout_ms`.
 
         Raises as `TopicReader.poll`.
         """
@@ -70,7 +70,7 @@ class TopicBackfill:
         return self.offsets()
 
     def offsets(self) -> dict[int, int]:
-        """Return the next offset of each partition, at most its end."""
+        """Return the next offset to read of each partition, at most its end."""
         found = self._reader.offsets()
         return {
             number: end if number in self._done else min(end, found.get(number, end))
@@ -79,7 +79,7 @@ class TopicBackfill:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether everything is read."""
+        """Whether all partitions are read up to their ends."""
         return self.offsets() == self._until
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ class TopicBackfill:
 class LogBackfill:
     """Reads a topic from a data directory, or from one partition's directory in it, up to `until`.
 
-    What the directory does not have any more before `until` is left to a backfill from the broker.
+    If the directory lacks the last records before `until`, they are left to a backfill from the broker.
     """
 
     def __init__(
@@ -109,10 +109,10 @@ class LogBackfill:
         isolation: str = "read_committed",
         takes_losses: bool = False,
     ) -> None:
-        """Look for the partitions.
+        """Find the partitions of the topic in the directory.
 
         Raises:
-            ConfigError: the directory has no such topic, or partitions of two that had this name.
+            ConfigError: the directory has no such topic, or partitions of two topics that had this name.
             StorageError: the directory cannot be read.
         """
         found = find_topic(os.fspath(directory), topic)
@@ -132,10 +132,10 @@ class LogBackfill:
         self.topic_id = next((uuid_to_text(each) for each in ids if each is not None), None)
 
     def begin(self, positions: Positions | None) -> None:
-        """Go to the positions of the backfill.
+        """Begin to read at the positions of the backfill.
 
         Raises:
-            ConfigError: they are of another topic, or before what the directory has.
+            ConfigError: the positions are of another topic, or before the first offset in the directory.
             StorageError: the directory cannot be read.
         """
         if positions is not None:
@@ -172,11 +172,11 @@ class LogBackfill:
         return dict(self._offsets)
 
     def offsets(self) -> dict[int, int]:
-        """Return the next offset of each partition, behind what `poll` has returned."""
+        """Return the next offset to read of each partition, after the records that `poll` returned."""
         return dict(self._offsets)
 
     def close(self) -> None:
-        """Leave the directory."""
+        """Stop reading: `poll` returns None from now on."""
         self._batches = iter(())
 
     def _read(self) -> Iterator[pa.RecordBatch]:
@@ -202,9 +202,9 @@ def _first_offset(directory: str) -> int:
 def backfill_source(
     settings: LandSettings, table: LakeTable, directory: str | os.PathLike[str] | None = None
 ) -> TopicBackfill | LogBackfill:
-    """Return what a backfill reads: a topic up to where the writer of `table` has begun.
+    """Return the source of a backfill: a topic up to where the writer of `table` has begun.
 
-    With `directory` it reads a broker's data directory, or one partition's, and asks no broker.
+    With `directory`, it is a broker's data directory, or one partition's, and no broker is asked.
 
     Raises:
         ConfigError: the writer has committed nothing, or the topic was deleted since; the directory does not

@@ -1,4 +1,4 @@
-"""What every kind of table has in common: positions read back, and files that a commit makes count."""
+"""The contract of every kind of lake table: rows become part of it by commits that store positions."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ WRITE_S_MAX = UNCERTAIN_FILES_S / 2
 
 
 class OtherWriterError(PenstockError):
-    """Another process writes the same topic into the same table under the same name, and was faster."""
+    """Another process has committed to the same table under the same writer name before this one."""
 
 
 class OvertakenError(Exception):
-    """A worker of a group has committed meanwhile; its positions are `found`. The files are still there."""
+    """Another worker of the group has committed meanwhile, with positions `found`; the files still exist."""
 
     def __init__(self, found: Positions | None) -> None:
         super().__init__("another worker was faster")
@@ -40,11 +40,11 @@ class OvertakenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """How far a writer is: the next offset of each partition, of a topic by its name and its id.
+    """The positions of a writer: the next offset of each partition, of a topic by its name and its id.
 
-    `batch` counts the commits of the writer from 0, and `token` is the one of the attempt that made it, by
-    which a commit with an uncertain end is recognised. `begins` is where the writer has begun, by partition,
-    as far as the kind of the table keeps that here.
+    `batch` counts the commits of the writer from 0. `token` identifies the attempt that made the commit, to
+    recognise a commit whose outcome was unknown. `begins` is where the writer has begun, by partition,
+    if this kind of table stores that here.
     """
 
     topic: str
@@ -55,7 +55,7 @@ class Positions:
     begins: Mapping[int, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """Return the text that stands in a table's commit."""
+        """Return the positions as the text that a table's commit stores."""
         return json.dumps(
             {
                 "formatVersion": FORMAT_VERSION,
@@ -70,10 +70,10 @@ class Positions:
 
     @classmethod
     def from_json(cls, text: str) -> Positions:
-        """Return the inverse of `to_json`.
+        """Return the positions in a text of `to_json`.
 
         Raises:
-            DecodeError: the text is something else, or of a newer version.
+            DecodeError: the text has another form, or is of a newer version.
         """
         try:
             found = json.loads(text)
@@ -97,9 +97,9 @@ class Positions:
 
 
 def on_top(found: Positions | None, before: Positions, after: Positions) -> Positions | None:
-    """Return `after` on top of what another worker has committed; None where both have read a partition.
+    """Return `after` merged into another worker's commit `found`; None if both have read one partition.
 
-    What lies between `before` and `after` counts only where `found` has the partitions as `before` has them.
+    The partitions that changed between `before` and `after` must have in `found` the offsets of `before`.
     """
     if found is None or (None not in (found.topic_id, after.topic_id) and found.topic_id != after.topic_id):
         return None
@@ -115,7 +115,7 @@ def on_top(found: Positions | None, before: Positions, after: Positions) -> Posi
 
 @dataclass(slots=True)
 class Written:
-    """What was written: counts of rows, files and bytes, and of commits."""
+    """Totals of a writer: counts of rows, files, bytes and commits."""
 
     rows: int = 0
     files: int = 0
@@ -123,7 +123,7 @@ class Written:
     commits: int = 0
 
     def add(self, other: Written) -> None:
-        """Count `other` as well."""
+        """Add the counts of `other`."""
         self.rows += other.rows
         self.files += other.files
         self.size_bytes += other.size_bytes
@@ -132,9 +132,9 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class HandedFile:
-    """A file that one process has written and another one is to commit.
+    """A file that one process has written and that another one will commit.
 
-    `text` is what `LakeTable.take_over` of the other process needs of it.
+    `text` is the description of the file for `LakeTable.take_over` in the other process.
     """
 
     path: str
@@ -145,7 +145,7 @@ class HandedFile:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table as it is: the positions of a writer, its files with their bytes and rows, its snapshots."""
+    """The current state of a table: a writer's positions; the count of files, bytes, rows and snapshots."""
 
     positions: Positions | None
     files: int
@@ -156,9 +156,9 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """How a table is written.
+    """The settings of a writer for its table.
 
-    `writer` names who writes, `key` the columns that an upsert finds rows by, `partition_by` columns or
+    `writer` is the writer's name, `key` the columns by which an upsert finds rows, `partition_by` columns or
     transforms in the spelling of the table's kind.
     """
 
@@ -180,7 +180,7 @@ class TableSettings:
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """What maintenance did: files put together, files that they became, snapshots and orphans removed."""
+    """The result of upkeep: counts of files merged, files made by merging, snapshots and orphans removed."""
 
     compacted_files: int = 0
     compacted_into: int = 0
@@ -189,39 +189,39 @@ class Tidied:
 
 
 class LakeTable(Protocol):
-    """One table and one writer of it."""
+    """One table of the lake, with the operations of one writer."""
 
     @property
     def title(self) -> str:
-        """How messages name the table."""
+        """The name of the table in messages."""
 
     def positions(self) -> Positions | None:
-        """Read back how far the writer is; None where it has written nothing.
+        """Return the positions of the writer's last commit, or None if it has committed nothing.
 
         Raises:
-            DecodeError: what stands there is damaged, or of a newer release.
+            DecodeError: the stored positions are damaged, or of a newer release.
             StorageError: the table cannot be read.
         """
 
     def begins(self) -> Mapping[int, int]:
-        """Read back where the writer has begun, by partition; empty where the table does not say it.
+        """Return where the writer has begun, by partition; empty if the table does not store that.
 
         Raises as `positions`.
         """
 
     def schema(self) -> pa.Schema | None:
-        """Return the columns of the table; None where there is none. Raises StorageError."""
+        """Return the columns of the table, or None if it does not exist. Raises StorageError."""
 
     def prepare(self, schema: pa.Schema) -> None:
-        """Create the table where it is missing, or have it take rows of `schema`.
+        """Create the table if it is missing; else check or extend its columns for rows of `schema`.
 
         Raises:
-            ConfigError: the table has columns that do not go together with these.
+            ConfigError: the table has columns that contradict these.
             StorageError: the table cannot be written.
         """
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Take rows, with the columns of `prepare`; they go into files as these fill.
+        """Buffer or write rows with the columns of `prepare`, to be committed later.
 
         Raises:
             StorageError: the store refuses.
@@ -229,52 +229,52 @@ class LakeTable(Protocol):
 
     @property
     def pending_bytes(self) -> int:
-        """About how many bytes the rows have that no commit has made count yet."""
+        """The approximate size in bytes of the rows that are not committed yet."""
 
     def join(self, schema: pa.Schema) -> None:
-        """Have rows of `schema` written into the table as another process has prepared it.
+        """Prepare to write rows of `schema` into the table that another process has prepared.
 
         Raises:
-            ConfigError: the columns cannot be those of a table.
-            StorageError: there is no such table, or it cannot be read.
+            ConfigError: no table can have these columns.
+            StorageError: the table does not exist, or cannot be read.
         """
 
     def hand_over(self) -> list[HandedFile]:
-        """Complete the files since the last commit, and leave them to a process that takes them over.
+        """Complete the files since the last commit; return their descriptions for another process.
 
         Raises:
             StorageError: the store refuses.
         """
 
     def take_over(self, files: Sequence[str]) -> None:
-        """Have the next commit make files count that other processes have handed over, by their texts.
+        """Add files that other processes have handed over, by their texts, to the next commit.
 
         Raises:
-            DecodeError: a text is none that `hand_over` has made.
+            DecodeError: a text was not made by `hand_over`.
         """
 
     def commit(self, before: Positions, after: Positions) -> Written:
-        """Make the rows since the last commit count, together with the positions `after`.
+        """Commit the rows since the last commit, together with the positions `after`.
 
-        `before` are the positions that the writer has read or written last; where it has
-        written nothing, those it begins at, of batch -1.
+        `before` are the positions that the writer has read or committed last; for a writer without a commit,
+        those where it begins, with batch -1.
 
         Raises:
-            OtherWriterError: the positions in the table are others by now.
-            OvertakenError: so are those that workers of a group share.
-            StorageError: the store refuses. Whether the commit has taken effect is known by `positions`.
+            OtherWriterError: the positions in the table have changed meanwhile.
+            OvertakenError: the positions, which workers of a group share, have changed meanwhile.
+            StorageError: the store refuses. `positions` then says whether the commit has taken effect.
         """
 
     def abandon(self) -> None:
-        """Drop the rows since the last commit, and remove their files as far as that is possible."""
+        """Drop the rows since the last commit, and remove their files if possible."""
 
     def state(self) -> TableState:
-        """Read how the table is. Raises as `positions`."""
+        """Return the current state of the table. Raises as `positions`."""
 
     def tidy(self, *, small_bytes: int, keep_snapshots_s: float, orphan_s: float) -> Tidied:
-        """Put files under `small_bytes` together, expire snapshots, and remove files that no commit names.
+        """Merge files under `small_bytes`, expire snapshots, and remove files that no commit names.
 
-        `keep_snapshots_s` and `orphan_s` are ages in seconds; what is younger stays.
+        `keep_snapshots_s` and `orphan_s` are ages in seconds; younger snapshots and files stay.
 
         Raises:
             StorageError: the store refuses.
@@ -282,12 +282,12 @@ class LakeTable(Protocol):
 
 
 def begun_ago(begun_s: float) -> float:
-    """Return the reading of `time.monotonic` at a moment in seconds since 1970 by another machine."""
+    """Return the `time.monotonic` reading here for another machine's time in seconds since 1970."""
     return time.monotonic() - max(0.0, time.time() - begun_s)
 
 
 def other_writer(table: str, writer: str) -> OtherWriterError:
-    """Return the error for a table that another process has written under the same name."""
+    """Return the error for a table to which another process has committed under the same name."""
     return OtherWriterError(
         f"another process writes into {table} as {writer!r} and was faster, so this one ends: every record "
         "is to be there once. Let one of them run, or give each its --name"

@@ -1,4 +1,4 @@
-"""Options of stores and catalogs: given by name, from a file that is read again, hidden in messages."""
+"""Options of stores and catalogs, from arguments or a file that is reread; secrets hidden in messages."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ def is_hidden(name: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text in which values of options that are secrets, and passwords in URLs, are hidden."""
+    """Return a text with the values of secret options and the passwords in URLs hidden."""
     return _PAIR.sub(rf"\1{HIDDEN}", _USER.sub(rf"\1{HIDDEN}@", text))
 
 
 class StoreOptions:
-    """Options by name, of which those in a file are read again when the file changes.
+    """Options by name, from arguments and from a file that is read again when it changes.
 
-    The file is TOML with one option a line, such as ``access_key_id = "..."``. What is given by name goes
-    before the file.
+    The file is TOML with one option a line, such as ``access_key_id = "..."``. Arguments override
+    the file.
     """
 
     def __init__(self, given: Mapping[str, str], path: str | os.PathLike[str] | None = None) -> None:
-        """Read the file.
+        """Read the file, if `path` is given.
 
         Raises:
-            ConfigError: it cannot be read, or is no TOML of texts.
+            ConfigError: the file cannot be read, or is no TOML of texts.
         """
         self._given = dict(given)
         self._path = None if path is None else Path(path)
@@ -68,11 +68,11 @@ class StoreOptions:
         return f"<StoreOptions: {shown}>"
 
     def values(self) -> dict[str, str]:
-        """Return the options as they are now."""
+        """Return the current options."""
         return {**self._read, **self._given}
 
     def renew(self) -> bool:
-        """Read the file again where it has changed; whether it has. Raises as the constructor."""
+        """Read the file again if it has changed; return whether it has. Raises as the constructor."""
         if self._path is None:
             return False
         try:

@@ -1,4 +1,4 @@
-"""Envelopes of Debezium: the row after a change in place of the change, and nothing in place of a delete."""
+"""Unwrap Debezium's change events: a change becomes the row after it, a delete a record without a value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OPERATIONS = {"c": "after", "u": "after", "r": "after", "d": None}
 
 
 def unwrapped(records: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, str]]:
-    """Return records whose values are rows as JSON, and the reasons of those that are no changes of a row.
+    """Return (records whose values are rows as JSON, the error of each record that is no change of a row).
 
     A value is an object with ``op``, ``before`` and ``after``, or one under ``payload`` beside its schema, as
     Kafka Connect's converter writes it. A delete becomes a record without a value, as a tombstone is.
@@ -28,7 +28,7 @@ def unwrapped(records: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, str]]:
 
 
 def _row(value: bytes) -> tuple[bytes | None, str | None]:
-    """Return the row of an envelope, or why there is none."""
+    """Return (row of a change event or None, error or None)."""
     try:
         envelope = json.loads(value)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Many topics by one process, and one topic by many: landers that share a consumer, alone or in a group.
+"""Land many topics by one process, or one topic by many: landers with a shared consumer, perhaps in a group.
 
-Workers of a group write into the same tables under the same names. A commit changes the positions of the
-partitions that its worker has read, and of no others, on top of what the table has: the tables decide, the
-group only keeps workers from reading the same records.
+Workers of a group write into the same tables under the same names. A commit changes the positions of only
+the partitions that its worker has read, and keeps the others in the table. The tables decide which commit is
+valid; the group only prevents workers from reading the same records.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ PENDING_BYTES_MAX = 1 << 30
 
 
 class Tables(NamedTuple):
-    """The target of a topic: its table, and a function that opens the table of its dead letters."""
+    """The tables of one topic: that of its rows, and a function that opens that of its dead letters."""
 
     rows: LakeTable
     dead: Callable[[], LakeTable] | None
 
 
 class Fleet:
-    """Lands topics, each into a table of its own, by one consumer.
+    """Lands several topics, each into a table of its own, by one consumer.
 
     Raises:
         ConfigError: a setting is wrong, or the positions in a table do not fit its topic.
@@ -74,19 +74,19 @@ class Fleet:
         self.close()
 
     def close(self) -> None:
-        """Drop what is not committed, leave the group, and close the connections."""
+        """Drop rows that are not committed, leave the group, and close the connections."""
         for lander in self._landers.values():
             lander.close()
         self._reader.close()
 
     @property
     def landers(self) -> dict[str, Lander]:
-        """The landers of the topics that partitions were read of, by topic."""
+        """The landers by topic, of the topics of which this process has read partitions."""
         return dict(self._landers)
 
     @property
     def written(self) -> Written:
-        """The totals of all commits so far, of all tables."""
+        """The totals of all commits so far, over all tables."""
         total = Written()
         for lander in self._landers.values():
             total.add(lander.written)
@@ -94,7 +94,7 @@ class Fleet:
 
     @property
     def records(self) -> int:
-        """How many records were read."""
+        """The number of records read so far."""
         return sum(lander.records for lander in self._landers.values())
 
     def run(
@@ -104,14 +104,14 @@ class Fleet:
         stopped: Callable[[], bool] = lambda: False,
         committed: Callable[[Lander], None] = lambda lander: None,
     ) -> Written:
-        """Land to the ends, or with `follow` until `stopped` says so; return what was committed.
+        """Land up to the topics' ends, or with `follow` until `stopped` returns True; return the totals.
 
-        `committed` is called after each commit. In a group, what another worker has taken over is read again
-        from the positions of its table.
+        `committed` is called after each commit. In a group, partitions that another worker has taken over
+        meanwhile are read again from the positions in its table.
 
         Raises:
-            ConfigError: a topic was deleted and created anew, or no end is asked for in a group.
-            OtherWriterError: without a group, another process has written a table under this name.
+            ConfigError: a topic was deleted and created anew, or `follow` is False in a group.
+            OtherWriterError: without a group, another process has committed to a table under this name.
             StorageError: a store refuses.
             KafkaError: a broker refuses, or records were removed before they were read.
         """
@@ -148,7 +148,7 @@ class Fleet:
             self._guarded(lander, lambda lander=lander: lander.commit(self._committed))  # type: ignore[misc]
 
     def _guarded(self, lander: Lander, work: Callable[[], None]) -> None:
-        """Do work of a lander; in a group, go back to the table where another worker was faster."""
+        """Call `work` for a lander; in a group, restart the lander if another worker was faster."""
         try:
             work()
         except OtherWriterError:

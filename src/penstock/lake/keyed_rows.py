@@ -1,4 +1,4 @@
-"""Rows of an upsert: the last one of each key counts, and one without a value deletes."""
+"""Reduce the rows of an upsert to the last one of each key; a row without a value is a deletion."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def with_deletions(rows: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
 
 
 def last_of_each(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Return the last row of each key. Rows of a partition come in the order of their offsets."""
+    """Return the last row of each key. Rows of a partition must be in offset order."""
     numbered = rows.select(list(key)).append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
     last = numbered.group_by(list(key)).aggregate([("_row", "max")]).column("_row_max")
     return rows.take(last.sort())
 
 
 def kept_rows(rows: pa.Table) -> pa.Table:
-    """Return the rows that do not delete, with the columns of the table."""
+    """Return the rows that are no deletions, with the columns of the table."""
     return rows.filter(pc.invert(rows.column(DELETED_COLUMN))).drop_columns([DELETED_COLUMN])

@@ -1,4 +1,4 @@
-"""Landing: records of a topic into a table, by commits that have the positions in them."""
+"""Land the records of a topic into a table, by commits that store the positions with the rows."""
 
 from __future__ import annotations
 
@@ -38,42 +38,42 @@ SHARED_ATTEMPTS_MAX = 20
 
 
 class Source(Protocol):
-    """A topic as a lander needs it; another object may poll its records."""
+    """The topic that a lander reads: its name, partitions and positions. Another object may poll for it."""
 
     topic_id: str | None
 
     @property
     def ends(self) -> Mapping[int, int]:
-        """The ends of partitions, as they were last asked for."""
+        """The end offsets of the partitions when they were last looked up."""
 
     def begin(self, positions: Positions | None) -> None:
-        """Have it read from the positions of a table."""
+        """Begin to read at the positions of a table, or at the start if `positions` is None."""
 
     def begins(self) -> dict[int, int]:
-        """Return the first offset of each partition, those that other workers read included."""
+        """Return the first offset of each partition, also of those that other workers read."""
 
     def offsets(self) -> dict[int, int]:
-        """Return the next offset of each partition that is read here."""
+        """Return the next offset to read of each partition that this process reads."""
 
     def close(self) -> None:
-        """Close what it has opened."""
+        """Close the connections that this source has opened."""
 
 
 @runtime_checkable
 class PolledSource(Source, Protocol):
-    """A topic that a lander polls itself, to its end."""
+    """A topic that a lander polls itself, up to its end."""
 
     def poll(self, timeout_ms: float) -> pa.RecordBatch | None:
-        """Return the next records of one partition; None where nothing comes in time."""
+        """Return the next records of one partition, or None if none arrive within `timeout_ms`."""
 
     @property
     def is_at_end(self) -> bool:
-        """Whether everything is read."""
+        """Whether all partitions are read up to their last known ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class LandSettings:
-    """What is landed, and how often.
+    """The settings of a landing: topic, brokers, shape of rows, and how often to commit.
 
     `commit_every_s` is the longest time, in seconds, between a record's arrival and its commit: larger
     values make larger files. `start` is where a table without positions begins: ``earliest`` or ``latest``.
@@ -97,7 +97,7 @@ class LandSettings:
 
 
 class _Side:
-    """A table with the positions that it had at its last commit."""
+    """One of a lander's two tables (rows or dead letters), with the positions of its last commit."""
 
     def __init__(self, table: LakeTable, settings: LandSettings) -> None:
         self.table = table
@@ -107,17 +107,17 @@ class _Side:
         self._has_rows = False
 
     def read_back(self) -> Positions | None:
-        """Ask the table how far it is."""
+        """Return the positions in the table, and store them as the last committed ones."""
         self.before = self.table.positions()
         return self.before
 
     def begin(self, offsets: Mapping[int, int], topic_id: str | None) -> None:
-        """Note where a table without positions begins."""
+        """Set the positions to begin at, if the table has none."""
         if self.before is None:
             self.before = Positions(self._settings.topic, topic_id, dict(offsets), -1, begins=dict(offsets))
 
     def note_begin(self) -> None:
-        """Commit where a table without positions begins, without rows.
+        """Commit the positions where a table without positions begins, without rows.
 
         Raises:
             OtherWriterError: another process has begun under this name.
@@ -136,7 +136,7 @@ class _Side:
         self.before = after
 
     def write(self, rows: pa.RecordBatch, partition: int, offsets: pa.Array) -> None:
-        """Write the rows that the table does not have: another commit may be ahead of this one."""
+        """Write the rows that the table does not have; the table's positions may be ahead of the records."""
         assert self.before is not None
         known = self.before.offsets.get(partition, 0)
         if len(offsets) and offsets[0].as_py() < known:
@@ -146,13 +146,13 @@ class _Side:
             self._has_rows = True
 
     def commit(self, offsets: Mapping[int, int], topic_id: str | None) -> None:
-        """Commit what was written, if anything was.
+        """Commit the rows since the last commit, if there are any.
 
-        A commit whose end is uncertain is looked for in the table.
+        If the outcome of a commit is unknown, the table's positions decide.
 
         Raises:
-            OtherWriterError: another process has written the table under this name.
-            StorageError: the commit has failed, and another process may go on from the positions before.
+            OtherWriterError: another process has committed to the table under this name.
+            StorageError: the commit has failed; another process may continue from the positions before.
         """
         assert self.before is not None
         if not self._has_rows:
@@ -172,7 +172,7 @@ class _Side:
         self.written.add(written)
 
     def _commit_beside_others(self, before: Positions, after: Positions) -> tuple[Written, Positions]:
-        """Commit on top of what other workers of the group have committed."""
+        """Commit on top of the commits of other workers of the group; return totals and positions."""
         base, target = before, after
         for _ in range(SHARED_ATTEMPTS_MAX):
             try:
@@ -191,24 +191,24 @@ class _Side:
         )
 
     def drop(self) -> None:
-        """Drop what is not committed."""
+        """Drop the rows that are not committed."""
         self.table.abandon()
         self._has_rows = False
 
 
 class Lander:
-    """Lands one topic into one table, and what does not fit into another one.
+    """Lands one topic into one table, and its dead letters into another.
 
     >>> with Lander(settings, table, dead) as lander:
     ...     lander.run(follow=False)
 
-    A landing that begins at the end of the topic commits that place before any row, as soon as the columns
-    are there: at once, or with the first records where fields are inferred of them.
+    A landing that begins at the end of the topic commits that position before any row, as soon as the columns
+    are known: at once, or with the first records if fields are inferred from them.
 
     Raises:
         ConfigError: a setting is wrong, or the positions in the table do not fit the topic.
         OtherWriterError: another process begins under this name at the same moment.
-        StorageError: the table cannot be read, or where the landing begins cannot be committed.
+        StorageError: the table cannot be read, or the positions to begin at cannot be committed.
         KafkaError: the topic does not exist.
         NetworkError, RequestTimeoutError: no broker or registry answers.
     """
@@ -269,11 +269,11 @@ class Lander:
 
     @property
     def _is_begun(self) -> bool:
-        """Whether another process would begin at the same place: the table has it, or it is the first one."""
+        """Whether a restart would begin at the same offsets: the topic's beginning, or committed ones."""
         return self._settings.start != "latest" or self.positions.batch >= 0
 
     def _shape_before_records(self) -> RowShape | None:
-        """Return what rows will be, as far as that needs no records."""
+        """Return the shape of rows if it can be determined without records, else None."""
         from penstock.registry.client import RegistryError
 
         kept = self._rows.table.schema()
@@ -292,7 +292,7 @@ class Lander:
         self.close()
 
     def close(self) -> None:
-        """Drop what is not committed, and close the connections."""
+        """Drop rows that are not committed, and close the connections."""
         self._reader.close()
         for side in (self._rows, self._dead):
             if side is not None:
@@ -305,18 +305,18 @@ class Lander:
 
     @property
     def positions(self) -> Positions:
-        """The positions of the last commit, or those that this lander has begun at."""
+        """The positions of the last commit, or those where this lander has begun."""
         assert self._rows.before is not None
         return self._rows.before
 
     @property
     def ends(self) -> Mapping[int, int]:
-        """Where the partitions ended when this was looked at last."""
+        """The end offsets of the partitions when they were last looked up."""
         return self._reader.ends
 
     @property
     def table(self) -> LakeTable:
-        """The table of the rows that fit."""
+        """The table of the rows that are no dead letters."""
         return self._rows.table
 
     def run(
@@ -326,15 +326,14 @@ class Lander:
         stopped: Callable[[], bool] = lambda: False,
         committed: Callable[[Lander], None] = lambda lander: None,
     ) -> Written:
-        """Land to the end, or with `follow` until `stopped` says so; return what was committed.
+        """Land up to the topic's end, or with `follow` until `stopped` returns True; return the totals.
 
         `committed` is called after each commit.
 
         Raises:
-            OtherWriterError: another process has written the table under this name.
+            OtherWriterError: another process has committed to the table under this name.
             StorageError: the store refuses.
-            ConfigError: the topic was deleted and created anew, or a newer schema does not go together with
-                the table.
+            ConfigError: the topic was deleted and created anew, or a newer schema contradicts the table.
             KafkaError: a broker refuses, or records were removed before they were read.
         """
         assert isinstance(self._reader, PolledSource)
@@ -352,22 +351,22 @@ class Lander:
         return self.written
 
     def take(self, records: pa.RecordBatch) -> None:
-        """Write records of one partition. Raises as `run`."""
+        """Convert and write records of one partition, to be committed later. Raises as `run`."""
         self._take(records)
         self.due = self.due or time.monotonic() + self._settings.commit_every_s
 
     def is_due(self, now: float) -> bool:
-        """Return whether a commit is due at `now`, by `time.monotonic`."""
+        """Return whether a commit is due at `now`, a `time.monotonic` reading."""
         is_full = self._rows.table.pending_bytes >= self._settings.pending_bytes_max
         return self.due is not None and (is_full or now >= self.due)
 
     def commit(self, committed: Callable[[Lander], None] = lambda lander: None) -> None:
-        """Commit what was taken, and call `committed` if that was anything. Raises as `run`."""
+        """Commit the records taken so far, and call `committed` if there were any. Raises as `run`."""
         self._commit(committed)
         self.due = None
 
     def restart(self) -> None:
-        """Drop what is not committed, and go on from the positions of the table.
+        """Drop rows that are not committed, and continue from the positions of the table.
 
         Raises:
             ConfigError: the positions do not fit the topic.
@@ -411,7 +410,7 @@ class Lander:
         self._rows.write(rows, partition, records.column("offset"))
 
     def _without_envelopes(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of envelopes; what is no change of a row is a dead letter."""
+        """Return the rows in change events; write records that are no changes of a row as dead letters."""
         found, reasons = unwrapped(records)
         if not reasons:
             return found
@@ -425,7 +424,7 @@ class Lander:
         return found.filter(pc.invert(pc.is_in(found.column("offset"), lost.column("offset"))))
 
     def _with_keys(self, records: pa.RecordBatch, partition: int) -> pa.RecordBatch:
-        """Return the records that have keys; the others update no row."""
+        """Return the records that have keys; write the others, which update no row, as dead letters."""
         lost = records.filter(records.column("key").is_null())
         reasons = pa.repeat(pa.scalar("the record has no key, and is to update a row"), lost.num_rows)
         arrays = [reasons if name == "reason" else lost.column(name) for name in DEAD_SCHEMA.names]
@@ -472,6 +471,6 @@ class Lander:
 
 
 def _as_read(dead: pa.RecordBatch, read: pa.RecordBatch) -> pa.RecordBatch:
-    """Dead letters with the values of records as these were read."""
+    """Return dead letters with their values as they were read, before unwrapping."""
     values = read.filter(pc.is_in(read.column("offset"), dead.column("offset"))).column("value")
     return dead.set_column(dead.schema.get_field_index("value"), "value", values)

@@ -1,4 +1,4 @@
-"""Figures of landings as a file in Prometheus' text format, for the textfile collector of node_exporter."""
+"""Write metrics of landings to a file in Prometheus' text format, for node_exporter's textfile collector."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.landing.atomic_files import write_whole
 
 
 def write_metrics(path: Path, landers: Sequence[Lander]) -> None:
-    """Write the figures of landings in place of what the file has.
+    """Replace the file `path` by the current metrics of landings.
 
     Raises:
         StorageError: the file cannot be written.
@@ -19,7 +19,7 @@ def write_metrics(path: Path, landers: Sequence[Lander]) -> None:
 
 
 def metrics_text(landers: Sequence[Lander]) -> str:
-    """Return the figures of landings as of the last commit of each."""
+    """Return the metrics of landings in Prometheus' text format, as of each one's last commit."""
     lines = []
     for name, (kind, meaning, value_of) in _FIGURES.items():
         lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]

@@ -1,4 +1,4 @@
-"""A topic as batches of Arrow, from positions that stand in a table, with its id watched."""
+"""Read a topic as Arrow batches, from the positions in a table, and check that its id stays the same."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ FETCH_OPTIONS = {"max.partition.fetch.bytes": 8 << 20, "fetch.max.bytes": 32 << 
 class TopicReader:
     """Reads one topic by assignment, without a group.
 
-    A position that the topic does not have any more is an error, unless `takes_losses`: then reading goes
-    on at the first record there is.
+    A position that the topic no longer has is an error, unless `takes_losses`: then reading
+    continues at the first available record.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class TopicReader:
         self._admin.close()
 
     def begin(self, positions: Positions | None) -> None:
-        """Go to the positions of a table; without any, to where reading starts.
+        """Begin to read at the positions of a table; if None, at the setting `start`.
 
         Raises:
-            ConfigError: they are of another topic, of one that was deleted and created anew, or lie outside
-                of the topic.
+            ConfigError: the positions are of another topic, of one that was deleted and created anew, or lie
+                outside of the topic.
         """
         if positions is not None:
             check_positions(positions, self.topic, self.topic_id)
@@ -108,11 +108,11 @@ class TopicReader:
         self._looked_at = time.monotonic()
 
     def poll(self, timeout_ms: float, columns: Sequence[str] = COLUMN_NAMES) -> pa.RecordBatch | None:
-        """Return the next records of one partition; None where nothing comes in time.
+        """Return the next records of one partition, or None if none arrive within `timeout_ms`.
 
         Raises:
             ConfigError: the topic was deleted and created anew.
-            KafkaError: records were removed before they were read, or the topic is gone.
+            KafkaError: records were removed before they were read, or the topic was deleted.
             CorruptRecordError: a batch is damaged.
         """
         try:
@@ -128,7 +128,7 @@ class TopicReader:
         return batch
 
     def look(self) -> None:
-        """Find out where the topic ends by now, and read partitions that it has got.
+        """Look up the topic's end offsets again, and read partitions that were added.
 
         Raises:
             ConfigError: the topic was deleted and created anew.
@@ -157,7 +157,7 @@ class TopicReader:
                 raise
 
     def pause(self, partitions: Sequence[int]) -> None:
-        """Have no more records fetched of partitions, unless the topic gets another one meanwhile."""
+        """Stop fetching from partitions, until the topic gets another partition."""
         self._consumer.pause([TopicPartition(self.topic, number) for number in partitions])
 
     def begins(self) -> dict[int, int]:
@@ -165,7 +165,7 @@ class TopicReader:
         return self.offsets()
 
     def offsets(self) -> dict[int, int]:
-        """Return the next offset of each partition, behind what `poll` has returned."""
+        """Return the next offset of each partition, after the records that `poll` returned."""
         for number in self._offsets:
             # Behind the last record there may be markers of transactions, which are read as nothing.
             position = self._consumer.position(TopicPartition(self.topic, number))
@@ -174,7 +174,7 @@ class TopicReader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether everything is read that was there when the end was looked at last."""
+        """Whether all partitions are read up to the ends found by the last `look`."""
         offsets = self.offsets()
         return all(offsets.get(partition, 0) >= end for partition, end in self.ends.items())
 
@@ -185,14 +185,14 @@ class TopicReader:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The first and the next offset of each partition of a topic."""
+    """The first offset and the end offset of each partition of a topic."""
 
     topic: str
     first: Mapping[int, int]
     last: Mapping[int, int]
 
     def begins(self, positions: Positions | None, start: str, *, takes_losses: bool) -> dict[int, int]:
-        """Return where reading begins.
+        """Return the offset of each partition at which to begin, by positions or else by `start`.
 
         Raises:
             ConfigError: a position lies outside of the topic.
@@ -218,10 +218,10 @@ class Bounds:
 
 
 def check_positions(positions: Positions, topic: str, topic_id: str | None) -> None:
-    """Check that positions are of a topic.
+    """Check that the positions in a table belong to this topic, by its name and id.
 
     Raises:
-        ConfigError: they are of another one, or of one that was deleted since.
+        ConfigError: the positions are of another topic, or of one that was deleted since.
     """
     if positions.topic != topic:
         raise ConfigError(
@@ -233,7 +233,7 @@ def check_positions(positions: Positions, topic: str, topic_id: str | None) -> N
 
 
 def recreated(topic: str, known: str | None, found: str | None) -> ConfigError:
-    """Return the error for a topic that is another one by its id."""
+    """Return the error for a topic that was deleted and created anew, with its old and new id."""
     return ConfigError(
         f"topic {topic!r} was deleted and created anew: the table has records of the one with id "
         f"{known}, the present one is {found}. Land the present one under another --name: its records "

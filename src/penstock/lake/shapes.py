@@ -1,4 +1,4 @@
-"""Records to rows of a table: the columns of their values, Kafka's own beside them, and what does not fit."""
+"""Convert records to rows of a table: columns of their values, Kafka's own columns, and dead letters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DEAD_SCHEMA = pa.schema(
 
 
 class Split(NamedTuple):
-    """The rows of a batch that fit, and those that do not, with the columns of `DEAD_SCHEMA`."""
+    """The result of a conversion: the rows, and the dead letters with the columns of `DEAD_SCHEMA`."""
 
     rows: pa.RecordBatch
     dead: pa.RecordBatch | None
@@ -46,10 +46,10 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShapeSettings:
-    """What becomes of records: the format of values, and the columns of records that stand beside.
+    """The settings of a conversion: the format of values, and the columns of the table.
 
-    `fields` are those of JSON objects, where they are declared. `columns` are the names of all columns of the
-    table, in their order; None takes the default ones.
+    `fields` are the declared fields of JSON objects. `columns` are the names of all columns of the
+    table, in their order; None means the default ones.
     """
 
     value_format: str = "bytes"
@@ -59,21 +59,21 @@ class ShapeSettings:
 
 
 class RowShape(Protocol):
-    """How records of a topic become rows."""
+    """A conversion of the records of a topic to rows."""
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the rows."""
 
     def split(self, records: pa.RecordBatch) -> Split:
-        """Return the rows of records with all columns of a topic."""
+        """Return the rows and dead letters of records that have all columns of a topic."""
 
     def renewed(self, records: pa.RecordBatch) -> RowShape | None:
-        """Return the shape that records need which name a newer schema; None where this one does."""
+        """Return a new shape if records use a newer schema, or None if this shape fits them."""
 
 
 class _Plain:
-    """Keys and values as they are, or as text."""
+    """A conversion that keeps keys and values as bytes, or makes them text."""
 
     def __init__(self, shape: Shape, columns: Sequence[str]) -> None:
         self._shape = shape
@@ -81,16 +81,16 @@ class _Plain:
         self.schema = pa.schema([shape.schema.field(name) for name in columns])
 
     def split(self, records: pa.RecordBatch) -> Split:
-        """Every record is a row."""
+        """Return every record as a row, without dead letters."""
         return Split(self._shape.made(records, self._columns), None)
 
     def renewed(self, records: pa.RecordBatch) -> RowShape | None:
-        """Nothing is newer."""
+        """Return None, because this shape has no schema."""
         return None
 
 
 class _Json:
-    """Fields of JSON objects."""
+    """A conversion of values that are JSON objects: each field is a column."""
 
     def __init__(self, fields: pa.Schema, columns: Sequence[str] | None) -> None:
         names = column_names_of(fields.names)
@@ -108,7 +108,10 @@ class _Json:
         self._decoder = JsonColumns(fields)
 
     def split(self, records: pa.RecordBatch) -> Split:
-        """What is no JSON object, or has a field of another kind, does not fit. A tombstone does."""
+        """Return rows; a record is a dead letter if it is no JSON object or a field has another type.
+
+        A tombstone is a row.
+        """
         decoded, reasons = self._decoder.judged(records.column("value"))
         arrays = [
             decoded[self._names[name]] if name in self._names else records.column(name)
@@ -117,12 +120,12 @@ class _Json:
         return _parted(pa.RecordBatch.from_arrays(arrays, schema=self.schema), records, reasons)
 
     def renewed(self, records: pa.RecordBatch) -> RowShape | None:
-        """The fields stay those that were declared or found first."""
+        """Return None: the fields stay those that were declared or found first."""
         return None
 
 
 class _WithErrors:
-    """Columns of a shape of data sets that says in one of them why a record has none of the others."""
+    """A conversion by a shape of `queries` that has an error column for records that do not decode."""
 
     def __init__(
         self, shape: Shape, error: str, columns: Sequence[str] | None, hidden: Sequence[str]
@@ -138,7 +141,7 @@ class _WithErrors:
         self.schema = pa.schema([shape.schema.field(name) for name in chosen])
 
     def split(self, records: pa.RecordBatch) -> Split:
-        """What is no event, or does not decode, does not fit."""
+        """Return rows; a record is a dead letter if its error column is not null."""
         made = self._shape.made(records, list(dict.fromkeys([*self._columns, self._error])))
         errors = made.column(self._error)
         reasons: dict[int, str] = {}
@@ -151,12 +154,12 @@ class _WithErrors:
         return _parted(made.select(self._columns), records, reasons)
 
     def renewed(self, records: pa.RecordBatch) -> RowShape | None:
-        """Nothing is newer."""
+        """Return None, because the schema does not change."""
         return None
 
 
 class _Registered(_WithErrors):
-    """Fields of values by a schema of the registry; the newest one as soon as records name it."""
+    """A conversion by a schema in the registry, renewed when records use a newer one."""
 
     def __init__(self, topic: str, settings: ShapeSettings) -> None:
         from penstock.queries.columns.registered_values import ERROR_COLUMN, RegisteredFields
@@ -175,7 +178,7 @@ class _Registered(_WithErrors):
         self._seen: set[Any] = set()
 
     def renewed(self, records: pa.RecordBatch) -> RowShape | None:
-        """Ask the registry for a newer version where records name a schema that none before has named."""
+        """Look up a newer schema version if records have a schema id that no earlier record had."""
         named = set(pc.unique(pc.binary_slice(records.column("value"), 0, 5)).to_pylist()) - self._seen
         if not named:
             return None
@@ -188,10 +191,10 @@ class _Registered(_WithErrors):
 def shape_for(
     topic: str, settings: ShapeSettings, sample: Sequence[bytes | None], kept: pa.Schema | None
 ) -> RowShape:
-    """Return how records become rows.
+    """Return the conversion of records to rows for these settings.
 
-    `sample` are values that JSON's fields are inferred of; `kept` are the columns of a table that is there
-    already, whose fields stay.
+    `sample` are values from which JSON's fields are inferred; `kept` are the columns of an existing
+    table, whose fields stay.
 
     Raises:
         ConfigError: there is no such format or column.

@@ -1,7 +1,7 @@
-"""Several topics by one consumer, alone or as a member of a group; each topic has a view of its own.
+"""Read several topics by one consumer, alone or as a member of a group, with one view per topic.
 
-A group only says who reads which partitions. Where reading begins stands in the tables, and a commit of a
-worker that has lost its partitions meanwhile is refused or comes before those of the next one.
+A group only decides which worker reads which partitions. The tables have the positions to begin at, and a
+commit of a worker that has lost its partitions meanwhile is refused, or comes before those of the next owner.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class TopicView:
-    """One topic of a shared reader, as a lander uses it."""
+    """One topic of a shared reader, with the methods that a lander uses."""
 
     def __init__(self, reader: SharedReader, topic: str, topic_id: str | None, partitions: list[int]) -> None:
         self.topic = topic
@@ -38,7 +38,7 @@ class TopicView:
         self._offsets: dict[int, int] = {}
 
     def begin(self, positions: Positions | None) -> None:
-        """Have the owned partitions read from the positions of a table. Raises as `TopicReader.begin`."""
+        """Read the owned partitions from the positions of a table. Raises as `TopicReader.begin`."""
         if positions is not None:
             check_positions(positions, self.topic, self.topic_id)
         # A group gives partitions that were added since as well.
@@ -56,32 +56,32 @@ class TopicView:
         self._reader.seek(self.topic, self._offsets)
 
     def begins(self) -> dict[int, int]:
-        """Return where each partition of the topic began, those of other workers as well."""
+        """Return the offset at which each partition of the topic began, also of other workers' partitions."""
         return dict(self._begins)
 
     def offsets(self) -> dict[int, int]:
-        """Return the next offset of each owned partition, behind what was read."""
+        """Return the next offset of each owned partition, after the records that were read."""
         for number in self._offsets:
             position = self._reader.position(TopicPartition(self.topic, number))
             self._offsets[number] = max(self._offsets[number], position)
         return dict(self._offsets)
 
     def passed(self, partition: int, offset: int) -> None:
-        """Note that everything before an offset was read."""
+        """Note that the records of a partition before `offset` were read."""
         self._offsets[partition] = offset
 
     @property
     def is_at_end(self) -> bool:
-        """Whether everything is read that was there when the end was looked at last."""
+        """Whether all owned partitions are read up to the ends found by the last `look`."""
         offsets = self.offsets()
         return all(offsets.get(partition, 0) >= end for partition, end in self.ends.items())
 
     def close(self) -> None:
-        """Do nothing: the consumer is that of all topics."""
+        """Do nothing: the consumer belongs to all topics."""
 
 
 class SharedReader:
-    """Reads topics by one consumer. With `group` it reads the partitions that the group gives it."""
+    """Reads topics by one consumer. With `group`, it reads the partitions that the group assigns to it."""
 
     def __init__(
         self,
@@ -142,10 +142,10 @@ class SharedReader:
         left: Callable[[Sequence[TopicPartition]], None],
         lost: Callable[[Sequence[TopicPartition]], None],
     ) -> None:
-        """Begin: read all partitions, or those that the group gives.
+        """Start to read all partitions, or those that the group assigns.
 
-        `taken` is called with partitions that are read from now on, in `poll` where there is a group; `left`
-        before they go to another worker, and `lost` when they have gone already.
+        `taken` is called with partitions that are read from now on (within `poll` if there is a group),
+        `left` before partitions go to another worker, and `lost` if they have gone already.
         """
         self._taken = taken
         if self._group is not None:
@@ -159,22 +159,22 @@ class SharedReader:
         self._taken(added)
 
     def bounds(self, topic: str, partitions: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:
-        """Return the first and the next offset of partitions. Raises KafkaError, NetworkError."""
+        """Return the first and the end offsets of partitions. Raises KafkaError and NetworkError."""
         tps = [TopicPartition(topic, number) for number in partitions]
         first, last = self._consumer.beginning_offsets(tps), self._consumer.end_offsets(tps)
         return {tp.partition: first[tp] for tp in tps}, {tp.partition: last[tp] for tp in tps}
 
     def seek(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Go on at these offsets."""
+        """Continue to read partitions at these offsets."""
         for partition, offset in offsets.items():
             self._consumer.seek(TopicPartition(topic, partition), offset)
 
     def position(self, tp: TopicPartition) -> int:
-        """Return the next offset to be read, as far as the consumer has one."""
+        """Return the offset of the next record that the consumer returns for a partition."""
         return self._consumer.position(tp)
 
     def poll(self, timeout_ms: float) -> pa.RecordBatch | None:
-        """Return the next records of one partition; None where nothing comes in time. Raises as `look`."""
+        """Return the next records of one partition, or None if none arrive in time. Raises as `look`."""
         try:
             batch = self._consumer.poll_arrow(timeout_ms, columns=COLUMN_NAMES)
         except TopicRecreatedError:
@@ -189,11 +189,11 @@ class SharedReader:
         return batch
 
     def look(self) -> None:
-        """Find out where the topics end by now, and read partitions that were added, but in a group.
+        """Look up the end offsets of the topics again; without a group, also read added partitions.
 
         Raises:
             ConfigError: a topic was deleted and created anew.
-            KafkaError: a topic is gone.
+            KafkaError: a topic was deleted.
         """
         self._looked_at = time.monotonic()
         added = []

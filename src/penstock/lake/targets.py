@@ -1,4 +1,4 @@
-"""Tables as people name them: ``iceberg://catalog/db.table``, ``delta://s3://…``, ``s3://bucket/orders/``."""
+"""Parse the names of tables: ``iceberg://catalog/db.table``, ``delta://s3://…``, ``s3://bucket/orders/``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ DEAD_SUFFIX = "_dead_letters"
 
 
 def open_table(where: str, topic: str, settings: TableSettings, options: StoreOptions) -> LakeTable:
-    """Return the table that a text names; it need not be there yet.
+    """Return the table at a path or URL; it may not exist yet.
 
     Raises:
-        ConfigError: the text names no table, or a setting does not go together with its kind.
+        ConfigError: `where` names no table, or a setting does not apply to its kind.
         MissingDependencyError: a library is not installed.
     """
     scheme = urlsplit(where).scheme if "://" in where else ""
@@ -65,20 +65,20 @@ def open_table(where: str, topic: str, settings: TableSettings, options: StoreOp
 
 
 def place_of(where: str, topic: str) -> str:
-    """Return the table of a topic where a text has ``{topic}`` for it.
+    """Return the table of a topic, with ``{topic}`` in `where` replaced by the topic's name.
 
-    In names of Iceberg, what is neither a letter of ASCII nor a digit becomes ``_``: a point would begin
-    another namespace.
+    In names of Iceberg, every other character than an ASCII letter or digit becomes ``_``: a point would
+    begin another namespace.
     """
     is_iceberg = where.startswith("iceberg://")
     return where.replace(TOPIC, re.sub(r"[^A-Za-z0-9]", "_", topic) if is_iceberg else topic)
 
 
 def places_of(where: str, topics: Sequence[str]) -> dict[str, str]:
-    """Return the tables of topics.
+    """Return the table of each topic.
 
     Raises:
-        ConfigError: two topics would go into one table.
+        ConfigError: two topics would get the same table.
     """
     if len(topics) > 1 and TOPIC not in where:
         raise ConfigError(
@@ -98,10 +98,10 @@ def places_of(where: str, topics: Sequence[str]) -> dict[str, str]:
 
 
 def dead_letters_of(where: str) -> str:
-    """Return the name of the table of dead letters beside a table."""
+    """Return the name of the dead-letter table that belongs to the table `where`."""
     return where.rstrip("/") + DEAD_SUFFIX + ("/" if where.endswith("/") else "")
 
 
 def dead_settings(settings: TableSettings) -> TableSettings:
-    """Return how a table of dead letters is written: appended to, without partitions."""
+    """Return the settings for a dead-letter table: append-only, without partitions."""
     return replace(settings, partition_by=(), key=(), renames={}, drops=(), sort_by=())

@@ -1,4 +1,4 @@
-"""The Arrow schema of a landed table: that of its files, and the partition columns. Needs pyarrow."""
+"""The Arrow schema of a landed table: the columns in its files, and the partition columns. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PARTITION_TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(
 
 
 def table_schema(file: Path, layout: Layout) -> pa.Schema:
-    """Return the columns in one of the files, followed by those of directories. Raises StorageError."""
+    """Return the columns in `file`, followed by the partition columns. Raises StorageError."""
     try:
         schema = pq.read_schema(file).remove_metadata()
     except OSError as error:

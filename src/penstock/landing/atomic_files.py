@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after a power cut."""
+"""Write files atomically: a file is complete or absent, also after a power cut."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ TEMPORARY_SUFFIX = ".unfinished"
 
 
 def write_whole(target: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a hidden file beside `target`, then give it the name of `target`.
+    """Replace the file `target` atomically: `write` fills a hidden file, which is then renamed.
 
-    Replaces what had that name before, once all is written and on the disk. An early end, an
-    error of any kind in `write` included, removes the hidden file and leaves what was there. Its name
+    The hidden file is complete and on the disk before it replaces an older `target`. If writing ends early,
+    by any error in `write` too, the hidden file is removed and `target` is unchanged. The hidden name
     starts with a dot and ends in TEMPORARY_SUFFIX, so that no reader of the directory takes it for data.
 
     Raises:
-        StorageError: the disk is full, the directory not writable, or the like.
+        StorageError: the disk is full, the directory is not writable, or another operation fails.
     """
     hidden = target.with_name(f".{target.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
@@ -39,10 +39,10 @@ def write_whole(target: Path, write: Callable[[Path], None]) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """Create `directory` where it is missing.
+    """Create `directory` if it is missing.
 
     Raises:
-        StorageError: it cannot be created or is a file.
+        StorageError: the directory cannot be created, or is a file.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def make_directory(directory: Path) -> None:
 
 
 def remove_unfinished(directory: Path) -> int:
-    """Delete what `write_whole` left behind when its process was killed; how many there were."""
+    """Delete the hidden files that killed processes left of `write_whole`; return how many."""
     leftovers = list(directory.glob(f".*{TEMPORARY_SUFFIX}"))
     for leftover in leftovers:
         leftover.unlink(missing_ok=True)
@@ -59,15 +59,15 @@ def remove_unfinished(directory: Path) -> int:
 
 
 def storage_error(path: Path, error: OSError) -> StorageError:
-    """`error` as one line that names the path and what to do."""
+    """Return the error for a failed write of `path`, with reason and advice in one line."""
     return StorageError(f"cannot write {path}: {reason_of(error)}")
 
 
 def is_there(path: Path) -> bool:
-    """Return whether there is a file; one that cannot be looked for is not taken for missing.
+    """Return whether a file exists; raise if the system cannot say.
 
     Raises:
-        StorageError: the system refuses to say.
+        StorageError: the system refuses to look for the file.
     """
     try:
         os.stat(path)
@@ -79,7 +79,7 @@ def is_there(path: Path) -> bool:
 
 
 def sync_directory(directory: Path) -> None:
-    """Bring the names in a directory to the disk, as far as there is one.
+    """Flush the names in a directory to disk; a missing directory is not an error.
 
     Raises:
         StorageError: the system refuses.
@@ -93,7 +93,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Bring a file to the disk, or the names in a directory. Raises OSError."""
+    """Flush a file, or the names in a directory, to disk. Raises OSError."""
     if path.is_dir():
         sync_directory_entries(str(path))
         return

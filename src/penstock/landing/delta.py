@@ -1,7 +1,7 @@
-"""Landed files in a Delta table, by the library `deltalake`: each batch once.
+"""Add landed files to a Delta table, by the library `deltalake`, each batch once.
 
-The table's own log has the writer's name and the number of its last batch (a ``txn`` action), in the same
-commit as the files. A batch that is added again is recognised by that.
+The same commit adds the files and stores the writer's name and the number of its last batch (a ``txn``
+action) in the table's log. By that, a batch that is added again is recognised.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ATTEMPTS_MAX = 10
 
 
 class DeltaRegister:
-    """Adds the files of batches to the Delta table in directory `root`, which the first one creates."""
+    """Adds the files of batches to the Delta table in directory `root`; the first batch creates it."""
 
     def __init__(self, root: Path, layout: Layout) -> None:
         try:
@@ -32,11 +32,11 @@ class DeltaRegister:
         self._layout = layout
 
     def __call__(self, manifest: Manifest) -> None:
-        """Add the files of a batch, unless they are in the table.
+        """Add the files of a batch, unless the table has that batch already.
 
         Raises:
             ConfigError: the table has other columns or partitions.
-            StorageError: it cannot be written.
+            StorageError: the table cannot be written.
         """
         from deltalake.exceptions import CommitFailedError, DeltaError
         from deltalake.transaction import AddAction, CommitProperties, Transaction

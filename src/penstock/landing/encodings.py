@@ -1,9 +1,9 @@
-"""How the columns of a Parquet file are written, decided by its first row group. Needs pyarrow.
+"""Choose encodings and compression for the columns of a Parquet file by its first row group. Needs pyarrow.
 
-Two attempts cost as much as all the rest of an encoder where they are in vain: a dictionary of values that
-seldom repeat, and compressing what is compressed or encrypted already. A sample shows it beforehand. Pages
-are PLAIN or have a dictionary, which every reader of Parquet takes; the delta encodings would make files of
-offsets and times smaller, but not every reader takes them.
+Two attempts would cost as much as all other work of an encoder, in vain: a dictionary of values that seldom
+repeat, and compressing bytes that are compressed or encrypted already. A sample shows that beforehand. Pages
+are PLAIN or have a dictionary, which every reader of Parquet supports; the delta encodings would make files
+of offsets and times smaller, but not every reader supports them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COMPRESSED_SHARE_MAX = 0.95
 
 
 def columns_with_dictionary(rows: Sequence[pa.RecordBatch]) -> list[str]:
-    """Return the names of columns whose values repeat, as far as the first of `rows` show."""
+    """Return the names of columns whose values repeat in the first of `rows`."""
     first = rows[0].slice(0, REPEATS_ROWS)
     return [
         name
@@ -52,13 +52,14 @@ def _repeats(column: pa.Array) -> bool:
 
 
 def columns_with_statistics(names: Iterable[str]) -> list[str]:
-    """Return those of `names` by whose bounds readers skip files."""
+    """Return the columns of `names` that get statistics, by which readers skip files."""
     return [name for name in names if name not in WITHOUT_STATISTICS]
 
 
 def compressions(rows: Sequence[pa.RecordBatch], codec: str) -> Mapping[str, str]:
-    """Return the codec of each column by its path: `codec`, or ``none`` where a sample of `rows` gets no
-    smaller.
+    """Return the codec of each column by its path: `codec`, or ``none`` for incompressible data.
+
+    A sample of `rows` decides.
 
     Raises:
         pa.ArrowException: there is no such codec.
@@ -74,7 +75,7 @@ def compressions(rows: Sequence[pa.RecordBatch], codec: str) -> Mapping[str, str
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
-    """Yield the paths of the columns in the file that a column of Arrow becomes."""
+    """Yield the Parquet column paths of an Arrow column."""
     if pa.types.is_map(kind):
         yield f"{path}.key_value.key"
         yield from _leaves(f"{path}.key_value.value", kind.item_type)
@@ -88,7 +89,7 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
 
 
 def _gets_smaller(pieces: Sequence[pa.Array], codec: str) -> bool:
-    """Return whether a sample of a column's bytes, taken at several places, is worth compressing."""
+    """Return whether a sample of a column's bytes, taken at several places, compresses well enough."""
     sizes = [piece.nbytes for piece in pieces]
     if sum(sizes) < SAMPLED_BYTES_LEAST:
         return True
@@ -102,7 +103,7 @@ def _gets_smaller(pieces: Sequence[pa.Array], codec: str) -> bool:
 
 
 def _first_bytes(column: pa.Array) -> bytes:
-    """Return the first bytes of the values of a column of texts or bytes; SAMPLE_BYTES at most."""
+    """Return the first bytes of the values of a text or bytes column, at most SAMPLE_BYTES."""
     offsets, data = column.buffers()[1:]
     if data is None or not len(column):
         return b""

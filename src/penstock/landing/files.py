@@ -1,6 +1,7 @@
-"""Writing the Parquet files of one task under hidden names. Needs pyarrow.
+"""Write the Parquet files of one task under hidden names. Needs pyarrow.
 
-A file is on the disk, whole, before it is handed out; an attempt that ends early removes what it was writing.
+A file is complete and on the disk before it is returned; an attempt that ends early removes its unfinished
+files.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PARTITIONS_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """How files are written."""
+    """The settings of Parquet files: compression and size."""
 
     compression: str = "zstd"
     file_bytes: int = FILE_BYTES
@@ -46,9 +47,9 @@ class FileSettings:
 
 
 class TaskFiles:
-    """The files of one attempt of a task. `root` is the table, `staging` a hidden directory in it.
+    """Writes the files of one attempt of a task. `root` is the table, `staging` a hidden directory in it.
 
-    File names begin with `prefix` and are no other attempt's.
+    File names begin with `prefix`, and no other attempt uses the same.
     """
 
     def __init__(
@@ -64,10 +65,10 @@ class TaskFiles:
         self._count = 0
 
     def add(self, batch: pa.RecordBatch) -> Iterator[LandedFile]:
-        """Write rows; yield files that have reached their size.
+        """Write rows; yield the files that have reached their size.
 
         Raises:
-            StorageError: the disk is full, the directory not writable, or the like.
+            StorageError: the disk is full, the directory is not writable, or another operation fails.
             ConfigError: the rows belong to more partitions than a task may write.
             EncodeError: a value cannot name a directory.
         """
@@ -92,7 +93,7 @@ class TaskFiles:
             yield landed
 
     def abandon(self) -> None:
-        """Remove the files that are not complete. Those handed out are left: a batch may consist of them."""
+        """Remove the unfinished files. Finished ones stay, because a batch may contain them."""
         while self._open:
             self._open.popitem()[1].remove()
 
@@ -115,7 +116,7 @@ class TaskFiles:
 
 
 class _OpenFile:
-    """A file that is being written. It is created with its first row group."""
+    """A Parquet file that is being written; it is created with its first row group."""
 
     def __init__(
         self,
@@ -143,7 +144,7 @@ class _OpenFile:
         self.buffered_bytes += rows.nbytes
 
     def write(self) -> None:
-        """Write what is buffered as a row group."""
+        """Write the buffered rows as a row group."""
         rows, self._buffered, self.buffered_bytes = self._buffered, [], 0
         if not rows:
             return
@@ -165,7 +166,7 @@ class _OpenFile:
             self.written_bytes = self._sink.tell()
 
     def close(self) -> LandedFile:
-        """Complete the file; it is on the disk when this returns."""
+        """Complete the file and flush it to disk; return its description."""
         self.write()
         with self._refusals():
             assert self._writer is not None
@@ -178,7 +179,7 @@ class _OpenFile:
         return LandedFile(self._path, staged, self._rows, size_bytes, self._partition)
 
     def remove(self) -> None:
-        """Delete the part of the file that has been written."""
+        """Delete the unfinished file."""
         for each in (self._writer, self._sink):
             if each is not None:
                 # A writer that could not write cannot write the end of its file either.
@@ -198,9 +199,9 @@ class _OpenFile:
 
 
 def with_whole_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """`batch` with U+FFFD for bytes of texts that are not UTF-8.
+    """Return `batch` with U+FFFD in place of invalid UTF-8 in text columns.
 
-    Readers of Parquet refuse files with other texts, all of the file.
+    Readers of Parquet refuse a whole file with an invalid text.
     """
     columns = batch.columns
     for i, column in enumerate(columns):

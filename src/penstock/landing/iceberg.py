@@ -1,7 +1,7 @@
-"""Landed files in an Iceberg table, by the library `pyiceberg`: each batch once.
+"""Add landed files to an Iceberg table, by the library `pyiceberg`, each batch once.
 
-The number of a writer's last batch is a property of the table, which changes in the same commit in which the
-files come in; their snapshot has it as well. A batch that is added again is recognised by that.
+The number of a writer's last batch is a property of the table, set in the same commit that adds the
+files; their snapshot has the number as well. By that, a batch that is added again is recognised.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PROPERTY_PREFIX = "penstock.landed."
 
 
 class IcebergRegister:
-    """Adds the files of batches to the table `name` of a catalog, which the first one creates there.
+    """Adds the files of batches to the table `name` of a catalog; the first batch creates it.
 
-    `catalog` and `properties` are what `pyiceberg.catalog.load_catalog` takes.
+    `catalog` and `properties` are the arguments of `pyiceberg.catalog.load_catalog`.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class IcebergRegister:
         self._properties = dict(properties)
 
     def __call__(self, manifest: Manifest) -> None:
-        """Add the files of a batch, unless they are in the table.
+        """Add the files of a batch, unless the table has that batch already.
 
         Raises:
             ConfigError: the catalog cannot be opened, or the table has other columns or partitions.
@@ -120,7 +120,10 @@ class IcebergRegister:
         return transaction.commit_transaction()
 
     def _transforms(self) -> list[tuple[str, str]]:
-        """Columns and transforms of the partitions. An hour is one of a day: Iceberg takes one of the two."""
+        """Return (column, transform) of each partition column.
+
+        With ``hour``, ``date`` is left out: Iceberg allows one time transform per column.
+        """
         names = self._layout.partition_by
         return [
             (self._layout.time_column, {"date": "day", "hour": "hour"}[name])

@@ -1,4 +1,4 @@
-"""What all files of a landed table have in common: columns, partitions, format. Kept in the table itself."""
+"""The layout of a landed table, stored in the table: columns, partition columns and format of its files."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ PARTITION_TYPES = ("string", "int", "bigint", "date")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Columns of a table with their types in Spark's spelling, and how its files are put into directories.
+    """The columns of a table with their types in Spark's spelling, and its partition columns.
 
-    `time_column` is the column that `date` and `hour` are made of, where `partition_by` names them.
+    `time_column` is the column from which `date` and `hour` are made, if `partition_by` names them.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -35,10 +35,12 @@ class Layout:
     """Of keys and values with a schema: the version of the subject whose fields are columns."""
 
     def check(self) -> None:
-        """Check that the partition columns can be made of the columns.
+        """Check that the partition columns can be made from the columns.
 
         Raises:
-            ConfigError: one is missing, is named twice, has another type, or no other column is left.
+            ConfigError: a partition column is missing, is named twice, has an unusable type, or no other
+                column
+                is left.
         """
         types = dict(self.columns)
         if len(set(self.partition_by)) < len(self.partition_by):
@@ -64,7 +66,7 @@ class Layout:
             raise ConfigError("landing.partitionBy names every column: there is nothing left for the files")
 
     def file_columns(self) -> tuple[str, ...]:
-        """Return the columns inside the files. Directories have the others, except in Iceberg."""
+        """Return the columns inside the files: without partition columns, except in Iceberg."""
         if self.format == "iceberg":
             return tuple(name for name, _ in self.columns)
         return tuple(name for name, _ in self.columns if name not in self.partition_by)
@@ -75,7 +77,7 @@ class Layout:
         return {name: types.get(name) or DERIVED[name] for name in self.partition_by}
 
     def to_json(self) -> str:
-        """Return the text of table.json."""
+        """Return the layout as the text of table.json."""
         return json.dumps(
             {
                 "formatVersion": FORMAT_VERSION,
@@ -90,10 +92,10 @@ class Layout:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Layout:
-        """Return the inverse of `to_json`.
+        """Return the layout in the text of table.json.
 
         Raises:
-            DecodeError: the text is something else, or of a newer version.
+            DecodeError: the text has another form, or is of a newer version.
         """
         document = versioned_object(text, "table.json")
         try:
@@ -108,7 +110,7 @@ class Layout:
             raise DecodeError(f"table.json is damaged: {error!r}") from None
 
     def differences(self, other: Layout) -> list[str]:
-        """Sentences on what `other` has in another way than this table; none where they are equal."""
+        """Return a sentence for each difference between this table's layout and `other`; empty if equal."""
         mine, theirs = dict(self.columns), dict(other.columns)
         found = [
             f"column {name}: {mine.get(name, 'none')} there, {theirs.get(name, 'none')} here"
@@ -129,10 +131,10 @@ class Layout:
 
 
 def versioned_object(text: str | bytes, what: str) -> dict[str, Any]:
-    """Return a JSON object of this format's version.
+    """Return the JSON object in a text, after checking its format version.
 
     Raises:
-        DecodeError: it is something else, or of a newer version.
+        DecodeError: the text is no such object, or of a newer version.
     """
     try:
         document = json.loads(text)

@@ -1,4 +1,4 @@
-"""Manifests: which files a batch consists of, decided once and never changed. JSON, version 1."""
+"""Manifests: the files of a batch, written once and never changed. JSON, version 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.model import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class LandedFile:
-    """One Parquet file. Paths are relative to the table: where it is to be read, and where it was written."""
+    """One Parquet file: its final path and the path where it was written, both relative to the table."""
 
     path: str
     staged: str
@@ -24,7 +24,7 @@ class LandedFile:
     """Values of partition columns as texts; null is None."""
 
     def to_object(self) -> dict[str, object]:
-        """Return what stands for the file in a manifest."""
+        """Return the file's entry in a manifest."""
         return {
             "path": self.path,
             "staged": self.staged,
@@ -35,15 +35,15 @@ class LandedFile:
 
     @classmethod
     def from_object(cls, found: Mapping[str, Any]) -> LandedFile:
-        """Return the inverse of `to_object`. Raises KeyError and TypeError."""
+        """Return the file in an entry of a manifest. Raises KeyError and TypeError for another form."""
         return cls(found["path"], found["staged"], found["rows"], found["bytes"], dict(found["partition"]))
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Batch number `batch` of `writer`: its files, and the ranges of offsets that were read for it.
+    """The manifest of batch number `batch` of `writer`: its files, and the offset ranges read for it.
 
-    `topic_ids` are those of the topics of these offsets, as Kafka prints them and as far as they are known.
+    `topic_ids` are the ids of the topics in these ranges, as Kafka prints them and if known.
     """
 
     writer: str
@@ -53,7 +53,7 @@ class Manifest:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def to_object(self) -> dict[str, object]:
-        """Return what stands for the batch in JSON."""
+        """Return the manifest as a JSON object."""
         return {
             "formatVersion": FORMAT_VERSION,
             "writer": self.writer,
@@ -69,7 +69,7 @@ class Manifest:
 
     @classmethod
     def from_object(cls, found: Mapping[str, Any]) -> Manifest:
-        """Return the inverse of `to_object`. Raises KeyError and TypeError."""
+        """Return the manifest in a JSON object. Raises KeyError and TypeError for another form."""
         return cls(
             found["writer"],
             found["batch"],
@@ -80,10 +80,10 @@ class Manifest:
 
 
 def manifests_from_json(text: str | bytes, what: str) -> list[Manifest]:
-    """Return the batches in a file of manifests, which has one or, where old ones were put together, many.
+    """Return the manifests in a file: one, or many if old ones were folded into it.
 
     Raises:
-        DecodeError: the text is something else, or of a newer version.
+        DecodeError: the text has another form, or is of a newer version.
     """
     document: Mapping[str, Any] = versioned_object(text, what)
     try:
@@ -95,7 +95,7 @@ def manifests_from_json(text: str | bytes, what: str) -> list[Manifest]:
 
 
 def manifests_to_json(manifests: Sequence[Manifest]) -> str:
-    """Return several batches as one file."""
+    """Return several manifests as the text of one file."""
     return json.dumps(
         {"formatVersion": FORMAT_VERSION, "manifests": [each.to_object() for each in manifests]}
     )
@@ -105,7 +105,7 @@ def refuse_overlaps(ranges: Sequence[OffsetRange]) -> None:
     """Check that no record was read twice for one batch.
 
     Raises:
-        ConfigError: two ranges have an offset in common.
+        ConfigError: two ranges share an offset.
     """
     previous: OffsetRange | None = None
     for each in sorted(ranges):

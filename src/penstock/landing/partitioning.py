@@ -1,4 +1,4 @@
-"""Rows to partitions: which directory each row of a batch belongs to. Needs numpy and pyarrow."""
+"""Divide the rows of a batch into partitions, and name their directories. Needs numpy and pyarrow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Values = tuple[str | None, ...]
 
 
 def split(batch: pa.RecordBatch, layout: Layout) -> Iterator[tuple[Values, pa.RecordBatch]]:
-    """Yield the rows of each partition, in their order, with the values of the partition columns as texts."""
+    """Yield (values of the partition columns as texts, rows) of each partition; rows keep their order."""
     if not layout.partition_by:
         yield (), batch
         return
@@ -53,7 +53,7 @@ def split(batch: pa.RecordBatch, layout: Layout) -> Iterator[tuple[Values, pa.Re
 
 
 def _encoded(batch: pa.RecordBatch, name: str, time_column: str) -> tuple[np.ndarray, list[str | None]]:
-    """Return a number for each row, and the text that each number stands for."""
+    """Return (a code for each row, the text of each code) for a partition column."""
     if name in batch.schema.names:
         encoded = batch.column(name).dictionary_encode()
         texts = [str(value) for value in encoded.dictionary.to_pylist()]
@@ -71,14 +71,13 @@ def _encoded(batch: pa.RecordBatch, name: str, time_column: str) -> tuple[np.nda
 
 
 def _date(day: int) -> str:
-    """Return the date of a day since 1970; the first or the last one where a calendar ends."""
+    """Return the date of a day since 1970, limited to the years that a `date` can hold."""
     ordinal = min(max(day + _FIRST_DAY, 1), datetime.date.max.toordinal())
     return datetime.date.fromordinal(ordinal).isoformat()
 
 
 def directory(partition: Mapping[str, str | None]) -> str:
-    """Return the directory of a partition, as Hive has it: ``date=2026-01-31/type=order%2Fnew``; "" for no
-    columns.
+    """Return the Hive directory of a partition: ``date=2026-01-31/type=order%2Fnew``, or "".
 
     Raises:
         EncodeError: a value is too long for the name of a directory.
@@ -97,9 +96,9 @@ def directory(partition: Mapping[str, str | None]) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` as a name of a file. Of ASCII, letters, digits, ``-``, ``_`` and ``.`` stay, others become %XX.
+    """Return `text` as a file name: ASCII except letters, digits, ``-``, ``_`` and ``.`` becomes %XX.
 
-    Spark decodes %XX one character at a time, so that characters beyond ASCII have to stay what they are.
+    Spark decodes %XX one character at a time, so that characters beyond ASCII have to stay.
     """
     name = "".join(
         char if char.isalnum() or char in "-_." or ord(char) > 127 else f"%{ord(char):02X}" for char in text

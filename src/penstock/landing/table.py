@@ -1,13 +1,13 @@
-"""A landed table: a directory with Parquet files, and in ``_penstock`` what says which of them count.
+"""A landed table: a directory with Parquet files, and manifests in ``_penstock`` that name the valid ones.
 
     orders/date=2026-01-31/00000000000000000012-00003-4f1c9a2b7d3e-0000.parquet
     orders/_penstock/table.json                                        columns and partitions
-    orders/_penstock/manifests/WRITER/00000000000000000012.json        what batch 12 consists of
-    orders/_penstock/staging/WRITER/12/...parquet.unfinished           files that may come to count
+    orders/_penstock/manifests/WRITER/00000000000000000012.json        the files of batch 12
+    orders/_penstock/staging/WRITER/12/...parquet.unfinished           files not committed yet
 
-A batch counts from the moment its manifest is there, which one link of the file system decides. Its files
-then get their names. An interruption between the two is made good by the next commit; `files` finds them in
-either place.
+A batch is committed at the moment when its manifest exists, which one link of the file system decides. Its
+files then get their final names. After an interruption between the two, the next commit finishes that;
+`files` finds them in either place.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Register = Callable[[Manifest], None]
 
 
 class LandingTable:
-    """The table in directory `root`."""
+    """The landed table in directory `root`."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
@@ -73,11 +73,11 @@ class LandingTable:
     # -- what all files have in common
 
     def layout(self) -> Layout | None:
-        """Columns and partitions; None where nothing has been landed.
+        """Return the layout of the table, or None if the directory has no table.
 
         Raises:
             DecodeError: table.json is damaged, or of a newer release.
-            StorageError: it cannot be read.
+            StorageError: table.json cannot be read.
         """
         text = _read(self._hidden / "table.json")
         return None if text is None else Layout.from_json(text)
@@ -97,7 +97,7 @@ class LandingTable:
             )
 
     def declare(self, layout: Layout) -> None:
-        """Create the table where it is missing. Raises ConfigError, as `require`, and StorageError."""
+        """Create the table if it is missing. Raises ConfigError, as `require`, and StorageError."""
         if self.layout() is None:
             _create(self._hidden / "table.json", layout.to_json())
         self.require(layout)
@@ -105,19 +105,19 @@ class LandingTable:
     # -- files on their way
 
     def staging(self, writer: str, batch: int) -> Path:
-        """Return where the tasks of a batch write their files."""
+        """Return the directory to which the tasks of a batch write their files."""
         return self._hidden / "staging" / checked_writer(writer) / str(batch)
 
     def discard(self, files: Iterable[LandedFile]) -> None:
-        """Remove files that no batch will consist of."""
+        """Remove files that no batch will contain."""
         for file in files:
             with suppress(OSError):
                 (self.root / file.staged).unlink(missing_ok=True)
 
     def clean(self, names: Iterable[str], *, now: float | None = None) -> None:
-        """Remove the staging directories `names`, and what writers that have left long ago did not finish.
+        """Remove the staging directories `names`, and old unfinished files of writers that have ended.
 
-        For the moment after a batch is committed, when no task of these writers runs that is not given up.
+        Call it after a batch is committed, when no task of these writers runs that could still be needed.
         """
         staging = self._hidden / "staging"
         for name in names:
@@ -136,7 +136,7 @@ class LandingTable:
                     each.unlink()
 
     def _owed(self) -> set[str]:
-        """Staging directories with files of batches that count, and were interrupted before the end."""
+        """Return staging directories with files of committed batches whose renaming was interrupted."""
         newest = [self.newest(writer) for writer in self.writers()]
         return {
             staging_name(file)
@@ -149,7 +149,7 @@ class LandingTable:
     # -- batches
 
     def newest(self, writer: str) -> Manifest | None:
-        """Return the last batch of `writer` that counts. Raises DecodeError and StorageError."""
+        """Return the last committed batch of `writer`, or None. Raises DecodeError and StorageError."""
         batches = self._batches(checked_writer(writer))
         return self._manifest(checked_writer(writer), max(batches)) if batches else None
 
@@ -163,14 +163,14 @@ class LandingTable:
         register: Register | None = None,
         topic_ids: Mapping[str, str] = MappingProxyType({}),
     ) -> Manifest:
-        """Make `files` the content of a batch, unless it has one; return what it consists of.
+        """Commit `files` as a batch, unless that is committed already; return the batch's manifest.
 
-        A batch that is committed again keeps its first content, and the files given are removed. When this
-        returns, all of the batch is under its names, and in the table of `register` where there is one.
+        A batch that is committed again keeps its first content, and the given files are removed. On return,
+        all files of the batch have their final names, and are in the table of `register` if there is one.
 
         Raises:
             ConfigError: the table has other columns or a later batch, or records were read twice.
-            StorageError: the disk is full, a file is missing, or the like.
+            StorageError: the disk is full, a file is missing, or another operation fails.
         """
         checked_writer(writer)
         self.declare(layout)
@@ -195,7 +195,7 @@ class LandingTable:
         return decided
 
     def files(self) -> Iterator[tuple[LandedFile, Path]]:
-        """Yield the files that count, in the order of their batches, with where they are.
+        """Yield (file, its path) of all committed files, in the order of their batches.
 
         Raises:
             DecodeError: a manifest is damaged, or of a newer release.
@@ -207,7 +207,7 @@ class LandingTable:
                     yield file, self._place(file)
 
     def writers(self) -> list[str]:
-        """Return the writers with batches that count.
+        """Return the names of the writers with committed batches.
 
         Raises:
             StorageError: the directory cannot be read.
@@ -221,7 +221,7 @@ class LandingTable:
             raise StorageError(f"cannot read {directory}: {reason_of(error)}") from error
 
     def manifests(self, writer: str) -> list[Manifest]:
-        """Return the batches of `writer` that count, in their order. Raises DecodeError and StorageError."""
+        """Return the manifests of `writer`, in order. Raises DecodeError and StorageError."""
         while True:
             found: dict[int, Manifest] = {}
             texts = {name: _read(self._manifests(writer) / name) for name in self._names(writer)}
@@ -234,7 +234,7 @@ class LandingTable:
     # -- the steps of a commit
 
     def _refuse_missing(self, files: Sequence[LandedFile]) -> None:
-        """Check that files are there and whole, and bring their names to the disk."""
+        """Check that files exist with their full size, and flush their names to disk."""
         for directory in {(self.root / file.staged).parent for file in files if staging_name(file)}:
             for each in (directory, *_between(self.root, directory)):
                 sync_directory(each)  # what is missing is named below
@@ -253,7 +253,7 @@ class LandingTable:
                 )
 
     def _complete(self, manifest: Manifest, register: Register | None) -> None:
-        """Give the files of a batch their names, and add them to the other table. Again, it has no effect."""
+        """Give the files of a batch their final names, and register them; a repeated call does nothing."""
         for file in manifest.files:
             target, staged = self.root / file.path, self.root / file.staged
             # A file that is gone from here has its name, since nothing removes it before that.
@@ -271,7 +271,7 @@ class LandingTable:
             register(manifest)
 
     def _fold(self, writer: str) -> None:
-        """Put the oldest manifests together into one file: a directory gets one for each hundred batches."""
+        """Merge the oldest manifests into one file, so that a directory has one for each hundred batches."""
         single = sorted(name for name in self._names(writer) if _SINGLE.fullmatch(name))
         if len(single) < 2 * KEPT_SINGLE:
             return
@@ -300,7 +300,7 @@ class LandingTable:
         return self._manifests(writer) / f"{batch:020d}.json"
 
     def _names(self, writer: str) -> list[str]:
-        """Return the files of manifests that say something that no other does."""
+        """Return the names of the manifest files of a writer, without those that a merged file contains."""
         try:
             names = os.listdir(self._manifests(writer))
         except FileNotFoundError:
@@ -330,7 +330,7 @@ class LandingTable:
 
 
 def staging_name(file: LandedFile) -> str:
-    """Return the name of the staging directory of a file. Raises ConfigError where it is in none."""
+    """Return the name of the staging directory of a file. Raises ConfigError if it is in none."""
     parts = file.staged.split("/")
     strange = {"", ".", ".."} & {*parts, *file.path.split("/")}
     if strange or len(parts) != 5 or parts[:2] != [HIDDEN, "staging"]:
@@ -339,10 +339,10 @@ def staging_name(file: LandedFile) -> str:
 
 
 def checked_writer(writer: str) -> str:
-    """`writer`, which names a directory.
+    """Return `writer` if it is valid as the name of a directory.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: the name is empty, too long, or has an invalid character.
     """
     if not writer or writer[0] == "." or not re.fullmatch(r"[\w.+=@-]+", writer, re.ASCII):
         raise ConfigError(f"{writer!r} cannot name the writer of a table: use letters, digits, '-', '_', '.'")
@@ -354,10 +354,10 @@ def checked_writer(writer: str) -> str:
 
 
 def _create(target: Path, text: str) -> bool:
-    """Write a file that is there whole or not at all, unless there is one; whether it was written.
+    """Create a file atomically, unless it exists; return whether it was created.
 
     Raises:
-        StorageError: the disk is full, the directory not writable, or the like.
+        StorageError: the disk is full, the directory is not writable, or another operation fails.
     """
     hidden = target.with_name(f".{target.name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}")
     above = [each for each in target.parents if not is_there(each)]

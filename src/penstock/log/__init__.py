@@ -1,7 +1,7 @@
-"""The log: batches by offset, in memory or in Kafka's directory format.
+"""The log of a partition: record batches by offset, in memory or in files of Kafka's format.
 
-`penstock.log.disk.scan` reads such a directory into Arrow without a broker. It alone needs an optional
-library, which is why every name here is imported on first use.
+`penstock.log.disk.scan` reads a data directory into Arrow without a broker. Only that module needs an
+optional library, which is why every name here is imported on first use.
 """
 
 from __future__ import annotations

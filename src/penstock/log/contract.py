@@ -1,12 +1,12 @@
-"""The contract of every log, in memory or on disk: batches by offset.
+"""The contract of every log, in memory or on disk: record batches by offset.
 
 A log is one partition's sequence of record batches. It takes batches as opaque bytes whose base
-offsets have been assigned, gives them back whole, and never decodes a record unless a question about
-timestamps cannot be answered otherwise. It is independent of topics and clients, does no waiting, and
-reads no clock: every method that needs it takes `now_ms`.
+offsets have been assigned, returns them whole, and decodes records only for a lookup by
+timestamp that the headers cannot answer. It is independent of topics and clients, never waits, and
+reads no clock: every method that depends on the time takes `now_ms`.
 
 `MemoryLog` and `DiskLog` keep this contract; the same test runs for both. A log belongs to one
-thread. The regions of a `Slice` may be read anywhere, at any later time.
+thread. The regions of a `Slice` may be read in any thread, at any later time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class DamagedLogError(StorageError):
-    """What is in a file, or missing between two, contradicts itself: no attempt to read it can succeed.
+    """The contents of a log file are inconsistent, or a file is missing: no retry can succeed.
 
     The message names the file and the position. Other failures of the disk are plain `StorageError`.
     """
@@ -45,7 +45,7 @@ Bytes = bytes | memoryview
 
 
 class LogConfig(NamedTuple):
-    """The settings of a topic that its logs obey, with Kafka's defaults (`segment.bytes` and so on)."""
+    """The settings of a topic for its logs, with Kafka's defaults (`segment.bytes` and so on)."""
 
     segment_bytes: int = 1 << 30
     """A segment that would grow past this is closed and a new one begun. At most 2^31 - 1."""
@@ -70,9 +70,9 @@ class LogConfig(NamedTuple):
 
 
 class FileRegion:
-    """Some bytes of a file, for `sendfile`.
+    """A range of bytes of an open file, for `sendfile`.
 
-    It keeps the file open by holding it: a segment may be deleted while a slow reader is served.
+    The object keeps the file open: its segment may be deleted while a slow reader is served.
     """
 
     __slots__ = ("file", "position", "size")
@@ -89,7 +89,7 @@ class FileRegion:
         return f"FileRegion({self.file.name!r}, position={self.position}, size={self.size})"
 
     def read(self) -> bytes:
-        """Return the bytes. Fewer come back only if the file was cut meanwhile.
+        """Return the bytes of the region; fewer only if the file was truncated meanwhile.
 
         Raises:
             StorageError: the file cannot be read.
@@ -102,7 +102,7 @@ class FileRegion:
             raise failure from error
 
     def blocks(self, size: int) -> Iterator[memoryview]:
-        """Yield the bytes in blocks of `size`, for connections that cannot be given a file.
+        """Yield the bytes of the region in blocks of `size`, for connections that cannot use `sendfile`.
 
         Raises:
             OSError: the file cannot be read, or has become shorter.
@@ -117,7 +117,7 @@ class FileRegion:
 
 
 class Slice:
-    """Whole batches, in offset order, as pieces to be sent one after the other."""
+    """The result of a read: whole batches in offset order, as pieces to be sent one after the other."""
 
     __slots__ = ("pieces", "size")
 
@@ -132,12 +132,12 @@ class Slice:
         return f"Slice({self.size} bytes in {len(self.pieces)} pieces)"
 
     def to_bytes(self) -> bytes:
-        """Return all pieces as one. Raises StorageError where a file cannot be read."""
+        """Return all pieces joined. Raises StorageError if a file cannot be read."""
         return b"".join(piece.read() if isinstance(piece, FileRegion) else piece for piece in self.pieces)
 
 
 class Segment(ABC):
-    """A run of batches with a first offset of its own. Positions count from its first byte."""
+    """One segment of a log: consecutive batches from `base_offset` on. Positions are bytes from its start."""
 
     __slots__ = (
         "base_offset",
@@ -164,15 +164,15 @@ class Segment(ABC):
     @property
     @abstractmethod
     def max_timestamp(self) -> int:
-        """Greatest timestamp of all records; -1 if they have none."""
+        """The greatest timestamp of all records in the segment, or -1 if none has a timestamp."""
 
     @abstractmethod
     def append(self, batch: Bytes, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Add one batch."""
+        """Append one batch to the segment."""
 
     @abstractmethod
     def append_many(self, batches: Bytes, size: int, entries: Sequence[Entry], now_ms: int) -> None:
-        """Add several batches at once."""
+        """Append several batches to the segment at once."""
 
     @abstractmethod
     def read(
@@ -183,70 +183,71 @@ class Segment(ABC):
         up_to_offset: int,
         at_least_one: bool,
     ) -> tuple[int, bool]:
-        """Add batches from `offset` on to `pieces`; return their size, and whether the end was reached."""
+        """Append batches from `offset` on to `pieces`; return (their bytes, whether the end was reached)."""
 
     @abstractmethod
     def entries(self, offset: int) -> Iterator[Entry]:
-        """Walk over the batches from the one that contains `offset`."""
+        """Yield the batch headers from the batch that contains `offset` on."""
 
     @abstractmethod
     def load(self, position: int, size: int) -> Bytes:
-        """Return bytes of the segment."""
+        """Return the `size` bytes of the segment at `position`."""
 
     @abstractmethod
     def earlier_until(self, timestamp_ms: int) -> int:
-        """Return an offset below which every record is known to be earlier than a time."""
+        """Return an offset below which all records are certainly earlier than `timestamp_ms`."""
 
     @abstractmethod
     def truncate_to(self, offset: int) -> None:
-        """Remove the batches that reach `offset`."""
+        """Remove the batches whose last offset is `offset` or later."""
 
     @abstractmethod
     def seal(self, end_offset: int) -> None:
-        """Nothing more will be appended: the next segment begins with `end_offset`."""
+        """Close the segment for appends; the next segment begins with `end_offset`."""
 
     @abstractmethod
     def delete(self) -> None:
-        """Remove the segment from where it is kept. Slices that were read stay readable."""
+        """Remove the segment's files or memory. Slices that were read stay readable."""
 
     @abstractmethod
     def source(self) -> Source:
-        """Return what compaction reads. The segment is sealed.
+        """Return a reader of the batches of this sealed segment, for compaction.
 
         Raises:
-            StorageError: it cannot be opened.
+            StorageError: the file cannot be opened.
         """
 
     @abstractmethod
     def take_place_of(self, old: Sequence[Segment]) -> None:
-        """Be what counts from now on, in place of `old`, the first of which begins alike.
+        """Replace the segments `old` by this compacted one, which has the base offset of the first of them.
 
-        Where they are kept may lag behind: `settle` sees to that.
+        If a file of `old` cannot be removed at once, `settle` removes it later.
 
         Raises:
-            StorageError: the disk refuses. `old` count as before, and of this segment nothing is left.
+            StorageError: a file cannot be renamed. `old` stay in use, and the files of this segment are
+                removed.
         """
 
     @abstractmethod
     def settle(self) -> None:
-        """Finish what `take_place_of` has begun: remove the old segments, take their place.
+        """Finish what `take_place_of` has begun: remove the old files, and give this segment their names.
 
         Raises:
-            StorageError: the disk refuses. The segment counts all the same; ask again later.
+            StorageError: a file cannot be changed. The segment is in use all the same; call again later.
         """
 
     def complete(self, last: Segment) -> None:
-        """A segment that compaction has written is whole: it takes the place of others up to `last`.
+        """Seal a segment that compaction has written, to replace old segments up to `last`.
 
         Raises:
-            StorageError: it cannot be made to last.
+            StorageError: the segment cannot be flushed to disk.
         """
         self.seal(last.end_offset)
         self.last_append_ms = last.last_append_ms
 
     @property
     def oldest_ms(self) -> int:
-        """When the first record was made, or else the last one written."""
+        """The time of the first append's records, or of the last append if unknown or without a time."""
         # Of a segment from an earlier run the first timestamp is known once its indexes are.
         return (
             self.first_timestamp if self.max_timestamp >= 0 <= self.first_timestamp else self.last_append_ms
@@ -254,12 +255,15 @@ class Segment(ABC):
 
     @property
     def newest_ms(self) -> int:
-        """When the newest record was made, or else written: what retention by age looks at."""
+        """The greatest record timestamp, or else the time of the last append; retention by age uses it."""
         latest = self.max_timestamp
         return latest if latest >= 0 else self.last_append_ms
 
     def batch_since(self, timestamp_ms: int, start_offset: int) -> Entry | None:
-        """Return the first batch from `start_offset` on whose header says that it reaches a time."""
+        """Return the first batch from `start_offset` on with a greatest timestamp of `timestamp_ms` or later.
+
+        None if the segment has no such batch.
+        """
         if self.max_timestamp < timestamp_ms:
             return None
         for entry in self.entries(max(start_offset, self.earlier_until(timestamp_ms))):
@@ -269,33 +273,33 @@ class Segment(ABC):
 
 
 class Source(Protocol):
-    """The batches of a sealed segment: readable by any thread, and after the segment is deleted."""
+    """A reader of the batches of a sealed segment, for any thread, even after the segment's deletion."""
 
     def entries(self) -> Iterator[Entry]:
-        """Walk over all of them."""
+        """Yield the headers of all batches of the segment."""
 
     def load(self, position: int, size: int) -> bytes:
-        """Return bytes of the segment."""
+        """Return the `size` bytes of the segment at `position`."""
 
 
 class PendingFlush(Protocol):
-    """What has to reach the disk for a log to be safe up to an offset."""
+    """The files to flush so that all batches of a log below `up_to_offset` are on disk."""
 
     up_to_offset: int
 
     def sync(self) -> None:
-        """Wait until all of it is on the disk. May run in any thread.
+        """Wait until all the files are on the disk. Callable in any thread.
 
         Raises:
-            StorageError: the device failed, and what was written before may be lost; or a file was removed.
+            StorageError: the device failed, and data written before may be lost; or a file was removed.
         """
 
 
 class Log(Protocol):
-    """One partition's batches by offset.
+    """The batches of one partition by offset.
 
-    Failures of the disk are `StorageError`; what goes in stays in, and what could not be written has
-    not happened. An offset out of range is the caller's mistake: `ValueError`.
+    A failure of the disk raises `StorageError`; a batch that was appended stays, and a failed append changes
+    nothing. An offset out of range is a mistake of the caller: `ValueError`.
     """
 
     start_offset: int
@@ -317,139 +321,142 @@ class Log(Protocol):
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """All segments in offset order. The last one grows, the others are sealed."""
+        """All segments in offset order. The last one takes appends, the others are sealed."""
 
     def append(
         self, batches: Bytes, *, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
     ) -> None:
-        """Add batches whose offsets run from `first_offset` (`end_offset` or later) to `last_offset`.
+        """Append batches whose offsets run from `first_offset` (`end_offset` or later) to `last_offset`.
 
-        `max_timestamp` is the greatest of the batches' own. Nothing of `batches` is kept by reference.
+        `max_timestamp` is the greatest timestamp of the batches. The log keeps no reference to `batches`.
         """
 
     def read(
         self, offset: int, max_bytes: int, *, up_to_offset: int | None = None, at_least_one: bool = True
     ) -> Slice:
-        """Return whole batches, beginning with the one that contains `offset` or the next there is.
+        """Return whole batches from the one that contains `offset`, or the next one, on.
 
-        At most `max_bytes` of them, except that with `at_least_one` the first comes whole at any
-        its size; none that reaches `up_to_offset`. Empty at the end of the log.
+        At most `max_bytes` of them; with `at_least_one`, the first batch is returned whole at any
+        size. No batch that reaches `up_to_offset` is returned. The result is empty at the end of the log.
         """
 
     @property
     def max_timestamp(self) -> int:
-        """The greatest time that any batch claims, below `start_offset` too; -1 where none has one."""
+        """The greatest timestamp of all batch headers, also below `start_offset`; -1 if there is none."""
 
     def batch_since(self, timestamp_ms: int, start_offset: int) -> tuple[Entry, Bytes] | None:
-        """Return the first batch from `start_offset` on whose header says that it reaches a time.
+        """Return the first batch from `start_offset` on with a greatest timestamp of `timestamp_ms` or later.
 
-        `times.record_since` finds the record in it; there may be none, and a later batch have it.
+        None if there is no such batch. `times.record_since` finds the record in it; if no record from
+        `start_offset` on is late enough, a later batch may have one.
         """
 
     def offset_for_timestamp(
         self, timestamp_ms: int, budget: UnpackBudget | None = None
     ) -> tuple[int, int] | None:
-        """Return (offset, timestamp) of the first record at or after the time; None without one.
+        """Return (offset, timestamp) of the first record at or after the time, or None if there is none.
 
-        `budget`, by default a new one for each batch, is for what is unpacked on the way. A batch that
-        cannot be read within it is answered for by its header.
+        `budget`, by default a new one for each batch, limits the bytes to decompress. For a batch that
+        exceeds it or cannot be read, the result is its first offset and greatest timestamp, from the header.
         """
 
     def offset_of_max_timestamp(self, budget: UnpackBudget | None = None) -> tuple[int, int] | None:
-        """Return (offset, timestamp) of the first record with the greatest timestamp; None without one.
+        """Return (offset, timestamp) of the first record with the greatest timestamp, or None without one.
 
-        `budget` as for `offset_for_timestamp`.
+        `budget` has the meaning that it has for `offset_for_timestamp`.
         """
 
     def segment_offsets(self, before_ms: int, now_ms: int) -> list[int]:
-        """Return the offsets ListOffsets v0 answers with, newest first.
+        """Return the offsets that ListOffsets v0 returns, newest first.
 
         These are the start of every segment last written at or before `before_ms`, and the end of
-        the log, which counts as written now. -1 asks for all of them, -2 for the first alone.
+        the log, which counts as written now. With -1 they are all offsets, with -2 only the first.
         """
 
     def delete_before(self, offset: int) -> None:
-        """Raise `start_offset`; drop the segments that lie below it altogether."""
+        """Raise `start_offset` to `offset`; delete the segments that lie wholly below it."""
 
     def retention_offset(self, now_ms: int, up_to_offset: int | None = None) -> int:
-        """Return the offset that retention by age and size lets the log begin at.
+        """Return the offset before which retention by age and size allows deletion.
 
-        Always the start of a segment, or `end_offset`; never past `up_to_offset`, the high watermark.
+        The result is the start of a segment, or `end_offset`, and never past `up_to_offset`, the high
+        watermark.
         """
 
     def truncate_to(self, offset: int) -> None:
-        """Remove every batch that reaches `offset`; `end_offset` becomes what is left."""
+        """Remove every batch whose last offset is `offset` or later, and lower `end_offset` accordingly."""
 
     def entries(self, start_offset: int | None = None) -> Iterator[Entry]:
-        """Walk over the batches from the one that contains `start_offset`, seeing headers only."""
+        """Yield the headers of batches from the one that contains `start_offset` on."""
 
     def iter_batch_headers(self, start_offset: int | None = None) -> Iterator[BatchHeader]:
         """Yield the header of every batch of magic 2 from the one that contains `start_offset`.
 
-        Producer state is rebuilt from these. Older messages have no producers and are passed over, and so
-        is, with an error in the log, the rest of a segment that is damaged: who cannot write for that
-        loses more than who may repeat a batch from there.
+        Producer state is rebuilt from these. Older messages have no producers and are passed over. The rest
+        of a damaged segment is passed over too, with an error in the program's log: a broker that refused to
+        write for that reason would lose more than one that may accept a repeated batch.
         """
 
     def configure(self, config: LogConfig) -> None:
-        """Obey other settings from now on."""
+        """Apply other settings from now on."""
 
     def flush(self) -> None:
-        """Force everything to disk."""
+        """Flush all appended batches to disk."""
 
     def flush_if_due(self, now_ms: int) -> bool:
         """Return whether `flush.ms` has passed since the oldest unflushed append.
 
-        If so, the log is flushed, unless that was left to the caller.
+        If so, the log is flushed first, unless `leave_flushing` has left that to the caller.
         """
 
     def leave_flushing(self) -> None:
-        """Let the caller flush from now on, where it takes time: appends only make `flush_is_due`."""
+        """Leave flushes that take time to the caller; appends then only set `flush_is_due`."""
 
     @property
     def flush_is_due(self) -> bool:
-        """Whether so many records are not flushed (`flush.messages`) that the caller has to see to it.
+        """Whether `flush.messages` records are unflushed, so that the caller has to flush.
 
         Always False in a log that flushes itself.
         """
 
     def pending_flush(self, *, sealed_only: bool = False) -> PendingFlush:
-        """Return what is not flushed; of the last segment too, unless `sealed_only`.
+        """Return the unflushed files, those of the last segment too unless `sealed_only`.
 
-        Once its `sync` has returned, give it to `flushed`.
+        After its `sync` has returned, the caller passes the result to `flushed`.
 
         Raises:
             StorageError: a file cannot be opened.
         """
 
     def flushed(self, done: PendingFlush) -> None:
-        """Raise `recovery_point` to what has been flushed."""
+        """Raise `recovery_point` to the offset that `done` has flushed."""
 
     def new_compacted(self, first: Segment) -> Segment:
-        """Make an empty segment that is to replace `first` and perhaps segments after it.
+        """Create an empty segment that will replace `first` and perhaps segments after it.
 
         Raises:
-            StorageError: it cannot be made.
+            StorageError: the segment cannot be created.
         """
 
     def replace(self, old: Sequence[Segment], new: Segment) -> bool:
-        """Put a compacted segment in the place of sealed ones; return whether they were still there.
+        """Put a compacted segment in the place of sealed ones; return False if those have left the log.
 
         Raises:
-            StorageError: the disk refuses. Either nothing has changed and the files of `new` are removed;
-                or `new` is in place, and what is left to be done in the directory is for `settle`.
+            StorageError: a file cannot be changed. Either the log is unchanged and the files of `new` are
+                removed;
+                or `new` is in place, and `settle` does the remaining work in the directory.
         """
 
     def settle(self) -> None:
-        """Finish in the directory what compaction has decided, where the disk refused the first time.
+        """Retry the file operations of earlier compactions that the system refused.
 
         Raises:
-            StorageError: it still does.
+            StorageError: an operation fails again.
         """
 
     def close(self) -> None:
-        """Write what is cheap to have on the next start, and close the files. No flush."""
+        """Write the files that make the next start faster, and close all files. Does not flush."""
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all batches kept."""
+        """The size in bytes of all batches in the log."""

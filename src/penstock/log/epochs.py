@@ -1,8 +1,8 @@
-"""The leader epochs of a log: with which offset each began.
+"""The leader epochs of a log, each with the offset at which it began.
 
-A leader stamps its epoch into every batch, so the list can always be found again in the log; the
-file `leader-epoch-checkpoint` only saves that walk (`penstock.log.directory.epoch_checkpoint`). Answers where
-an epoch ended (OffsetForLeaderEpoch, KIP-101).
+A leader writes its epoch into every batch, so the list can always be rebuilt from the log; the file
+`leader-epoch-checkpoint` only saves reading it (`penstock.log.directory.epoch_checkpoint`). Answers where an
+epoch ended (OffsetForLeaderEpoch, KIP-101).
 """
 
 from __future__ import annotations
@@ -14,22 +14,25 @@ Entries = Sequence[tuple[int, int]]
 
 
 class LeaderEpochs:
-    """Epochs in ascending order, each with its first offset."""
+    """The leader epochs of a log in ascending order, each with its first offset."""
 
     __slots__ = ("_save", "entries")
 
     def __init__(self, entries: Entries = (), save: Callable[[Entries], None] | None = None) -> None:
-        """`save` is called with the entries before each change; what it raises leaves them as they were."""
+        """Begin with `entries`, pairs of (epoch, first offset), in ascending order.
+
+        `save` is called with the new entries before each change; if it raises, the entries do not change.
+        """
         self._save = save
         self.entries: list[tuple[int, int]] = list(entries)
 
     @property
     def latest(self) -> int:
-        """The epoch of the last leader; -1 if there was none."""
+        """The latest leader epoch, or -1 if there is none."""
         return self.entries[-1][0] if self.entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` began at `start_offset`; later or higher entries are overruled."""
+        """Add `epoch`, which begins at `start_offset`; remove entries with a higher epoch or later offset."""
         if epoch < 0 or epoch == self.latest:
             return
         entries = self.entries[:]
@@ -39,9 +42,9 @@ class LeaderEpochs:
         self._become(entries)
 
     def end_of(self, epoch: int, log_end_offset: int) -> tuple[int, int] | None:
-        """Return (epoch, end offset) of the last epoch not above `epoch`; None if there is none.
+        """Return (epoch, end offset) of the highest epoch up to `epoch`, or None if there is none.
 
-        The current epoch ends where the log does.
+        The latest epoch ends at `log_end_offset`.
         """
         found = None
         for number, (known, _) in enumerate(self.entries):
@@ -53,7 +56,7 @@ class LeaderEpochs:
         return self.entries[found][0], after[0][1] if after else log_end_offset
 
     def epoch_of(self, offset: int) -> int:
-        """Return the epoch in which a record at `offset` was written; -1 where none is known that early."""
+        """Return the epoch in which a record at `offset` was written, or -1 if that is unknown."""
         found = -1
         for epoch, first_offset in self.entries:
             if first_offset > offset:
@@ -62,13 +65,13 @@ class LeaderEpochs:
         return found
 
     def truncate_end(self, end_offset: int) -> None:
-        """Drop the epochs that began at `end_offset` or later: their batches are gone."""
+        """Remove the epochs that began at `end_offset` or later, because their batches are gone."""
         kept = [entry for entry in self.entries if entry[1] < end_offset]
         if len(kept) < len(self.entries):
             self._become(kept)
 
     def truncate_start(self, start_offset: int) -> None:
-        """Drop the epochs that ended by `start_offset`; the one it lies in begins there now."""
+        """Remove the epochs that ended by `start_offset`; the one that contains it now begins there."""
         entries = self.entries[:]
         if not entries or entries[0][1] >= start_offset:
             return
@@ -78,7 +81,7 @@ class LeaderEpochs:
         self._become(entries)
 
     def _become(self, entries: list[tuple[int, int]]) -> None:
-        """Change to `entries`, on disk first: what cannot be written has not happened."""
+        """Save `entries`, then change to them; an error of the save leaves the entries as they were."""
         if self._save is not None:
             self._save(entries)
         self.entries = entries

@@ -1,6 +1,6 @@
-"""A log in memory: for tests, and for brokers that keep nothing on disk.
+"""A log in memory: for tests, and for brokers without a data directory.
 
-Batches are kept one by one as they came, each copied once; a read hands out the same objects.
+Each batch is stored as its own bytes object, copied once; reads return the same objects.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ JOIN_BYTES = 4096
 
 
 class MemorySegment(Segment):
-    """Batches in a list, found by their last offsets."""
+    """A segment in memory: a list of batches, searched by their last offsets."""
 
     __slots__ = ("_batches", "_last_offsets", "_max_timestamp", "_positions")
 
@@ -110,10 +110,10 @@ class MemorySegment(Segment):
         self.end_offset = end_offset
 
     def take_place_of(self, old: Sequence[Segment]) -> None:
-        """Nothing is kept but by the log itself."""
+        """Do nothing: a segment in memory has no files to replace."""
 
     def settle(self) -> None:
-        """There is nothing left to be done."""
+        """Do nothing: a segment in memory has no files."""
 
     def source(self) -> MemorySource:
         return MemorySource(self._batches, self._positions)
@@ -123,7 +123,7 @@ class MemorySegment(Segment):
 
 
 class MemorySource:
-    """The batches of a sealed segment."""
+    """A reader of the batches of a sealed segment in memory."""
 
     def __init__(self, batches: Sequence[bytes], positions: Sequence[int]) -> None:
         self._batches = list(batches)
@@ -139,7 +139,7 @@ class MemorySource:
 
 
 class MemoryLog(SegmentedLog):
-    """The contract `Log` in memory. Flushing takes no time: nothing survives the process anyway."""
+    """The log of one partition in memory (contract `Log`). A flush takes no time and does nothing."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class MemoryLog(SegmentedLog):
         start_offset: int = 0,
         jitter_seed: int = 0,
     ) -> None:
-        """An empty log that begins at `start_offset`; see `SegmentedLog` for `jitter_seed`."""
+        """Create an empty log that begins at `start_offset`; see `SegmentedLog` for `jitter_seed`."""
         super().__init__(
             config or LogConfig(),
             [MemorySegment(start_offset, now_ms)],
@@ -164,7 +164,7 @@ class MemoryLog(SegmentedLog):
         return MemorySegment(first.base_offset, first.created_ms)
 
     def check_in_place(self) -> None:
-        """Memory stays where it is."""
+        """Do nothing: memory cannot be moved or removed."""
 
     def flush(self) -> None:
         self.recovery_point = self.end_offset

@@ -1,8 +1,8 @@
-"""What all logs have in common: a sequence of segments, of which the last one grows.
+"""The part that logs in memory and on disk have in common: a list of segments, the last one active.
 
 `SegmentedLog` decides which segment a batch goes to, when a segment is full or old, what retention may drop,
 and in which segment an offset or a time is found. A `Segment` keeps the bytes. So the log in memory and
-the log on disk give the same answers by running the same lines.
+the log on disk give the same answers by running the same code.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LENGTH_AND_EPOCH = Struct(">ii")
 
 
 class _InstantFlush:
-    """A flush that has nothing to wait for."""
+    """The pending flush of a log in memory: `sync` does nothing."""
 
     __slots__ = ("up_to_offset",)
 
@@ -55,11 +55,11 @@ class _InstantFlush:
         self.up_to_offset = up_to_offset
 
     def sync(self) -> None:
-        """Return at once."""
+        """Do nothing."""
 
 
 class SegmentedLog(ABC):
-    """The contract `Log`, but for the segments' storage and what flushing means."""
+    """The contract `Log` over segments; subclasses create the segments and flush them."""
 
     flush_is_instant = True
     """Whether flushing takes no time, so that it need not be left to a caller."""
@@ -67,10 +67,10 @@ class SegmentedLog(ABC):
     def __init__(
         self, config: LogConfig, segments: Sequence[Segment], epochs: LeaderEpochs, *, jitter_seed: int = 0
     ) -> None:
-        """`segments` are in offset order, at least one, the last of them open for appending.
+        """Begin with `segments` in offset order, at least one; the last of them takes appends.
 
-        `jitter_seed` is another number for each log: with `segment.jitter.ms`, logs of different seeds begin
-        new segments at different times.
+        `jitter_seed` differs between logs, so that with `segment.jitter.ms`, they begin new segments at
+        different times.
         """
         self._jitter_seed = jitter_seed
         self._segments = list(segments)
@@ -101,10 +101,10 @@ class SegmentedLog(ABC):
 
     @abstractmethod
     def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
-        """Make an empty segment."""
+        """Create an empty segment."""
 
     def _jitter_ms(self) -> int:
-        """Milliseconds taken off `segment.ms`, so that logs do not all begin new segments at once."""
+        """Return the milliseconds to subtract from `segment.ms`, so that logs roll at different times."""
         most = min(self.config.segment_jitter_ms, self.config.segment_ms)
         return crc32(b"%d %d" % (self._jitter_seed, self._active.base_offset)) % most if most > 0 else 0
 
@@ -125,7 +125,7 @@ class SegmentedLog(ABC):
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """All segments in offset order. The last one grows, the others are sealed."""
+        """All segments in offset order. The last one takes appends, the others are sealed."""
         return self._segments
 
     @property
@@ -169,18 +169,18 @@ class SegmentedLog(ABC):
 
     @abstractmethod
     def check_in_place(self) -> None:
-        """See that what is written is not lost: it goes where the next start will look for it.
+        """Check that the files being written are those that the next start will find.
 
         Raises:
-            StorageError: it does not.
+            StorageError: a file or directory was removed, moved or replaced.
         """
 
     def look_again(self) -> None:
-        """Let the next append check again that it may write, however recent the last check was."""
+        """Let the next append call `check_in_place`, however recent the last check was."""
         self._looked_ms = NEVER
 
     def _append_walked(self, segment: Segment, batches: Bytes, now_ms: int) -> None:
-        """Add several batches, or one of a new leader epoch or of magic 0 or 1."""
+        """Append several batches, or one batch of a new leader epoch or of magic 0 or 1."""
         entries = list(walk_buffer(batches))
         if sum(entry.size for entry in entries) != len(batches):
             raise ValueError(f"{len(batches)} bytes that are not a number of whole batches")
@@ -194,7 +194,7 @@ class SegmentedLog(ABC):
             segment.append_many(batches, len(batches), entries, now_ms)
 
     def _make_room(self, segment: Segment, first_offset: int, last_offset: int, now_ms: int) -> Segment:
-        """Begin a new segment, unless the one there is has only been waiting for its first batch."""
+        """Return `segment` if it is empty and large enough for the next batch, else a new segment."""
         if segment.size == 0 and last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX:
             return segment
         return self._roll(first_offset, now_ms)
@@ -273,7 +273,7 @@ class SegmentedLog(ABC):
         return Slice(pieces, size)
 
     def _index_of(self, offset: int) -> int:
-        """Return the index of the segment that an offset belongs to."""
+        """Return the index of the segment that contains an offset."""
         return max(bisect_right(self._bases, offset) - 1, 0)
 
     def entries(self, start_offset: int | None = None) -> Iterator[Entry]:
@@ -403,7 +403,7 @@ class SegmentedLog(ABC):
         self._epoch = self.leader_epochs.latest
 
     def _restart_at(self, offset: int) -> None:
-        """Leave nothing, and begin again with `offset`."""
+        """Remove all segments, and begin an empty one at `offset`."""
         fresh = self._new_segment(offset, self._active.last_append_ms)
         self._segments.append(fresh)
         self._bases.append(offset)
@@ -414,14 +414,15 @@ class SegmentedLog(ABC):
 
     @abstractmethod
     def new_compacted(self, first: Segment) -> Segment:
-        """Make an empty segment that is to take the place of `first` and perhaps more."""
+        """Create an empty segment that will replace `first` and perhaps segments after it."""
 
     def replace(self, old: Sequence[Segment], new: Segment) -> bool:
-        """Put a compacted segment in the place of sealed ones; return whether they were still there.
+        """Put a compacted segment in the place of sealed ones; return False if those have left the log.
 
         Raises:
-            StorageError: the disk refuses. Either nothing has changed and the files of `new` are removed;
-                or `new` is in place, and what is left to be done in the directory is for `settle`.
+            StorageError: a file cannot be changed. Either the log is unchanged and the files of `new` are
+                removed;
+                or `new` is in place, and `settle` does the remaining work in the directory.
         """
         if old[0] not in self._segments or old[-1] is self._active:
             return False
@@ -436,10 +437,10 @@ class SegmentedLog(ABC):
         return True
 
     def settle(self) -> None:
-        """Finish in the directory what compaction has decided, where the disk refused the first time.
+        """Retry the file operations of earlier compactions that the system refused.
 
         Raises:
-            StorageError: it still does.
+            StorageError: an operation fails again.
         """
         self._remove_doomed()
         for segment in self._segments:
@@ -449,7 +450,9 @@ class SegmentedLog(ABC):
         """Take the segments from index `begin` to before `end` out of the log, and delete them.
 
         Raises:
-            StorageError: files cannot be removed. The next change tries again; they are not part of the log.
+            StorageError: files cannot be removed. The segments are out of the log all the same; the next
+                change
+                tries again to delete them.
         """
         self._doomed += self._segments[begin:end]
         del self._segments[begin:end], self._bases[begin:end]

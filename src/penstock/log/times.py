@@ -1,8 +1,8 @@
-"""Which record of a batch has a time: what lookups by time ask once a header has led them to a batch.
+"""Find the record of a batch for a timestamp, once the headers have led to that batch.
 
-Batches that cannot be read, or are too much for a budget, are answered for by their header: their first
-offset and their greatest time. A reader that begins there meets the batch, and gets the error;
-every other time can still be looked up. Works on bytes, not on files.
+For a batch that cannot be read, or that exceeds a budget, the header gives the result: its first
+offset and its greatest timestamp. A consumer that begins there reads the batch and gets the error, while
+lookups of other times still work. Works on bytes, not on files.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def record_since(
     *,
     by_limit: bool = True,
 ) -> OffsetAndTime | None:
-    """Return the first record of a batch from `start_offset` on at or after a time; None without one.
+    """Return the first record of a batch, from `start_offset` on, at or after a time; None if there is none.
 
-    A batch that cannot be read, or (if `by_limit`) not within `budget`, is answered for by its header.
+    For a batch that cannot be read, or (if `by_limit`) exceeds `budget`, the result is that of `by_header`.
 
     Raises:
-        UnpackLimitError: it is too much for `budget`, unless `by_limit`.
+        UnpackLimitError: the batch exceeds `budget`, and `by_limit` is False.
     """
     try:
         for found in records_of(entry, batch, budget):
@@ -63,7 +63,7 @@ def latest_record(
 
 
 def by_header(entry: Entry, start_offset: int) -> OffsetAndTime:
-    """Return what the header of a batch says: where it begins, and its greatest time."""
+    """Return the first offset and the greatest timestamp in the header of a batch."""
     return max(entry.base_offset, start_offset), entry.max_timestamp
 
 
@@ -72,7 +72,7 @@ def records_of(entry: Entry, batch: Bytes, budget: UnpackBudget) -> Iterator[Off
 
     Raises:
         CorruptRecordError: the records cannot be read.
-        UnpackLimitError: they are too much for `budget`.
+        UnpackLimitError: the records exceed `budget`.
     """
     if entry.magic < 2:
         from penstock.records.legacy import iter_messages  # few logs have messages before magic 2

@@ -1,9 +1,8 @@
-"""Walk over the batches in a stretch of log by their headers alone.
+"""Walk over the batches in a part of a log by reading only their headers.
 
-One batch of magic 2, or one message of magic 0 or 1 (a compressed wrapper counts as one), is an
-*entry*. Promises to read nothing but headers, never past the end it was given, and to raise
-`CorruptRecordError` at the first header that makes no sense; an entry that is cut off at the end is
-not an error, the walk ends before it.
+One batch of magic 2, or one message of magic 0 or 1 (a compressed wrapper counts as one), is an *entry*.
+Promises to read nothing but headers, never past the given end, and to raise `CorruptRecordError` at the first
+invalid header. An incomplete entry at the end is not an error: the walk ends before it.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ Fetch = Callable[[int, int], bytes | memoryview]
 
 
 class Entry(NamedTuple):
-    """The position of a batch, and the offsets and time of its header."""
+    """The position and size of a batch, and the offsets, epoch and time of its header."""
 
     position: int
     size: int
@@ -74,12 +73,12 @@ def walk(
 ) -> Generator[Entry, None, int]:
     """Yield the entries from `position`, where one must begin, up to `end`.
 
-    Stops at a partial entry, and at zeros, which a preallocated file ends with. The generator's return
-    value is where it stopped: `end`, unless one of these was met. What should hold whole entries is
-    damaged where that differs; `walk_whole` says so.
+    Stops at an incomplete entry, and at zeros, which a preallocated file ends with. The generator returns
+    the position where it stopped: `end`, unless it met one of these. `walk_whole` raises an error in those
+    cases.
 
     Raises:
-        CorruptRecordError: a header that makes no sense; the message names its position.
+        CorruptRecordError: a header is invalid; the message names its position.
     """
     unpack = _HEADER.unpack_from
     while position < end:
@@ -123,7 +122,7 @@ def walk(
 
 
 def walk_whole(fetch: Fetch, position: int, end: int) -> Iterator[Entry]:
-    """Yield the entries from `position` to `end`, where the last of them has to end.
+    """Yield the entries from `position` to `end`, where the last of them must end.
 
     Raises:
         CorruptRecordError: as `walk`; or the last entry does not end at `end`.
@@ -153,12 +152,12 @@ def walk_buffer(buffer: bytes | memoryview) -> Iterator[Entry]:
 
 
 def walk_checked(fetch: Fetch, end: int, next_offset: int) -> Iterator[Entry]:
-    """Yield the entries up to `end`, reading them whole: checksums fit and offsets ascend.
+    """Yield the entries up to `end`, reading whole batches to check their checksums and ascending offsets.
 
-    Stops where `walk` does. `next_offset` is the least that the first entry may have.
+    Stops where `walk` does. `next_offset` is the least offset that the first entry may have.
 
     Raises:
-        CorruptRecordError: the first entry that is damaged or out of order; those before it came out.
+        CorruptRecordError: an entry is damaged or out of order; those before it have been yielded.
     """
     position, wanted = 0, CHECKED_FETCH_BYTES
     while position < end:
@@ -186,12 +185,12 @@ def walk_checked(fetch: Fetch, end: int, next_offset: int) -> Iterator[Entry]:
 
 
 def _shifted(view: memoryview, start: int) -> Fetch:
-    """Return a `Fetch` over bytes that are at `start` of a larger whole."""
+    """Return a `Fetch` over `view`, whose first byte is at position `start` of the log."""
     return lambda position, size: view[position - start : position - start + size]
 
 
 def has_valid_checksum(buffer: bytes | memoryview, start: int, entry: Entry) -> bool:
-    """Return whether the bytes of an entry, which begin at `start` of `buffer`, have its checksum."""
+    """Return whether the checksum of the entry at `start` of `buffer` fits its bytes."""
     end = start + entry.size
     if entry.magic < 2:
         expected = _UINT32.unpack_from(buffer, start + MESSAGE_CRC_POSITION)[0]

@@ -1,7 +1,7 @@
 """Kafka's wire protocol: messages described as data, codecs compiled from them, frames and headers.
 
-Nothing here does I/O. `codec_for` is the way to bytes, `penstock.protocol.messages` holds the
-message classes, `API_TABLE` says which APIs and versions there are, `RELEASES` which of them each
+Nothing here does I/O. `codec_for` returns the codec of a message, `penstock.protocol.messages` holds the
+message classes, `API_TABLE` lists the APIs and their versions, `RELEASES` those that each
 release of Kafka has.
 """
 

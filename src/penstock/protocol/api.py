@@ -1,4 +1,4 @@
-"""The table of APIs: what each key means, which versions exist, which header goes in front."""
+"""The table of APIs: the name of each key, its versions, and the header version of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.protocol.message import Message
 
 
 class Api:
-    """One API. `request` and `response` are imported when they are first asked for."""
+    """One API of the protocol. The classes `request` and `response` are imported on first use."""
 
     __slots__ = (
         "_request",
@@ -43,26 +43,26 @@ class Api:
 
     @property
     def request(self) -> type[Message]:
-        """The class of the request."""
+        """The class of the API's request."""
         if self._request is None:
             self._request = _message_class(self.name + "Request")
         return self._request
 
     @property
     def response(self) -> type[Message]:
-        """The class of the response."""
+        """The class of the API's response."""
         if self._response is None:
             self._response = _message_class(self.name + "Response")
         return self._response
 
     @property
     def stable_versions(self) -> tuple[int, int]:
-        """The versions to use where unstable ones are not enabled; empty if the second is lower."""
+        """The lowest and highest version to use if unstable ones are not enabled; none if high < low."""
         low, high = self.versions
         return low, high - self.latest_unstable
 
     def is_flexible(self, version: int) -> bool:
-        """Return whether a version uses compact types and tagged fields."""
+        """Return whether a version uses compact types and tagged fields (KIP-482)."""
         return self.flexible_since is not None and version >= self.flexible_since
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ API_TABLE: dict[int, Api] = {
 
 
 def stable_versions(request_class: type[Message]) -> tuple[int, int]:
-    """Return the versions of a request to use where unstable ones are not enabled."""
+    """Return the lowest and highest version of a request to use if unstable ones are not enabled."""
     low, high = request_class.VERSIONS
     definition = request_class.DEFINITION
     if definition is not None:
@@ -97,7 +97,7 @@ _CONTROLLED_SHUTDOWN = int(ApiKey.CONTROLLED_SHUTDOWN)
 
 
 def request_header_version(key: int, version: int) -> int:
-    """Return the version of the header in front of a request.
+    """Return the version of the header of a request.
 
     Raises:
         KeyError: there is no such API.
@@ -109,7 +109,7 @@ def request_header_version(key: int, version: int) -> int:
 
 
 def response_header_version(key: int, version: int) -> int:
-    """Return the version of the header in front of a response.
+    """Return the version of the header of a response.
 
     Raises:
         KeyError: there is no such API.

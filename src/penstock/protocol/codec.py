@@ -1,4 +1,4 @@
-"""Messages to bytes and back: one codec per message and version, compiled on first use."""
+"""Encode and decode messages: one codec per message and version, compiled on first use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Encodable(Protocol):
-    """What a codec needs of a message class; `penstock.protocol.message.Message` is the one there is."""
+    """The attributes of a message class that a codec uses; `Message` implements it."""
 
     NAME: ClassVar[str]
     VERSIONS: ClassVar[tuple[int, int]]
@@ -29,9 +29,9 @@ Decode = Callable[[Any, int], tuple[M, int]]
 
 
 class Codec(Generic[M]):
-    """Reads and writes one message at one version.
+    """Encodes and decodes one message class at one version.
 
-    Each direction is compiled when it is first used: a broker never writes a request.
+    Each direction is compiled on its first use: a broker never writes a request.
     """
 
     __slots__ = (
@@ -59,10 +59,10 @@ class Codec(Generic[M]):
         self._read_view: Decode[M] | None = None
 
     def write(self, message: M, parts: list[Any]) -> None:
-        """Append the pieces of a message to `parts`: bytes, and records values as they are.
+        """Append the pieces of an encoded message to `parts`: bytes, and records values unchanged.
 
         Raises:
-            EncodeError: a value does not fit its type, or this version cannot carry it.
+            EncodeError: a value does not fit its type, or the version lacks a field that is set.
         """
         try:
             self._write(message, parts)
@@ -73,7 +73,7 @@ class Codec(Generic[M]):
         """Return the bytes of a message.
 
         Raises:
-            EncodeError: a value does not fit its type, or this version cannot carry it.
+            EncodeError: a value does not fit its type, or the version lacks a field that is set.
         """
         parts: list[Any] = []
         try:
@@ -86,10 +86,10 @@ class Codec(Generic[M]):
         """Return the bytes of a message in chunks, so that large values need not be copied.
 
         Bytes-like values over 4 KiB are chunks of their own, and so is any records value that is
-        not bytes-like, such as a region of a file: it only needs a length.
+        not bytes-like, such as a region of a file: only its length is used.
 
         Raises:
-            EncodeError: a value does not fit its type, or this version cannot carry it.
+            EncodeError: a value does not fit its type, or the version lacks a field that is set.
         """
         parts: list[Any] = []
         try:
@@ -99,9 +99,9 @@ class Codec(Generic[M]):
             raise self._explain(message, error) from error
 
     def join(self, message: M, parts: list[Any]) -> list[Any]:
-        """Join the small ones of the pieces that `write` appended, and the pieces before them.
+        """Join the small pieces in `parts`, those that `write` appended and those before them.
 
-        Large and opaque pieces stay chunks of their own.
+        Large pieces and pieces that are not bytes-like stay chunks of their own.
 
         Raises:
             EncodeError: one of the pieces is neither bytes nor records.
@@ -112,7 +112,7 @@ class Codec(Generic[M]):
             raise self._explain(message, error) from error
 
     def _first_decode(self, data: Any, position: int = 0) -> tuple[M, int]:
-        """Compile what `decode` is from now on; calls of this function are sent there."""
+        """Compile the decoder and set it as `decode`; then decode `data` by it."""
         if not self._is_compiled:
             self._compile_decode(type(data) is bytes)
             self._is_compiled = True
@@ -128,7 +128,7 @@ class Codec(Generic[M]):
         self.decode = build("decode", layout, source, constants, classes)
 
     def _decode_view(self, data: Any, position: int) -> tuple[M, int]:
-        """Read what comes in a view, where the codec was compiled for bytes."""
+        """Decode from a view, if the codec was compiled for bytes."""
         from penstock.protocol.compiler.compile import build, classes_of, decoder_source
 
         if self._read_view is None:
@@ -147,7 +147,7 @@ class Codec(Generic[M]):
 
     @property
     def layout(self) -> Any:
-        """The message at this version, as a `penstock.protocol.compiler.wire_type.StructLayout`."""
+        """The layout of the message at this version (`penstock.protocol.compiler.wire_type.StructLayout`)."""
         if self._layout is None:
             from penstock.protocol.compiler.layout import resolve
             from penstock.protocol.schema.loader import load_definition
@@ -157,7 +157,7 @@ class Codec(Generic[M]):
         return self._layout
 
     def _explain(self, message: M, error: Exception) -> EncodeError:
-        """Find the field that a failure was about. This is slow, and needed only then."""
+        """Return the error for a failed encode, with the field that caused it. Slow: only after a failure."""
         from penstock.common.suggestions import short_repr
         from penstock.protocol.compiler.struct_types import struct_problem
 
@@ -181,7 +181,7 @@ def codec_for(message_class: type[M], version: int) -> Codec[M]:
 
 
 def join_chunks(parts: list[Any]) -> list[Any]:
-    """Join adjacent small pieces; leave large and opaque ones alone. No chunk is empty."""
+    """Return the parts with adjacent small ones joined; large and opaque ones stay alone. None is empty."""
     if 0 < sum(map(len, parts)) <= CHUNK_BYTES_MIN:
         try:
             return [b"".join(parts)]

@@ -1,4 +1,4 @@
-"""The error codes of the protocol: number, name, whether to try again, and what they mean."""
+"""The error codes of the protocol: number, name, whether a retry may succeed, and a description."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.errors import (
 
 
 class ErrorCode(IntEnum):
-    """An error code as a broker sends it."""
+    """An error code that a broker sends."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -158,19 +158,19 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may succeed later, perhaps after a look at fresh metadata."""
+        """Whether the same request may succeed later, perhaps after a refresh of metadata."""
         return self in _RETRIABLE
 
     @property
     def description(self) -> str:
-        """What happened, in one sentence."""
+        """The meaning of the error, in one sentence."""
         return _DESCRIPTIONS[self]
 
 
 def error_for(code: int, context: str = "") -> KafkaError:
-    """Return the exception for an error code. `context` says what was being done; it comes first.
+    """Return the exception for an error code. Its message begins with `context`, the failed action.
 
-    A code that is not in the table, from a newer broker perhaps, gives an error that is not retriable.
+    A code that is not in the table, perhaps from a newer broker, gives an error that is not retriable.
     """
     try:
         known = ErrorCode(code)

@@ -1,4 +1,4 @@
-"""Which error codes a release of Apache Kafka has: the table grows with each of them."""
+"""The highest error code of each release of Apache Kafka."""
 
 from __future__ import annotations
 

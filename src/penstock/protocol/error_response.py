@@ -1,8 +1,8 @@
-"""Responses that refuse a request: the error code in every place where an API has one for it.
+"""Build responses that refuse a request: the error code in every place that an API has for it.
 
-Apache Kafka has a method for each API (`getErrorResponse`); here the definitions of the request and of its
-response say it. A response mirrors its request: what the request names in a list has an entry of its own in
-a list of the response, and the entry repeats the name. The code is at the top of a response that has a place
+Apache Kafka has a method for each API (`getErrorResponse`); here the definitions of request and
+response determine it. A response mirrors its request: each entry of a list in the request has an entry in
+a list of the response, which repeats the name. The code is at the top of a response that has a field
 for it there, and otherwise in each entry.
 """
 
@@ -79,14 +79,14 @@ def fields_at(spec: StructSpec, version: int) -> Iterator[FieldSpec]:
 
 
 def error_response(api_key: int, version: int, request: Struct, code: int, message: str | None = None) -> Any:
-    """Make the response to a request that fails as a whole.
+    """Return the response to a request that fails as a whole.
 
     Args:
         api_key: the API.
         version: the version of request and response.
         request: the decoded request.
         code: the error code.
-        message: the text beside the code, where the response has a place for it.
+        message: the text beside the code, if the response has a field for it.
     """
     return _maker_of_all(api_key, version)(request, code, message)
 
@@ -94,7 +94,7 @@ def error_response(api_key: int, version: int, request: Struct, code: int, messa
 def error_entries(
     api_key: int, version: int, field: str, items: Iterable[Any], code: int, message: str | None = None
 ) -> list[Any]:
-    """Make entries of a response for items of a request that fail, in their order.
+    """Return response entries for items of a request that fail, in their order.
 
     Args:
         api_key: the API.
@@ -102,14 +102,14 @@ def error_entries(
         field: the list of the response; ``groups.topics`` is a list in the entries of another one.
         items: structs, names or numbers from one list of the request.
         code: the error code.
-        message: the text beside the code, where an entry has a place for it.
+        message: the text beside the code, if an entry has a field for it.
     """
     make = _maker_of_entry(api_key, version, field)
     return [make(item, code, message) for item in items]
 
 
 def error_arrays(definition: Definition, spec: StructSpec, version: int) -> list[FieldSpec]:
-    """Return the lists of a struct of a response whose entries, or entries of entries, have an error code."""
+    """Return those lists of a response struct whose entries, or entries of entries, have an error code."""
     found = []
     for field in fields_at(spec, version):
         kind = field.type_at(version)
@@ -161,7 +161,7 @@ def _has_code(spec: StructSpec, version: int) -> bool:
 
 
 class ResponseParts:
-    """Makes the functions for the parts of one response at one version."""
+    """Makes functions that build the parts of one API's error responses at one version."""
 
     def __init__(self, api_key: int, version: int) -> None:
         api = API_TABLE[api_key]
@@ -171,7 +171,7 @@ class ResponseParts:
         self._classes = importlib.import_module(api.response.__module__)
 
     def any_item(self, spec: StructSpec) -> Maker:
-        """Return what makes an entry of an item, by its class."""
+        """Return a function that builds an entry from an item of any class."""
         makers: dict[type, Maker] = {}
 
         def make(item: Any, code: int, message: str | None) -> Any:
@@ -183,17 +183,17 @@ class ResponseParts:
         return make
 
     def entry(self, spec: StructSpec, item: type) -> Maker:
-        """Return what makes an entry of a name, a number, or a struct of the request."""
+        """Return a function that builds an entry from a name, a number, or a struct of the request."""
         if not issubclass(item, Struct):
             return self._scalar(spec, "string" if issubclass(item, str) else "int")
         return self.struct(spec, self.request.structs[item.__name__])
 
     def top(self, *, repeats: bool = False) -> Maker:
-        """Return what makes the response without entries; `repeats` copies what the request has as well."""
+        """Return a function that builds the response without entries; `repeats` copies request fields."""
         return self.struct(self.response.root, self.request.root if repeats else None, is_top=True)
 
     def struct(self, spec: StructSpec, asked: StructSpec | None, *, is_top: bool = False) -> Maker:
-        """Return what makes a struct that repeats what a struct of the request has."""
+        """Return a function that builds a struct with the fields of a request struct repeated in it."""
         codes, has_message, constants = self._fixed(spec, is_top=is_top)
         copied: list[tuple[str, str]] = []
         nested: list[tuple[str, str, Maker]] = []
@@ -225,7 +225,7 @@ class ResponseParts:
         return make
 
     def _scalar(self, spec: StructSpec, kind: str) -> Maker:
-        """Return what makes an entry of a name, or of the number of a partition."""
+        """Return a function that builds an entry from a name, or from the number of a partition."""
         codes, has_message, constants = self._fixed(spec)
         named = next(
             field.attribute
@@ -247,7 +247,7 @@ class ResponseParts:
         return make
 
     def _fixed(self, spec: StructSpec, *, is_top: bool = False) -> tuple[list[str], bool, dict[str, object]]:
-        """Return a struct's error codes, whether it has a message, and fields that are always the same."""
+        """Return (a struct's error code fields, whether it has a message, its constant fields)."""
         values = _ON_FAILURE | _ON_FAILURE_OF_ALL if is_top else _ON_FAILURE
         codes, has_message, constants = [], False, {}
         empty = getattr(self._classes, spec.name)()
@@ -266,7 +266,7 @@ class ResponseParts:
         return codes, has_message, constants
 
     def _source(self, field: FieldSpec, asked: StructSpec) -> str | None:
-        """Return the field of an item of the request that a field of its entry repeats; None without one."""
+        """Return the field of a request item that a field of its entry repeats, or None."""
         scalars = [
             each
             for each in fields_at(asked, self.version)

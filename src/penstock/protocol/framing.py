@@ -1,4 +1,4 @@
-"""Whole requests and responses as frames: four bytes of size, then a header and a body."""
+"""Encode and decode whole requests and responses as frames: four bytes of size, header, body."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
     """Return a request with size and header, as chunks to be sent one after the other.
 
     Raises:
-        EncodeError: a value does not fit its type, or the version cannot carry it.
+        EncodeError: a value does not fit its type, or the version lacks a field that is set.
         UnsupportedVersionError: there is no such version.
     """
     codec = codec_for(type(message), version)
@@ -42,7 +42,7 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
 
 
 def response_head(body_bytes: int, correlation_id: int, has_tags: bool) -> bytes:
-    """Return the size and the header in front of a response of `body_bytes` bytes.
+    """Return the size and the header of a response whose body has `body_bytes` bytes.
 
     `has_tags` is whether the header has version 1; its section of tagged fields is empty.
     """
@@ -55,7 +55,7 @@ def encode_response(message: Message, version: int, correlation_id: int) -> list
     """Return a response with size and header, as chunks to be sent one after the other.
 
     Raises:
-        EncodeError: a value does not fit its type, or the version cannot carry it.
+        EncodeError: a value does not fit its type, or the version lacks a field that is set.
         UnsupportedVersionError: there is no such version.
     """
     codec = codec_for(type(message), version)
@@ -69,7 +69,7 @@ def encode_response(message: Message, version: int, correlation_id: int) -> list
 
 
 def decode_response(frame: Data, response_class: type[M], version: int) -> tuple[int, M]:
-    """Read a response that arrived as `frame`; return its correlation id and the message.
+    """Decode a response that arrived as `frame`; return (correlation id, message).
 
     Raises:
         DecodeError: the bytes are no such response.

@@ -1,6 +1,6 @@
-"""The header in front of every request. Written by hand: each request of each client passes here.
+"""Encode and decode request and response headers. Hand-written for speed: every request passes here.
 
-The compiled codecs of `RequestHeader` and `ResponseHeader` give the same bytes; a test says so.
+The compiled codecs of `RequestHeader` and `ResponseHeader` give the same bytes, which a test checks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _VERSIONS: dict[tuple[int, int], int] = {}
 
 
 class RequestHeader:
-    """Client id, API key and version of a request, and the correlation id of its answer."""
+    """The header of a request: API key, version, correlation id and client id."""
 
     __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
 
@@ -49,7 +49,7 @@ class RequestHeader:
 
 
 class UnsupportedRequestError(UnsupportedVersionError):
-    """A request whose key or version is unknown. It carries what an answer to ApiVersions needs."""
+    """A request has an unknown key or version. The error has the fields for an answer to ApiVersions."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
         api = API_TABLE.get(api_key)
@@ -68,7 +68,7 @@ class UnsupportedRequestError(UnsupportedVersionError):
 
 
 def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
-    """Read the header of a request and return it with the position of the body.
+    """Decode the header of a request; return (header, position of the body).
 
     Raises:
         UnsupportedRequestError: the key or the version is unknown.
@@ -121,7 +121,7 @@ def _skip_tags(frame: Data, position: int) -> int:
 def encode_request_header(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """Return the bytes of a request header, of the version that the API and its version ask for."""
+    """Return the bytes of a request header, in the header version of the API and its version."""
     header_version = request_header_version(api_key, api_version)
     if header_version == 0:
         return _START.pack(api_key, api_version, correlation_id)
@@ -133,7 +133,7 @@ def encode_request_header(
 
 
 def decode_response_header(frame: Data, header_version: int) -> tuple[int, int]:
-    """Read the correlation id of a response and return it with the position of the body.
+    """Decode the header of a response; return (correlation id, position of the body).
 
     Raises:
         DecodeError: the bytes are no response header.

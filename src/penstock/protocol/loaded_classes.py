@@ -1,4 +1,4 @@
-"""Message classes of a user's own definitions, made from the source that `class_writer` writes."""
+"""Make message classes from a user's own definitions, by the source that `class_writer` writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.protocol.schema.loader import read_definition
 
 
 def load_message(path: str | os.PathLike[str]) -> type[Message]:
-    """Read a definition of one's own and make its message class. Structs are in the class's module.
+    """Read a definition from a file and return its message class, with structs in the class's module.
 
     Raises:
         DefinitionError: the definition breaks a rule of the language.
@@ -23,7 +23,7 @@ def load_message(path: str | os.PathLike[str]) -> type[Message]:
 
 
 def message_class(definition: Definition) -> type[Message]:
-    """Make the class of a definition that is not one of Kafka's own."""
+    """Return a new message class for a definition that is not one of Kafka's own."""
     name = f"penstock.protocol.loaded.{snake_case(definition.name)}_{id(definition):x}"
     module = ModuleType(name)
     sys.modules[name] = module

@@ -1,4 +1,4 @@
-"""What every message class shares: equality, a readable repr, bytes at a version.
+"""The base of all message classes: equality, a readable repr, encoding and decoding at a version.
 
 The classes themselves are generated from the definitions, one module per message, into
 `penstock.protocol.messages`. A field that a version lacks keeps its default.
@@ -28,7 +28,7 @@ S = TypeVar("S", bound="Struct")
 
 
 class Struct:
-    """A group of fields inside a message."""
+    """A struct within a message: named fields."""
 
     __slots__ = ("unknown_tags",)
     __hash__ = None  # type: ignore[assignment]
@@ -41,16 +41,14 @@ class Struct:
         return _values(self) == _values(other)
 
     def __repr__(self) -> str:
-        """Return the fields that are not at their default."""
+        """Return the class name and the fields that are not at their defaults."""
         plain = dict(_values(type(self)()))
         parts = [f"{name}={value!r}" for name, value in _values(self) if value != plain.get(name)]
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
 def _values(struct: Any) -> list[tuple[str, Any]]:
-    """Return the attributes of a struct, by name. The slot of one that is made late has an underscore in
-    front.
-    """
+    """Return (name, value) of a struct's attributes; slots of attributes made on first use begin with "_"."""
     names = [slot.removeprefix("_") for slot in struct.__slots__]
     if struct.unknown_tags:
         names.append("unknown_tags")
@@ -58,10 +56,10 @@ def _values(struct: Any) -> list[tuple[str, Any]]:
 
 
 class MadeLate(Generic[S]):
-    """An attribute that holds a struct: one at its default is made on first use.
+    """An attribute that holds a struct whose default is created on first use.
 
-    Most of them are never sent and never read, and to make them would be a quarter of the work of
-    reading a message. The slot of the attribute, which has an underscore in front, holds None till then.
+    Most of these structs are never sent and never read, and to create them would be a quarter of the work of
+    decoding a message. The slot of the attribute, whose name has a leading underscore, holds None until then.
     """
 
     __slots__ = ("_get", "_make", "_set")
@@ -93,7 +91,7 @@ class MadeLate(Generic[S]):
 
 
 class Message(Struct):
-    """A whole message. `VERSIONS` are the lowest and highest versions that the definition describes."""
+    """A whole message. `VERSIONS` are the lowest and highest versions of its definition."""
 
     __slots__ = ()
 
@@ -110,14 +108,14 @@ class Message(Struct):
         """Return the bytes of this message at `version`, without header or size.
 
         Raises:
-            EncodeError: a value does not fit its type, or the version cannot carry it.
+            EncodeError: a value does not fit its type, or the version lacks a field that is set.
             UnsupportedVersionError: there is no such version.
         """
         return codec_for(type(self), version).encode(self)
 
     @classmethod
     def decode(cls: type[M], data: bytes | bytearray | memoryview, version: int) -> M:
-        """Read a message from the beginning of `data`; what follows it is ignored.
+        """Return the message at the beginning of `data`; bytes after it are ignored.
 
         Raises:
             DecodeError: the bytes are no such message.

@@ -1,4 +1,4 @@
-"""Text that is put into generated source: the only two ways in which a value or a name gets there.
+"""Quote values and names for generated source: all of them pass one of two functions.
 
 A definition may come from a file of unknown origin. Its defaults and names become parts of Python source
 that is executed, so each passes one of these functions: `literal` for values, `identifier` for names.
@@ -11,11 +11,11 @@ from keyword import iskeyword
 
 
 def literal(value: object) -> str:
-    """Return a Python literal that evaluates to `value`, and to nothing else.
+    """Return a Python literal that evaluates to `value`.
 
-    Only None and exact instances of bool, int, float, str and bytes are written: the `repr` of another
-    type, or of a subclass, is what that class returns. Strings and bytes stand in double quotes where
-    that needs no escape, as the formatter of generated modules writes them.
+    Only None and exact instances of bool, int, float, str and bytes are accepted, because the `repr` of
+    another type, or of a subclass, may be any text that the class returns. Strings and bytes are in double
+    quotes if that needs no escape, as the formatter of generated modules writes them.
 
     Raises:
         ValueError: the value is of another type, or a float without a literal (nan, inf).
@@ -35,7 +35,7 @@ def literal(value: object) -> str:
 def is_identifier(text: object) -> bool:
     """Return whether `text` may be a name in generated source.
 
-    Names are ASCII, because Python takes many characters of Unicode for the same name (NFKC); they are no
+    Names are ASCII, because Python treats many Unicode characters as the same name (NFKC); they are no
     keywords; and they do not begin with an underscore, since such names belong to Python and to the
     generated code itself.
     """
@@ -49,10 +49,10 @@ def is_identifier(text: object) -> bool:
 
 
 def identifier(text: str) -> str:
-    """`text` itself, which is to be a name in generated source.
+    """Return `text` if it may be a name in generated source.
 
     Raises:
-        ValueError: it is no name that generated source may have.
+        ValueError: the text may not be a name in generated source.
     """
     if not is_identifier(text):
         raise ValueError(f"{text!r} cannot be a name in generated source")

@@ -1,7 +1,7 @@
-"""Releases of Apache Kafka, 0.8.0 to trunk: which requests each can parse, and which it offers to clients.
+"""Releases of Apache Kafka, 0.8.0 to trunk: the request versions that each parses, and those it offers.
 
-The facts are in ``releases.txt``, beside this module. Test brokers that behave as an older one, and
-tests of what old brokers can be asked, are built on them.
+The facts are in ``releases.txt``, beside this module. Test brokers that behave like an older release, and
+tests against old brokers, use them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ENTRY = re.compile(r"(\w+) (?:removed|(\d+)-(\d+)((?: [\w:-]+)*))")
 
 
 class ApiRange(NamedTuple):
-    """One API in one release: the versions it can parse, and those that its ApiVersions lists."""
+    """One API in one release: the versions that it can parse, and those in its ApiVersions response."""
 
     lowest: int
     highest: int
@@ -42,7 +42,7 @@ class ApiRange(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A release, named by the numbers that stand for its features: ``0.10.2``, ``2.8``, ``trunk``."""
+    """A release of Apache Kafka, named by its feature version: ``0.10.2``, ``2.8``, ``trunk``."""
 
     name: str
     apis: Mapping[int, ApiRange]
@@ -50,21 +50,21 @@ class Release(NamedTuple):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The name as numbers, to be compared; trunk's are above all others."""
+        """The name as numbers, for comparisons; trunk is above all others."""
         return _numbers(self.name)
 
     def api_versions(
         self, *, unstable: bool = False, kraft: bool | None = None, receiver: bool = False
     ) -> dict[int, tuple[int, int]]:
-        """Return what a broker of this release offers to clients: API key to lowest and highest version.
+        """Return the APIs that a broker of this release offers to clients: key to lowest and highest version.
 
-        Releases before 0.10 have no ApiVersions; for them it is what a client may send unasked.
+        For releases before 0.10, which lack ApiVersions, these are the versions that a client may send.
 
         Args:
             unstable: whether unstable versions are enabled (``unstable.api.versions.enable``).
-            kraft: whether the broker runs without ZooKeeper. Unsaid, it does from 3.3 on.
-            receiver: whether a receiver of client metrics is configured. Where none is, brokers do not offer
-                the requests for them.
+            kraft: whether the broker runs without ZooKeeper; by default True from release 3.3 on.
+            receiver: whether a receiver of client metrics is configured. Without one, brokers do not offer
+                the requests for metrics.
 
         Raises:
             ConfigError: brokers of this release run with ZooKeeper only, or without it only.
@@ -131,9 +131,9 @@ RELEASES: Mapping[str, Release] = _load()
 
 
 def release(version: str) -> Release:
-    """Find the release that a version belongs to: ``2.8.2`` is of 2.8, ``0.10.2.1`` of 0.10.2.
+    """Return the release that a version belongs to: ``2.8.2`` is of 2.8, ``0.10.2.1`` of 0.10.2.
 
-    A version between two that are known, as ``0.8.3``, or after the last, is of the one before it;
+    A version between two known ones, as ``0.8.3``, or after the last, belongs to the one before it;
     ``4.x`` is the last that begins with 4.
 
     Raises:
@@ -154,7 +154,7 @@ def release(version: str) -> Release:
 def api_versions(
     version: str, *, unstable: bool = False, kraft: bool | None = None
 ) -> dict[int, tuple[int, int]]:
-    """Return what brokers of a release offer to clients; see `Release.api_versions` and `release`.
+    """Return the APIs that brokers of a release offer to clients; see `Release.api_versions` and `release`.
 
     Raises:
         ConfigError: there is no such release, or not with (or without) ZooKeeper.

@@ -16,10 +16,10 @@ _FROM_URL = bytes.maketrans(b"-_", b"+/")
 
 
 def uuid_to_text(uuid: bytes) -> str:
-    """Return the text of 16 bytes: URL-safe base64 without padding.
+    """Return the text of a 16-byte id: URL-safe base64 without padding.
 
     Raises:
-        ValueError: these are not 16 bytes.
+        ValueError: the id does not have 16 bytes.
     """
     if len(uuid) != 16:
         raise ValueError(f"an id has 16 bytes, not {len(uuid)}")
@@ -27,7 +27,7 @@ def uuid_to_text(uuid: bytes) -> str:
 
 
 def uuid_from_text(text: str) -> bytes:
-    """Return the 16 bytes of a text.
+    """Return the 16 bytes of an id from its text.
 
     Raises:
         ValueError: the text is not 22 characters of URL-safe base64.

@@ -1,4 +1,4 @@
-"""Questions to topics: one data set with push-down, SQL on DuckDB, lazy frames of Polars, live queries.
+"""Query topics: Arrow data sets with push-down, SQL on DuckDB, lazy frames of Polars, live queries.
 
 Every name is imported on first use, since queries need numpy and pyarrow, and DuckDB or Polars.
 """

@@ -1,4 +1,4 @@
-"""`penstock.sql`: one call that asks topics in SQL."""
+"""`penstock.sql`: query topics in SQL with one call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Answer(Iterator["pa.RecordBatch"]):
-    """The rows of a query as batches that are read while they are taken, and as an Arrow stream."""
+    """The rows of a query as a lazy iterator of batches, and as an Arrow stream."""
 
     def __init__(self, session: Session, reader: pa.RecordBatchReader) -> None:
         self._session = session
@@ -37,19 +37,19 @@ class Answer(Iterator["pa.RecordBatch"]):
             raise
 
     def read_all(self) -> pa.Table:
-        """Return the rows that are left, as one table."""
+        """Return the rows that are not yet read, as one table."""
         import pyarrow
 
         return pyarrow.Table.from_batches(list(self), self.schema)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows that are left, as a `pyarrow.RecordBatchReader`."""
+        """Return the rows that are not yet read, as a `pyarrow.RecordBatchReader`."""
         import pyarrow
 
         return pyarrow.RecordBatchReader.from_batches(self.schema, self)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows that are left as a capsule (Arrow PyCapsule interface)."""
+        """Return the rows that are not yet read as a capsule (Arrow PyCapsule interface)."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def close(self) -> None:
@@ -140,35 +140,38 @@ def sql(
     registry: str | Mapping[str, object] | Finder | None = None,
     progress: bool | None = None,
 ) -> pa.Table | Answer | LiveQuery:
-    """Ask topics in SQL, on DuckDB: ``penstock.sql("select count(*) from orders", servers)``.
+    """Query topics in SQL, on DuckDB: ``penstock.sql("select count(*) from orders", servers)``.
 
     A topic is a table under its name, in double quotes where the name is no identifier of SQL. It has the
     columns of records, of which ``"offset"`` is a keyword and needs quotes. Keys and values are text, and the
-    fields of JSON objects are columns. What the query says of columns, partitions, offsets and times decides
-    what is fetched: ``explain select …`` shows it. ``insert into topic select …`` writes records out of the
-    columns key, value, headers, partition and timestamp.
+    fields of JSON objects are columns. The conditions on partitions, offsets and times, and the columns that
+    the query uses, decide what is fetched: ``explain select …`` shows it. ``insert into topic select …``
+    writes records from the columns key, value, headers, partition and timestamp.
 
     Args:
         query: one or more statements of DuckDB's SQL; the rows of the last one are returned.
-        bootstrap_servers: ``host:port``, or several. None without topics.
+        bootstrap_servers: ``host:port``, or several; None if the query reads no topics.
         stream: return an `Answer`, whose batches are read while they are taken, in bounded memory.
-        follow: go on with what comes, for ever, and return an iterator of batches; see docs/how-to/sql.md.
-        tables: further tables by their names: frames of pandas and Polars, tables and data sets of Arrow,
+        follow: go on with new records, without end, and return an iterator of batches; see docs/how-
+            to/sql.md.
+        tables: more tables by their names: frames of pandas and Polars, tables and data sets of Arrow,
             `penstock.topic_dataset` of another cluster, `penstock.log_dataset`.
-        value_format: ``"auto"`` looks at the newest values: JSON objects become columns, others text; or as
-            in `penstock.topic_dataset`.
+        value_format: ``"auto"`` decides by the newest values: the fields of JSON objects become columns,
+            other
+            values text; or a format as in `penstock.topic_dataset`.
         value_schema, isolation, max_lateness, key_partitioner, dense, config: as in `penstock.topic_dataset`,
             for all topics.
-        registry: the URL of a schema registry, settings of one, or a `penstock.registry.RegistryClient`: the
-            fields of values whose schemas it has are columns; ``value_error`` says why one does not decode.
-        memory_limit: how much DuckDB may use, as ``"2GB"``, before it writes to temporary files; 80 % of the
-            machine's by default.
-        progress: whether to show what has been read on stderr; by default where that is a terminal.
+        registry: the URL of a schema registry, its settings, or a `penstock.registry.RegistryClient`: the
+            fields of values with a schema in it are columns; ``value_error`` says why a value does not
+                decode.
+        memory_limit: how much memory DuckDB may use, as ``"2GB"``, before it writes to temporary files; by
+            default 80 % of the machine's.
+        progress: whether to show a progress line on stderr; by default if stderr is a terminal.
 
     Raises:
         ConfigError: DuckDB refuses the query, a table does not exist, or an argument is wrong.
-        KafkaError: a topic does not exist any more, or a record to be written is refused.
-        RegistryError: the schema registry has refused a request.
+        KafkaError: a topic was deleted meanwhile, or a record to write is refused.
+        RegistryError: the schema registry refuses a request.
         EncodeError: a column that is inserted has no place in a record.
         NetworkError, RequestTimeoutError: no broker answers.
         MissingDependencyError: DuckDB or pyarrow is not installed.
@@ -214,10 +217,10 @@ def sql(
 
 
 def followed(query: str, bootstrap_servers: str | Sequence[str] | None, options: TopicOptions) -> LiveQuery:
-    """Return a query that goes on with what comes; `options` say how topics become tables.
+    """Return a query that goes on with new records; `options` say how topics become tables.
 
     Raises:
-        ConfigError: it cannot be followed.
+        ConfigError: the query cannot be followed.
     """
     from penstock.queries.session import Session
 

@@ -1,4 +1,4 @@
-"""`capture_dataset`: the records in a capture of the wire as an Arrow data set."""
+"""`capture_dataset`: the records in a network capture as an Arrow data set."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CAPTURE_BYTES_MAX = 2 << 30
 
 @dataclass(frozen=True)
 class CaptureSource:
-    """The records of a capture, each once, by topic, partition and offset."""
+    """The records in a network capture, each once, ordered by topic, partition and offset."""
 
     path: str
     topic: str | None = None
@@ -39,17 +39,17 @@ class CaptureSource:
         return f"{self.topic or 'the records'} in {self.path}"
 
     def plan(self, ask: Ask) -> list[OffsetRange]:
-        """Return nothing: the capture alone says which records it has."""
+        """Return no ranges, because a capture does not have the offsets of partitions."""
         return []
 
     def batches(self, ask: Ask, watch: Watch) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the records.
+        """Yield the records that `ask` selects.
 
         Raises:
             OSError: the file cannot be read.
-            DecodeError: it is no capture.
+            DecodeError: the file is no capture.
             CorruptRecordError: a batch is damaged.
-            StoppedError: the watch says so.
+            StoppedError: `watch` was stopped.
         """
         if ask.wanted.is_nothing or ask.limit == 0 or ask.newest == 0:
             return
@@ -70,7 +70,7 @@ class CaptureSource:
                 return
 
     def _partitions(self, ask: Ask) -> Iterator[pa.Table]:
-        """Yield the records of each wanted partition, one after the other, with offsets beside."""
+        """Yield the records of each selected partition, one partition after the other, with their offsets."""
         columns = tuple(dict.fromkeys((*ask.columns, "offset")))
         found: dict[TopicPartition, list[CapturedBatches]] = {}
         for one in captured_batches(_read(self.path), self.port):
@@ -114,7 +114,7 @@ def _rows(one: CapturedBatches, columns: Sequence[str]) -> list[pa.RecordBatch]:
 
 
 def _each_once(table: pa.Table) -> pa.Table:
-    """Return the rows by offset, without those that were on the wire before."""
+    """Return the rows ordered by offset, with only the first row of each offset."""
     offsets = table["offset"].to_numpy()
     _, first = np.unique(offsets, return_index=True)
     if len(first) == len(offsets) and bool((np.diff(offsets) > 0).all()):

@@ -1,8 +1,8 @@
-"""`topic_dataset`, `log_dataset`, `capture_dataset`: records as data sets that read only what is asked for.
+"""`topic_dataset`, `log_dataset`, `capture_dataset`: records as Arrow data sets with push-down.
 
-DuckDB, pyarrow and what builds on them hand a data set the columns and the filter of a query. From the filter
-follow partitions, offsets and times, which brokers can be asked for; all of it is then applied to the rows,
-so that answers are right even where nothing follows.
+DuckDB, pyarrow and libraries on top of them pass the columns and the filter of a query to a data set.
+Partitions, offsets and times are derived from the filter and looked up at the brokers. The whole filter is
+then applied to the rows, so that answers are right even if nothing can be derived.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
-    """Records of a topic or a log directory as an Arrow data set, read anew by each scan.
+    """The records of a topic, log directory or capture as an Arrow data set, read anew by each scan.
 
-    Sorting reads it whole. It has no fragments.
+    Sorting reads all records. It has no fragments.
     """
 
     def __init__(self, source: Source, shape: Shape, watch: Watch | None = None) -> None:
@@ -47,30 +47,30 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns and their types."""
+        """The columns of the data set and their types."""
         return self._shape.schema
 
     @property
     def source(self) -> Source:
-        """Where the records come from."""
+        """The source that yields the records."""
         return self._source
 
     @property
     def shape(self) -> Shape:
-        """How records become columns."""
+        """The shape that converts records to columns."""
         return self._shape
 
     @property
     def watch(self) -> Watch | None:
-        """What its scans report to."""
+        """The `Watch` to which scans report, or None."""
         return self._watch
 
     def with_json(self, value_schema: pa.Schema | None, sample: Sequence[bytes | None]) -> RecordDataset:
-        """Return the records with the fields of JSON objects as columns, and keys and values as text."""
+        """Return this data set with the fields of JSON objects as columns, and keys and values as text."""
         return RecordDataset(self._source, shape_of("json", value_schema, sample, is_text=True), self._watch)
 
     def watched(self, watch: Watch) -> RecordDataset:
-        """Return the data set with scans that report to `watch`, and end when it says so."""
+        """Return this data set with scans that report to `watch`, and that end when it is stopped."""
         return RecordDataset(self._source, self._shape, watch)
 
     def scanner(
@@ -82,27 +82,25 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         newest: int | None = None,
         **_: object,
     ) -> RecordScanner:
-        """Return a read of some columns of the rows that a filter lets through.
+        """Return a scan of some columns of the rows that a filter selects.
 
-        `limit` asks for the first so many rows by partition and offset, `newest` for at least the newest so
-        many of each partition; neither goes with a filter. Other options of Arrow's scanners concern files,
-        and have no effect.
+        `limit` asks for the first rows by partition and offset, `newest` for at least as many of the newest
+        rows of each partition; neither can be combined with a filter. Other options of Arrow's scanners
+        concern files, and have no effect.
 
         Raises:
-            ConfigError: an unknown column, or a limit beside a filter.
+            ConfigError: a column is unknown, or a limit is combined with a filter.
         """
         if filter is not None and (limit is not None or newest is not None):
             raise ConfigError("limit and newest count records before a filter: leave out one of them")
         return RecordScanner(self, columns, filter, limit, newest)
 
     def to_reader(self, **options: Any) -> pa.RecordBatchReader:
-        """Return a scan as a `pyarrow.RecordBatchReader`, in bounded memory. The options are those of
-        `scanner`.
-        """
+        """Return a scan as a `pyarrow.RecordBatchReader`, in bounded memory; options as for `scanner`."""
         return self.scanner(**options).to_reader()
 
     def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:
-        """Return a scan batch by batch. Options are those of `scanner`; raises as `penstock.read_topic`."""
+        """Yield a scan batch by batch. Options are those of `scanner`; raises as `penstock.read_topic`."""
         return self.scanner(**options).to_batches()
 
     def to_table(self, **options: Any) -> pa.Table:
@@ -110,42 +108,42 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return self.scanner(**options).to_table()
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
-        """Return the first rows: of the partitions in turn, by offset. Raises as `penstock.read_topic`."""
+        """Return the first rows, by partition and offset. Raises as `penstock.read_topic`."""
         return self.scanner(**options).head(num_rows)
 
     def take(self, indices: Any, **options: Any) -> pa.Table:
-        """Return rows by their numbers in a scan, which is read whole. Raises as `penstock.read_topic`."""
+        """Return rows by their indices in a scan, which is read whole. Raises as `penstock.read_topic`."""
         return self.to_table(**options).take(indices)
 
     def count_rows(self, filter: pc.Expression | None = None, **_: object) -> int:
-        """Return how many rows a filter lets through; without records where offsets say it."""
+        """Return how many rows a filter selects; reads no records if offsets suffice."""
         return self.scanner(columns=["partition"], filter=filter).count_rows()
 
     def filter(self, expression: pc.Expression) -> FilteredDataset:
-        """Return the data set with a filter that every scan applies."""
+        """Return this data set with a filter that every scan applies."""
         return FilteredDataset(self._source, self._shape, self._watch, expression)
 
     def replace_schema(self, schema: pa.Schema) -> RecordDataset:
-        """Refused: `value_schema` of `topic_dataset` says which columns there are."""
+        """Raise ConfigError: the argument `value_schema` of `topic_dataset` sets the columns."""
         raise ConfigError("the schema of records is fixed; value_schema says how values are read")
 
     def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[Any]:
-        """Refused: records have no files."""
+        """Raise ConfigError, because records have no files."""
         raise ConfigError("a topic has no fragments: use scanner, to_reader or to_table")
 
     @property
     def partition_expression(self) -> pc.Expression:
-        """What holds for all rows: nothing in particular."""
+        """The expression that holds for all rows: true."""
         return pc.scalar(True)
 
     def join(self, *_: Any, **__: Any) -> ds.InMemoryDataset:
-        """Refuse a join, for which Arrow needs all rows and no headers in memory."""
+        """Raise ConfigError: for a join, Arrow needs all rows in memory, and no headers."""
         raise ConfigError(
             "Arrow joins tables: to_table(columns=[...]).join(...), or join in SQL: penstock.sql"
         )
 
     def join_asof(self, *_: Any, **__: Any) -> ds.InMemoryDataset:
-        """Refuse a join by nearest times, for which Arrow needs all rows in memory."""
+        """Raise ConfigError: for a join by nearest times, Arrow needs all rows in memory."""
         raise ConfigError("Arrow joins tables: to_table(columns=[...]).join_asof(...)")
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
@@ -165,7 +163,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         limit: int | None = None,
         newest: int | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield some columns of the rows that a filter lets through. Raises as `penstock.read_topic`."""
+        """Yield some columns of the rows that a filter selects. Raises as `penstock.read_topic`."""
         decoded = self.decoded(columns, filter)
         for rows in self._made(self.ask(columns, filter, limit, newest), decoded):
             for part in _let_through(rows, filter):
@@ -175,7 +173,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     def batches_of(
         self, columns: Sequence[str], wanted: Wanted, limit: int | None = None
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield some columns of all records that are wanted, and of others. Raises as `batches`."""
+        """Yield some columns of all records in `wanted`, and perhaps of others. Raises as `batches`."""
         needed = dict.fromkeys(self._shape.needs(columns))
         return self._made(Ask(wanted, tuple(needed), limit), columns)
 
@@ -195,12 +193,15 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         limit: int | None = None,
         newest: int | None = None,
     ) -> Ask:
-        """Return what the source is asked for. A filter over columns that are made of values says nothing."""
+        """Return the request to the source: the ranges derived from the filter, and the record columns.
+
+        Conditions on columns that are made from values do not narrow it.
+        """
         needed = self._shape.needs(self.decoded(columns, filter))
         return Ask(wanted_by(filter), tuple(dict.fromkeys(needed)), limit, newest)
 
     def decoded(self, columns: Sequence[str], filter: pc.Expression | None) -> list[str]:
-        """Return the columns that are asked for, and those that the filter looks at."""
+        """Return the requested columns and those that the filter uses."""
         if filter is None:
             return list(columns)
         looked_at = columns_of(filter)
@@ -211,22 +212,22 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
 
 class FilteredDataset(RecordDataset):
-    """A data set whose scans all apply one filter."""
+    """A data set with a filter that every scan applies."""
 
     def __init__(self, source: Source, shape: Shape, watch: Watch | None, expression: pc.Expression) -> None:
         super().__init__(source, shape, watch)
         self._filter = expression
 
     def watched(self, watch: Watch) -> FilteredDataset:
-        """Return the data set with scans that report to `watch`, and end when it says so."""
+        """Return this data set with scans that report to `watch`, and that end when it is stopped."""
         return FilteredDataset(self._source, self._shape, watch, self._filter)
 
     def filter(self, expression: pc.Expression) -> FilteredDataset:
-        """Return the data set with both filters."""
+        """Return this data set with both filters."""
         return FilteredDataset(self._source, self._shape, self._watch, self._filter & expression)
 
     def scanner(self, columns: Any = None, filter: pc.Expression | None = None, **options: Any) -> Any:
-        """Return a read of the rows that both filters let through; see `RecordDataset.scanner`."""
+        """Return a scan of the rows that both filters select; see `RecordDataset.scanner`."""
         return super().scanner(columns, self._filter if filter is None else self._filter & filter, **options)
 
     def __reduce__(self) -> Any:
@@ -234,7 +235,7 @@ class FilteredDataset(RecordDataset):
 
 
 class RecordScanner:
-    """One read of a data set, with the methods of `pyarrow.dataset.Scanner`."""
+    """One scan of a data set, with the methods of `pyarrow.dataset.Scanner`."""
 
     def __init__(
         self,
@@ -262,7 +263,7 @@ class RecordScanner:
 
     @property
     def projected_schema(self) -> pa.Schema:
-        """The columns of the rows."""
+        """The columns of the rows that this scan returns."""
         if self._computed is not None:
             return self.to_reader().schema
         return pa.schema([self._dataset.schema.field(name) for name in self._columns])
@@ -274,7 +275,7 @@ class RecordScanner:
         return iter(self.to_reader())
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the batches as a stream, whose errors are Arrow's."""
+        """Return the batches as a stream, which raises Arrow's errors."""
         rows = self._dataset.batches(self._columns, self._filter, self._limit, self._newest)
         schema = pa.schema([self._dataset.schema.field(name) for name in self._columns])
         reader = pa.RecordBatchReader.from_batches(schema, rows)
@@ -289,11 +290,11 @@ class RecordScanner:
         return pa.Table.from_batches(list(self.to_batches()), self.projected_schema)
 
     def scan_batches(self) -> Iterator[Any]:
-        """Refused: batches of topics have no fragments."""
+        """Raise ConfigError, because batches of topics have no fragments."""
         raise ConfigError("a topic has no fragments: use to_batches or to_reader")
 
     def head(self, num_rows: int) -> pa.Table:
-        """Return the first rows, and no more than is needed for them. Raises as `penstock.read_topic`."""
+        """Return the first rows, reading no more than needed. Raises as `penstock.read_topic`."""
         if self._filter is None and self._computed is None and self._newest is None:
             limit = num_rows if self._limit is None else min(num_rows, self._limit)
             return RecordScanner(self._dataset, self._columns, None, limit, None).to_table()
@@ -307,7 +308,7 @@ class RecordScanner:
         return pa.Table.from_batches(found, self.projected_schema)
 
     def take(self, indices: Any) -> pa.Table:
-        """Return rows by their numbers; all are read."""
+        """Return rows by their indices; reads all rows."""
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:
@@ -337,13 +338,13 @@ def topic_dataset(
     registry: str | Mapping[str, object] | Finder | None = None,
     schema: str | Schema | None = None,
 ) -> RecordDataset:
-    """Return a topic as an Arrow data set, for DuckDB, pyarrow and Polars: it reads what a query needs of it.
+    """Return a topic as an Arrow data set for DuckDB, pyarrow and Polars: it reads only what a query needs.
 
-    Columns that a query does not use are not decoded. Of a filter, what it says about ``partition``,
-    ``offset`` and ``timestamp`` decides which offsets are fetched; all of it is applied to the rows.
+    Columns that a query does not use are not decoded. A filter's conditions on ``partition``, ``offset`` and
+    ``timestamp`` decide which offsets are fetched; the whole filter is then applied to the rows.
 
     Args:
-        topic: its name.
+        topic: the name of the topic.
         bootstrap_servers: ``host:port``, or several.
         value_format: ``"bytes"``; ``"text"``, keys and values as text; ``"json"``, fields of JSON objects as
             further columns; ``"cloudevents"``, attributes of events as further columns; ``"avro"``,
@@ -351,25 +352,27 @@ def topic_dataset(
             null where a value does not decode, and ``value_error``, which says why.
         value_schema: the fields of JSON objects and their types; by default those of a sample of the newest
             records. A field that does not fit is null.
-        text: keys and values as text with any format; what is no UTF-8 becomes U+FFFD.
-        isolation: ``"read_committed"`` leaves out what aborted transactions wrote, and what open ones have.
-        max_lateness: how much older than one before it, in its partition, a record may be at most: a duration
-            such as ``"10m"``. With it, a filter that ends at a time ends reading. Without it, reading goes on
-            to the end of the partition, since a late record may be there. A later record is left out.
-        key_partitioner: how writers chose partitions by keys, as `partitioner` of `penstock.read_topic`: a
-            filter for keys reads their partitions alone.
-        dense: your word that each offset has a record, so that counts and offsets are answered without
-            reading: no compaction and no transactions, at any time. No broker can say so.
-        config: further options of a consumer, by their dotted names.
-        registry: the URL of a schema registry, settings of one, or a `penstock.registry.RegistryClient`.
+        text: whether keys and values are text with any format; U+FFFD replaces invalid UTF-8.
+        isolation: ``"read_committed"`` leaves out the records of aborted and of open transactions.
+        max_lateness: how much older a record may be than an earlier one of its partition: a duration
+            such as ``"10m"``. With it, reading stops when a filter's end time has passed by that duration,
+                and a
+            record that is later is left out. Without it, reading goes on to the end of the partition, since a
+            late record may be there.
+        key_partitioner: how producers chose partitions by keys, as `partitioner` of `penstock.read_topic`: a
+            filter for keys then reads only their partitions.
+        dense: your promise that each offset has a record (never any compaction or transactions), so that
+            counts and offsets are answered without reading. No broker can confirm that.
+        config: more options of a consumer, by their dotted names.
+        registry: the URL of a schema registry, its settings, or a `penstock.registry.RegistryClient`.
         schema: the reader's schema of values; by default the newest that the registry has for the topic.
-            Without a registry values stand for themselves, and this is the writer's as well.
+            Without a registry, values have no schema id, and this is the writer's schema as well.
 
     Raises:
         ConfigError: an argument is wrong; the message names it.
-        RegistryError: the schema registry has refused a request.
-        KafkaError: the topic does not exist (with JSON, of which a sample is read now).
-        NetworkError, RequestTimeoutError: no broker answers (the same).
+        RegistryError: the schema registry refuses a request.
+        KafkaError: the topic does not exist (only with JSON, of which the call reads a sample).
+        NetworkError, RequestTimeoutError: no broker answers (only with JSON).
         MissingDependencyError: pyarrow or numpy is not installed.
     """
     partitioner = key_partitioner
@@ -408,7 +411,7 @@ def log_dataset(
 
     Raises:
         ConfigError: an argument is wrong, or there is no such topic.
-        StorageError: something cannot be read.
+        StorageError: a file cannot be read.
         MissingDependencyError: pyarrow or numpy is not installed.
     """
     from penstock.tables.logs import scan_log
@@ -431,21 +434,21 @@ def capture_dataset(
     registry: str | Mapping[str, object] | Finder | None = None,
     schema: str | Schema | None = None,
 ) -> RecordDataset:
-    """Return the records in a capture of the wire (pcap or pcapng) as an Arrow data set.
+    """Return the records in a network capture (pcap or pcapng) as an Arrow data set.
 
-    It has what producers wrote and brokers acknowledged, and what consumers fetched, each record once; the
-    capture is read by each scan. Records of transactions are there whether these were committed or not.
+    It has the records that producers wrote and brokers acknowledged, and those that consumers fetched, each
+    once; each scan reads the capture. Records of transactions are included, whether committed or not.
 
     Args:
         path: a file of tcpdump, Wireshark or `penstock`.
-        topic: its name; by default the records of all topics.
-        port: the broker's port, where a capture has other connections as well.
+        topic: the name of a topic; by default all topics.
+        port: the broker's port, if the capture has other connections as well.
         value_format, value_schema, text, registry, schema: as in `topic_dataset`.
 
     Raises:
         ConfigError: an argument is wrong, or the capture is larger than 2 GiB.
-        OSError: the file cannot be read (with JSON, of which a sample is read now).
-        DecodeError: the file is no capture (the same).
+        OSError: the file cannot be read (only with JSON, of which the call reads a sample).
+        DecodeError: the file is no capture (only with JSON).
     """
     from penstock.queries.captures import CaptureSource
 
@@ -478,7 +481,7 @@ def _shape(
 
 
 def newest_values(source: Source, count: int = SAMPLE_ROWS) -> list[bytes | None]:
-    """Values of the newest records of each partition. Raises as `penstock.read_topic`."""
+    """Return the values of the newest records of each partition. Raises as `penstock.read_topic`."""
     found: list[bytes | None] = []
     for batch in source.batches(Ask(EVERYTHING, ("value",), newest=count), Watch()):
         found += batch.column("value").to_pylist()

@@ -1,4 +1,4 @@
-"""Rows of a query as records to be written: ``insert into topic select …``."""
+"""Convert the rows of a query to records to write: ``insert into topic select …``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ COLUMNS = ("key", "value", "headers", "partition", "timestamp")
 def records_in(reader: pa.RecordBatchReader, columns: Sequence[str]) -> Iterator[pa.Table]:
     """Yield the batches of a query with the columns of records, as `penstock.write_topic` takes them.
 
-    `columns` are the names that the statement gives them; by default they have their own. A map of texts is
-    taken for headers.
+    `columns` are the names that the statement gives them; by default they have their own. A map of texts
+    becomes headers.
 
     Raises:
-        EncodeError: a column is none of a record's, or their number is another one.
+        EncodeError: a column is not one of a record, or there are more or fewer columns than names.
     """
     names = list(columns) or list(reader.schema.names)
     if len(names) != len(reader.schema.names):

@@ -1,8 +1,9 @@
-"""Queries that go on with what comes: rows as they are written, and windows of time as they close.
+"""Queries that go on with new records: rows as they are written, and time windows as they close.
 
-A window is closed when the watermark has left it: the greatest time that has been read, less `max_lateness`.
-Partitions that have not been read up to where they ended at the start hold the watermark back, so that a
-history is not taken for late. Rows that come after their window was closed are left out, and counted.
+A window is closed when the watermark has passed it: the greatest time that has been read, less
+`max_lateness`. Partitions that have not been read up to where they ended at the start hold the watermark
+back, so that old records do not count as late. Rows that arrive after their window was closed are left out,
+and counted.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ log = logger_named("penstock.queries")
 
 
 class LiveQuery:
-    """A query over one topic that is followed. An iterator of batches; `close` ends it from any thread."""
+    """A query that follows one topic: an iterator of batches, which any thread can end by `close`."""
 
     def __init__(self, session: Session, query: str) -> None:
-        """Check that the query can be followed, and where it begins.
+        """Check that the query can be followed, and find where to begin.
 
         Raises:
-            ConfigError: it cannot be; the message says why.
+            ConfigError: the query cannot be followed; the message says why.
         """
         self._session = session
         self._query = query
@@ -69,7 +70,7 @@ class LiveQuery:
         self._batches = self._rows()
 
     def _needed(self, noting: NotingDataset) -> list[str]:
-        """Return the columns of the data set that the query looks at, and the time where it has windows."""
+        """Return the columns that the query uses, with `timestamp` if the query has windows."""
         columns = list(noting.columns[0]) if noting.columns else ["partition"]
         if self._window is not None and "timestamp" not in columns:
             columns.append("timestamp")
@@ -82,7 +83,7 @@ class LiveQuery:
         return self._session.translated(lambda: next(self._batches))
 
     def close(self) -> None:
-        """End the query; where another thread waits in it, that ends there."""
+        """End the query, also in another thread that waits for the next batch."""
         if self._follower is not None:
             self._follower.stop()
         with suppress(ValueError):  # it runs in another thread, and ends by itself
@@ -143,7 +144,7 @@ class LiveQuery:
             self.late_rows += late
 
     def _window_at(self, moment: datetime) -> Any:
-        """Return the window that a moment is in."""
+        """Return the window that contains the time `moment`."""
         micros = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         asked = f"select ({self._window}) from (select make_timestamptz({micros}) as timestamp)"
         return self._session.connection.sql(asked).to_arrow_table().column(0)[0]
@@ -156,8 +157,9 @@ class LiveQuery:
         yield from (batch for batch in found.to_batches() if batch.num_rows)
 
     def _places(self) -> tuple[dict[int, int], dict[TopicPartition, int]]:
-        """Return where partitions are begun at, by what the query says of offsets and times; and their ends
-        now.
+        """Return (the offset where each partition begins, the present ends of those with older records).
+
+        The beginnings follow from the query's conditions on offsets and times.
         """
         whole = self._source.plan(Ask(EVERYTHING, ()))
         wanted = {one.partition: one.start for one in self._source.plan(self._ask)}
@@ -168,10 +170,14 @@ class LiveQuery:
 
 
 class OpenWindows:
-    """Rows whose windows are open, and the watermark that closes them. No I/O."""
+    """The rows whose windows are open, and the watermark that closes these. No I/O."""
 
     def __init__(self, ends: dict[TopicPartition, int], lateness: timedelta) -> None:
-        """`ends` are the offsets at which the history of partitions ends; those not in it have none."""
+        """Begin without rows.
+
+        `ends` are the end offsets of partitions when the query began; a partition that is missing had no
+        records.
+        """
         self._left = dict(ends)
         self._lateness = lateness
         self._greatest: dict[TopicPartition, datetime] = {}
@@ -181,7 +187,7 @@ class OpenWindows:
         """The first window that is open; None before one has been closed."""
 
     def add(self, tp: TopicPartition, rows: pa.Table) -> int:
-        """Take rows; return how many of them are late.
+        """Add rows of a partition; return how many are late and were left out.
 
         Raises:
             ConfigError: too many rows are in open windows.
@@ -202,12 +208,12 @@ class OpenWindows:
         return late
 
     def reached(self, tp: TopicPartition, next_offset: int) -> None:
-        """A partition has been read up to an offset."""
+        """Note that a partition has been read up to before `next_offset`."""
         if next_offset >= self._left.get(tp, next_offset):
             self._left.pop(tp, None)
 
     def watermark(self) -> datetime | None:
-        """Return up to where times are complete; None before that is known."""
+        """Return the time before which records are complete, or None if that is not known yet."""
         if not self._greatest:
             return None
         if self._left:
@@ -217,7 +223,7 @@ class OpenWindows:
         return max(self._greatest.values()) - self._lateness
 
     def closed(self, window: Any) -> pa.Table:
-        """Remove the rows of windows before one, and return them."""
+        """Remove and return the rows of all windows before `window`."""
         if self._closed_before is not None and window.as_py() <= self._closed_before.as_py():
             window = self._closed_before
         self._closed_before = window

@@ -1,4 +1,4 @@
-"""What DuckDB's plan of a query says of the rows that it takes; and what a query would fetch, for EXPLAIN."""
+"""Read from DuckDB's plan how many rows a query takes; list the ranges that a query fetches, for EXPLAIN."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS_MAX = 1_000_000
 
 
 class Rows(NamedTuple):
-    """How many rows of a table a query takes: the first, or the newest of each partition; or all."""
+    """How many rows of a table a query takes: the first ones, the newest of each partition, or all."""
 
     limit: int | None = None
     newest: int | None = None
@@ -37,9 +37,9 @@ ALL_ROWS = Rows()
 
 
 def rows_taken(plan_json: str) -> Rows:
-    """Return how many first rows of its only table a plan takes, where neither filter nor order needs more.
+    """Return how many first rows of its only table a plan takes, if no filter or order needs more.
 
-    A plan in a form that is not known takes all.
+    A plan of an unknown form takes all.
     """
     try:
         (node,) = json.loads(plan_json)
@@ -66,7 +66,7 @@ def _is_plain_scan(node: dict[str, Any]) -> bool:
 
 
 class NotingDataset(RecordDataset):
-    """A data set that notes what it is asked for, and has no rows."""
+    """A data set without rows that records the requests of scans."""
 
     def __init__(self, dataset: RecordDataset, rows: Rows = ALL_ROWS) -> None:
         super().__init__(dataset.source, dataset.shape)
@@ -82,16 +82,16 @@ class NotingDataset(RecordDataset):
         limit: int | None = None,
         newest: int | None = None,
     ) -> Any:
-        """No batches."""
+        """Record the request, and return no batches."""
         self.columns.append(self.decoded(columns, filter))
         self.asks.append(self.ask(columns, filter, self._rows.limit, self._rows.newest))
         return iter(())
 
 
 def fetch_table(noted: Mapping[str, NotingDataset], sizes: Mapping[TopicPartition, int]) -> pa.Table:
-    """Return what a query would fetch: a row for each range of offsets, of each time that it reads a table.
+    """Return the ranges that a query would fetch: one row for each range of each scan of a table.
 
-    `sizes` has the bytes of whole partitions, as far as they are known. Raises as `penstock.read_topic`.
+    `sizes` has the bytes of whole partitions, if known. Raises as `penstock.read_topic`.
     """
     rows: list[dict[str, Any]] = []
     for name, dataset in noted.items():
@@ -150,7 +150,7 @@ def _reading(
 
 
 def cut(ranges: Sequence[OffsetRange], ask: Ask) -> list[OffsetRange]:
-    """Return the ranges of a first look, where so many records are enough and each offset has one."""
+    """Return the parts of `ranges` to read first: enough for the limit if each offset has a record."""
     if ask.newest is not None:
         return [one._replace(start=max(one.start, one.end - ask.newest)) for one in ranges]
     if ask.limit is None:
@@ -178,7 +178,7 @@ def _row(name: str, note: str, columns: str | None = None) -> dict[str, Any]:
 
 
 def partition_sizes(config: Mapping[str, object], servers: Any) -> dict[TopicPartition, int]:
-    """Return the bytes of partitions, as far as their brokers say."""
+    """Return the sizes of partitions in bytes, from those brokers that report them."""
     from penstock.client import Admin
 
     sizes: dict[TopicPartition, int] = {}

@@ -1,7 +1,8 @@
-"""`scan_polars`: records as a lazy frame of Polars that reads only what is asked for.
+"""`scan_polars`: records as a lazy Polars frame with push-down.
 
-Polars hands a source the columns, the predicate and the number of rows of a query. What a predicate says is
-read off its JSON form; a form that is not known says nothing. All of it is applied to the rows by Polars.
+Polars passes the columns, the predicate and the number of rows of a query to a source. Conditions on
+partitions, offsets and times are read from the predicate's JSON form; those of an unknown form are ignored.
+Polars then applies the whole predicate to the rows.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ def scan_polars(
 ) -> pl.LazyFrame:
     """Return a topic as a lazy frame of Polars: ``scan_polars("orders", servers).filter(...).collect()``.
 
-    Columns that are not used are not decoded; of filters, what they say of partitions, offsets, times and
-    keys decides what is fetched, and ``head(n)`` reads the first records alone. Each `collect` reads anew.
+    Columns that are not used are not decoded; conditions on partitions, offsets, times and keys decide what
+    is fetched, and ``head(n)`` reads only the first records. Each `collect` reads anew.
 
     Args:
-        topic: its name, or a data set of `penstock.topic_dataset` or `penstock.log_dataset`.
-        bootstrap_servers: ``host:port``, or several; none for a data set.
+        topic: the name of a topic, or a data set of `penstock.topic_dataset` or `penstock.log_dataset`.
+        bootstrap_servers: ``host:port``, or several; None for a data set.
         options: those of `penstock.topic_dataset`.
 
     Raises:
@@ -50,7 +51,7 @@ def scan_polars(
         KafkaError, NetworkError, RequestTimeoutError: as `penstock.topic_dataset`.
         MissingDependencyError: Polars, pyarrow or numpy is not installed.
 
-    What reading raises while Polars collects is an error of Polars' with the same text.
+    An error of reading while Polars collects is raised as an error of Polars with the same text.
     """
     try:
         import polars as pl
@@ -101,9 +102,7 @@ def _source(dataset: RecordDataset) -> Callable[..., Iterator[pl.DataFrame]]:
 
 
 def wanted_by(predicate: pl.Expr) -> Wanted:
-    """Return what a predicate says of records' places: `EVERYTHING` where it says nothing that is known
-    here.
-    """
+    """Return the ranges that a predicate may select; `EVERYTHING` if its form is unknown."""
     import warnings
 
     try:
@@ -163,7 +162,7 @@ def _comparison(operator: str, left: Any, right: Any) -> Wanted:
 
 
 def _literal(node: Mapping[str, Any]) -> object:
-    """Return the value of a literal; `_NOTHING` for one of a kind that is not known."""
+    """Return the value of a literal, or `_NOTHING` for one of an unknown kind."""
     literal = node.get("Literal")
     if not isinstance(literal, dict):
         return _NOTHING

@@ -1,4 +1,4 @@
-"""A line that says how far a query is: what has been fetched of what it needs."""
+"""A progress line for a query: how much of the needed records is fetched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.tables.progress import Progress
 
 
 class QueryProgress:
-    """Shows what the scans of a query have read, by `penstock.tables.progress`. From any thread."""
+    """Shows the progress of a query's scans, by `penstock.tables.progress`. For any thread."""
 
     def __init__(self, wanted: bool | None) -> None:
         self._line = Progress("query", "records", None, wanted)
@@ -18,7 +18,7 @@ class QueryProgress:
         self._watch: Watch | None = None
 
     def update(self, watch: Watch) -> None:
-        """A scan has read more."""
+        """Update the line with the counts of `watch`."""
         if not self._line.is_wanted:
             return
         with self._lock:
@@ -29,7 +29,7 @@ class QueryProgress:
             self._records, self._bytes = watch.records, watch.wire_bytes
 
     def end(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         with self._lock:
             self._line.__exit__(None, None, None)
             self._line.is_wanted = False

@@ -1,7 +1,7 @@
-"""A session of DuckDB in which topics are tables, under their names.
+"""A DuckDB session in which topics are tables under their names.
 
 Each statement runs in a thread of the session, so that Ctrl-C ends it at once in any wait.
-Results are streamed; what DuckDB cannot hold in its memory limit it writes to temporary files.
+Results are streamed; rows that exceed DuckDB's memory limit are written to temporary files.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ TABLES_MAX = 200
 
 @dataclass(frozen=True)
 class TopicOptions:
-    """How topics become tables; the fields are arguments of `penstock.sql`."""
+    """The options for topics as tables; the fields are arguments of `penstock.sql`."""
 
     value_format: str = "auto"
     value_schema: pa.Schema | None = None
@@ -67,7 +67,7 @@ class TopicOptions:
 
 
 class Session:
-    """Statements one after another, over the topics of a cluster and the tables of the caller."""
+    """Runs statements one after another, over the topics of a cluster and the caller's tables."""
 
     def __init__(
         self,
@@ -78,10 +78,12 @@ class Session:
         memory_limit: str | None = None,
         on_progress: Callable[[Watch], None] | None = None,
     ) -> None:
-        """`tables` are further tables by their names: frames, Arrow tables and data sets, scans.
+        """Open a session of DuckDB.
+
+        `tables` are more tables by their names: frames, Arrow tables and data sets, scans.
 
         Raises:
-            ConfigError: a table has no form that DuckDB reads, or the memory limit is none.
+            ConfigError: a table has no form that DuckDB reads, or the memory limit is invalid.
             MissingDependencyError: DuckDB is not installed.
         """
         try:
@@ -134,10 +136,10 @@ class Session:
     # -- statements
 
     def statements(self, text: str) -> list[str]:
-        """Return the statements of a text.
+        """Return the statements in a text.
 
         Raises:
-            ConfigError: it is no SQL, or holds no statement.
+            ConfigError: the text is no SQL, or holds no statement.
         """
         try:
             found = [one.query.strip().rstrip(";").strip() for one in self._duckdb.extract_statements(text)]
@@ -152,7 +154,7 @@ class Session:
 
         Raises:
             ConfigError: DuckDB refuses the statement, or a table does not exist.
-            PenstockError: what reading or writing a topic raises.
+            PenstockError: reading or writing a topic fails.
         """
         self._watch = Watch(self._on_progress)
         return self._interruptible(lambda: self._run(statement))
@@ -175,17 +177,17 @@ class Session:
 
     @property
     def watch(self) -> Watch:
-        """What the present statement has read."""
+        """The counts of records and bytes that the present statement has read."""
         return self._watch
 
     def interrupt(self) -> None:
-        """End the statement that runs, from any thread."""
+        """End the running statement, from any thread."""
         self._watch.stop()
         with suppress(self._duckdb.Error):  # closed before
             self._connection.interrupt()
 
     def close(self) -> None:
-        """End what runs, and give back memory and files."""
+        """End the running statement, and free memory and temporary files."""
         self.interrupt()
         self._worker.close()
         with suppress(self._duckdb.Error, RuntimeError):
@@ -199,9 +201,7 @@ class Session:
         self.close()
 
     def _interruptible(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns, in the thread of the session. Raises what it raises, and
-        KeyboardInterrupt.
-        """
+        """Call `work` in the session's thread; on KeyboardInterrupt, end the statement and raise."""
         try:
             return self._worker.run(lambda: self.translated(work))
         except KeyboardInterrupt:
@@ -209,7 +209,7 @@ class Session:
             raise
 
     def translated(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns. Raises what DuckDB raises as errors of this package."""
+        """Call `work` and return its result; raise DuckDB's errors as errors of this package."""
         try:
             return work()
         except PenstockError:
@@ -266,9 +266,9 @@ class Session:
     # -- tables
 
     def _register(self, statement: str, tree: Any) -> dict[str, RecordDataset]:
-        """Make tables of the topics that a statement names; return their data sets by their names in it.
+        """Register the topics in a statement as tables; return their data sets by their names in it.
 
-        `tree` is the statement as `_tree` has it.
+        `tree` is the statement in the form of `_tree`.
         """
         for name, dataset in self._tables.items():
             self.put(name, dataset.watched(self._watch))
@@ -290,7 +290,7 @@ class Session:
         return datasets
 
     def _like_views(self, tree: Any) -> set[str]:
-        """Return topics of a query that have the name of a view of DuckDB's own, as ``pg_class``."""
+        """Return the topics in a query that have the name of an internal view of DuckDB, as ``pg_class``."""
         named = table_names(tree)
         if not named:
             return set()
@@ -305,7 +305,7 @@ class Session:
         self.put(name, dataset)
 
     def _tree(self, statement: str) -> Any:
-        """Return a query in DuckDB's JSON form; other statements are objects with an error."""
+        """Return a query in DuckDB's JSON form; for another statement, an object with ``error`` set."""
         try:
             return json.loads(
                 self._connection.execute("select json_serialize_sql(?)", [statement]).fetchall()[0][0]
@@ -314,7 +314,7 @@ class Session:
             return {"error": True}
 
     def _retried(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns, with the topics registered that it turns out to miss."""
+        """Call `work` again after registering each topic that DuckDB does not find; return its result."""
         for _ in range(TABLES_MAX):
             try:
                 return work()
@@ -335,22 +335,20 @@ class Session:
         return ConfigError(f"there is no table {name!r}{where}{hint}")
 
     def put(self, name: str, dataset: object) -> None:
-        """Register a table, in the place of the one of that name."""
+        """Register a table under `name`, replacing an older one."""
         with suppress(self._duckdb.Error):
             self._connection.unregister(name)
         self._connection.register(name, dataset)
 
     def _is_table(self, name: str) -> bool:
-        """Return whether there is a table of that name in DuckDB, made by a statement or given by the
-        caller.
-        """
+        """Return whether DuckDB has a table or view of that name, made by a statement or the caller."""
         asked = "select 1 from duckdb_tables() where lower(table_name) = lower(?) union all "
         asked += "select 1 from duckdb_views() where lower(view_name) = lower(?) and not internal"
         is_there = bool(self._connection.execute(asked, [name, name]).fetchall())
         return is_there and name not in self._registered
 
     def topic_names(self) -> list[str]:
-        """Return the topics of the cluster, as they were when they were first asked for.
+        """Return the topics of the cluster, looked up once and then cached.
 
         Raises:
             NetworkError, RequestTimeoutError: no broker answers.
@@ -363,13 +361,11 @@ class Session:
 
     @property
     def connection(self) -> Any:
-        """The connection of DuckDB."""
+        """The DuckDB connection of this session."""
         return self._connection
 
     def followed(self, query: str) -> tuple[str, RecordDataset]:
-        """Return the only topic that a query reads, by its name there. Raises ConfigError where it is not
-        one.
-        """
+        """Return (name in the query, data set) of a query's only topic. Raises ConfigError otherwise."""
         try:
             datasets = self._register(query, self._tree(query))
             if not datasets:  # its tables come to light when it is bound
@@ -382,12 +378,15 @@ class Session:
         return next(iter(datasets.items()))
 
     def forget_topics(self) -> None:
-        """Ask for topics, and for the fields of their values, anew."""
+        """Clear the cached topics and the cached fields of their values."""
         self._names = None
         self._topics.clear()
 
     def _topic_of(self, name: str) -> str | None:
-        """Return the topic that a table's name means: its own, or the only one that differs in case alone."""
+        """Return the topic for a table's name: the same name, or the only one that differs only in case.
+
+        None if there is no such topic.
+        """
         names = self.topic_names()
         if name in names:
             return name
@@ -401,9 +400,7 @@ class Session:
         return list(self._dataset(name).schema.names)
 
     def _dataset(self, name: str, *, looks_inside: bool = True) -> RecordDataset:
-        """Return the data set of a topic, without the fields of its values where nothing looks inside of
-        them.
-        """
+        """Return the data set of a topic; without the fields of its values unless `looks_inside`."""
         found = self._topics.get(name)
         if found is None:
             topic = self._topic_of(name)
@@ -449,7 +446,7 @@ class Session:
         }
 
     def _format_of(self, topic: str) -> str:
-        """Return the format that is asked for, or the one that the registry has a schema of."""
+        """Return the value format: the configured one, or that of the topic's schema in the registry."""
         options = self._options
         if options.value_format != "auto" or options.registry is None or options.value_schema is not None:
             return options.value_format
@@ -458,7 +455,7 @@ class Session:
         return registered_format(topic, options.registry) or "auto"
 
     def _client_config(self) -> dict[str, Any]:
-        """Return the settings of the caller that concern every client: those of security and connections."""
+        """Return the caller's settings that apply to every client: security and connections."""
         from penstock.queries.settings import shared_settings
 
         return shared_settings(self._options.config)
@@ -491,7 +488,7 @@ class Session:
         return _rows_of(fetch_table(noted, sizes))
 
     def _insert(self, target: str, columns: Sequence[str], rows: str) -> pa.RecordBatchReader:
-        """Write the rows of a query to a topic."""
+        """Write the rows of a query to a topic; return the count of rows written."""
         topic = self._topic_of(target)
         if topic is None or self.servers is None:
             raise self._no_table(target)
@@ -510,14 +507,14 @@ class Session:
 
 
 class _Cut(RecordDataset):
-    """A data set of which a query takes the first or newest rows alone."""
+    """A data set of which a query takes only the first or newest rows."""
 
     def __init__(self, dataset: RecordDataset, rows: Rows) -> None:
         super().__init__(dataset.source, dataset.shape, dataset.watch)
         self._rows = rows
 
     def batches(self, columns: Any, filter: Any, limit: Any = None, newest: Any = None) -> Any:
-        """Yield batches with the number of rows, where there is no filter after all."""
+        """Yield batches up to the number of rows, unless the scan has a filter after all."""
         rows = self._rows if filter is None else Rows()
         return super().batches(columns, filter, rows.limit, rows.newest)
 
@@ -536,5 +533,5 @@ def _where(servers: str | Sequence[str]) -> str:
 
 
 def table_reference(name: str) -> str:
-    """Return a topic's name as a query takes it: in quotes where it needs them."""
+    """Return a topic's name as SQL takes it: in quotes if needed."""
     return name if name.isidentifier() and name.islower() and name.isascii() else quoted(name)

@@ -1,4 +1,4 @@
-"""Which settings of a consumer concern other clients as well."""
+"""The settings of a consumer that other clients take as well."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.errors import ConfigError
 
 
 def shared_settings(config: Mapping[str, object] | None) -> dict[str, Any]:
-    """Return those settings of a consumer that every client has: security, addresses, timeouts."""
+    """Return the settings in `config` that every client takes: security, addresses, timeouts."""
     found: dict[str, Any] = {}
     for name, value in (config or {}).items():
         try:

@@ -1,7 +1,7 @@
-"""Where records come from: a topic, or a log directory; each reads only the places that are wanted.
+"""Sources of records: a topic, or a log directory; each reads only the requested ranges.
 
-A source promises every record of `Wanted` that there is when reading begins, and may yield others beside
-them: what takes the batches filters again.
+A source yields every record of `Wanted` that exists when reading begins, and perhaps others: its
+caller filters the batches again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PLACE_COLUMNS = frozenset(("topic", "partition", "offset"))
 
 
 class Ask(NamedTuple):
-    """What a source is asked for. `limit` and `newest` count records, which nothing filters then."""
+    """A request to a source. `limit` and `newest` count records, and exclude a filter."""
 
     wanted: Wanted
     columns: tuple[str, ...]
@@ -46,7 +46,7 @@ class Ask(NamedTuple):
 
 
 class Source(Protocol):
-    """Records of one name, with the columns of `penstock.model.COLUMN_NAMES`."""
+    """A named source of records, with the columns of `penstock.model.COLUMN_NAMES`."""
 
     @property
     def title(self) -> str: ...
@@ -61,7 +61,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class TopicSource:
-    """A topic at its brokers."""
+    """A topic on a cluster, as a source."""
 
     topic: str
     config: ConsumerConfig
@@ -78,7 +78,7 @@ class TopicSource:
         return f"topic {self.topic}"
 
     def plan(self, ask: Ask) -> list[OffsetRange]:
-        """Return the offsets that would be read. Raises as `penstock.read_topic`."""
+        """Return the offset ranges that would be read. Raises as `penstock.read_topic`."""
         if on_topic(ask.wanted, self.topic).is_nothing:
             return []
 
@@ -89,7 +89,7 @@ class TopicSource:
         return run(planned())
 
     def answers_without_reading(self, ask: Ask) -> bool:
-        """Return whether offsets say all that is asked for."""
+        """Return whether offsets suffice for the requested columns, without fetching records."""
         return self.is_dense and PLACE_COLUMNS.issuperset(ask.columns)
 
     async def _plan(self, client: AsyncClient, wanted: Wanted) -> Plan:
@@ -120,10 +120,10 @@ class TopicSource:
     async def _at_time(
         self, client: AsyncClient, tps: Sequence[TopicPartition], time_ms: int
     ) -> dict[TopicPartition, int | None]:
-        """Return the first offset of each partition whose record is not older; empty where brokers do not
-        know.
+        """Return each partition's first offset with a record at `time_ms` or later, or None if there is none.
 
-        Every record before it is older: brokers answer with the first by offset.
+        Every record before it is older. The result is empty for brokers before 0.10.1, which cannot look up
+        times.
         """
         try:
             found = await fetch_offsets(client, dict.fromkeys(tps, time_ms)) if tps else {}
@@ -142,7 +142,7 @@ class TopicSource:
         return chosen
 
     def batches(self, ask: Ask, watch: Watch) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the records. Raises as `penstock.read_topic`, and StoppedError where the watch says so."""
+        """Yield the records that `ask` selects. Raises as `penstock.read_topic`; StoppedError on a stop."""
         wanted = on_topic(ask.wanted, self.topic)
         if wanted.is_nothing or ask.limit == 0 or ask.newest == 0:
             return
@@ -176,7 +176,7 @@ class _Fetching:
         background_loop().call_soon_threadsafe(self._stopped.set)
 
     def wait(self, begin: Callable[[], Any]) -> Any:
-        """Return the outcome of a coroutine. Raises what it raises, and StoppedError."""
+        """Run a coroutine and return its result. Raises its errors, and StoppedError after `stop`."""
 
         async def race() -> Any:
             work = asyncio.ensure_future(begin())
@@ -203,8 +203,10 @@ class _Fetching:
             yield from self._read(plan, plan.ranges, FETCH_BYTES)
 
     def _first(self, plan: Plan, limit: int) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the first records, partition after partition: of each only as many offsets as are wanted,
-        then the rest, where compaction or transactions have left gaps.
+        """Yield the first `limit` records, partition by partition.
+
+        Of each partition, first only as many offsets as records are needed, then the rest, if compaction or
+        transactions have left gaps.
         """
         left = limit
         size = _fetch_size(limit)
@@ -227,7 +229,7 @@ class _Fetching:
                     return
 
     def _newest(self, plan: Plan, count: int) -> Generator[pa.RecordBatch, None, None]:
-        """At least the newest `count` records of each partition, read backwards in growing steps."""
+        """Yield at least the newest `count` records of each partition, read backwards in growing steps."""
         for one in plan.ranges:
             end, step, left = one.end, count, count
             while left > 0 and end > one.start:
@@ -288,7 +290,7 @@ def _fetch_size(records: int) -> int:
 def _known_rows(
     ranges: Iterable[OffsetRange], ask: Ask, watch: Watch
 ) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the rows of ranges in which each offset has a record, without reading them."""
+    """Yield the rows of ranges in which each offset has a record, without fetching."""
     import numpy as np
     import pyarrow as pa
 
@@ -313,7 +315,7 @@ def _known_rows(
 
 @dataclass(frozen=True)
 class LogSource:
-    """A topic in a data directory that no broker has to have open."""
+    """A topic in a data directory, as a source; no broker needs to run."""
 
     directory: str
     topic: str | None
@@ -324,11 +326,11 @@ class LogSource:
         return f"{self.topic or 'the log'} in {self.directory}"
 
     def plan(self, ask: Ask) -> list[OffsetRange]:
-        """Nothing: files say where they end while they are read."""
+        """Return no ranges, because the ends of files are found only by reading them."""
         return []
 
     def batches(self, ask: Ask, watch: Watch) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the records. Raises as `penstock.scan_log`."""
+        """Yield the records that `ask` selects. Raises as `penstock.scan_log`."""
         from penstock.tables.logs import scan_log
 
         wanted = ask.wanted if self.topic is None else on_topic(ask.wanted, self.topic)
@@ -356,7 +358,7 @@ class LogSource:
                 yield batch
 
     def _there(self, wanted: Wanted) -> list[int] | None:
-        """Return the partitions that are wanted among those that there are; None where all may be."""
+        """Return the existing partitions that are wanted, or None if all partitions are."""
         if wanted.partitions is None and not wanted.partition_min and wanted.partition_end is None:
             return None
         from penstock.log.disk.data_directory import find_partitions
@@ -370,7 +372,7 @@ class LogSource:
 
 
 def topic_names(bootstrap_servers: str | Sequence[str], config: Mapping[str, object]) -> list[str]:
-    """Return the topics of a cluster by name, without those that Kafka keeps for itself.
+    """Return the names of a cluster's topics, sorted, without Kafka's internal ones.
 
     Raises:
         NetworkError, RequestTimeoutError: no broker answers.
@@ -390,7 +392,7 @@ def topic_names(bootstrap_servers: str | Sequence[str], config: Mapping[str, obj
 def checked_source(
     topic: str, bootstrap_servers: str | Sequence[str], config: Mapping[str, object] | None, **known: Any
 ) -> TopicSource:
-    """Return a topic's source; raises ConfigError where an argument is wrong."""
+    """Return the source for a topic. Raises ConfigError if an argument is wrong."""
     from penstock.client.arguments import one_of, topic_name
     from penstock.client.fetch.cursors import ISOLATION_LEVELS
 

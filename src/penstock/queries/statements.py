@@ -1,4 +1,4 @@
-"""What the text of a statement says before DuckDB sees it: where an insert goes, what EXPLAIN is about."""
+"""Analyse the text of a statement before DuckDB runs it: the target of INSERT, the query of EXPLAIN."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OFFSET = re.compile(r'syntax error at or near "(?P<word>[^"]*)"')
 
 
 class Insert(NamedTuple):
-    """An ``insert into``: the table or topic, its columns where they are named, and what yields the rows."""
+    """The parts of an ``insert into``: table or topic, columns if named, and the query of the rows."""
 
     target: str
     columns: tuple[str, ...]
@@ -35,9 +35,9 @@ class Insert(NamedTuple):
 
 
 def insert_of(statement: str) -> Insert | None:
-    """Return an INSERT statement in its parts; None where it has another form.
+    """Return the parts of an INSERT statement, or None for another statement.
 
-    What a ``with`` before it defines becomes a part of the query that yields the rows.
+    A ``with`` before it becomes a part of the query of the rows.
     """
     begin = _behind_with(statement)
     found = _INSERT.match(statement, begin)
@@ -52,7 +52,7 @@ def insert_of(statement: str) -> Insert | None:
 
 
 def _behind_with(statement: str) -> int:
-    """Return where the INSERT of a statement that begins with WITH begins; 0 for other statements."""
+    """Return the position of INSERT in a statement that begins with WITH; 0 for other statements."""
     depth = 0
     is_first = True
     for found in _WORDS.finditer(statement):
@@ -69,7 +69,7 @@ def _behind_with(statement: str) -> int:
 
 
 def explained(statement: str) -> str | None:
-    """Return the query of a plain EXPLAIN; None for other statements, and for EXPLAIN ANALYZE."""
+    """Return the query of a plain EXPLAIN; None for other statements and for EXPLAIN ANALYZE."""
     found = _EXPLAIN.match(statement)
     if found is None or _ANALYZE.match(found["rest"]):
         return None
@@ -82,9 +82,9 @@ def is_show_tables(statement: str) -> bool:
 
 
 def names_only(tree: object, columns: frozenset[str]) -> bool:
-    """Return whether a query in DuckDB's JSON form names no column but some, and none by a star or a join.
+    """Return whether a query (DuckDB's JSON form) uses only columns in `columns`, without star or join.
 
-    False where the form is another one than is known here.
+    False if the form is unknown.
     """
     if not isinstance(tree, dict) or tree.get("error") is not False:
         return False
@@ -105,7 +105,7 @@ def names_only(tree: object, columns: frozenset[str]) -> bool:
 
 
 def table_names(tree: object) -> set[str]:
-    """Return the tables without a schema in a query in DuckDB's JSON form, those of WITH among them."""
+    """Return the tables without a schema in a query (DuckDB's JSON form), those of WITH included."""
     if not isinstance(tree, dict) or tree.get("error") is not False:
         return set()
     return {
@@ -116,10 +116,10 @@ def table_names(tree: object) -> set[str]:
 
 
 def newest_rows(tree: Any) -> int | None:
-    """Return n for a query, in DuckDB's JSON form, of ``select … from t order by "offset" desc limit n``.
+    """Return n for a query of the form ``select … from t order by "offset" desc limit n``, else None.
 
-    The n newest rows of each partition are enough for it. None for every other form. DuckDB's plan would not
-    do in place of the form: a column's name there may be the alias of another one.
+    The n newest rows of each partition are enough for such a query, which is given in DuckDB's JSON form.
+    DuckDB's plan cannot be used instead: a column's name there may be the alias of another one.
     """
     try:
         (statement,) = tree["statements"]
@@ -148,7 +148,7 @@ def newest_rows(tree: Any) -> int | None:
 
 
 def _is_as_it_is(column: dict[str, Any]) -> bool:
-    """Return whether a part of a select list is a column under its own name, or all columns."""
+    """Return whether an item of a select list is a column under its own name, or a plain star."""
     if column["class"] == "STAR":
         return not any(column[part] for part in ("exclude_list", "replace_list", "rename_list", "expr"))
     return column["class"] == "COLUMN_REF" and not column["alias"] and len(column["column_names"]) == 1
@@ -166,13 +166,13 @@ def _nodes(tree: object) -> Iterator[dict[str, Any]]:
 
 
 def missing_table(message: str) -> str | None:
-    """Return the name of the table that an error of DuckDB does not find."""
+    """Return the table's name in DuckDB's error about a missing table, or None for another error."""
     found = _MISSING.search(message)
     return None if found is None else found["name"]
 
 
 def advice_for(message: str) -> str:
-    """Return a sentence for an error of the parser whose cause is likely; empty without one."""
+    """Return a sentence of advice for a parser error with a likely cause, or "" if there is none."""
     found = _OFFSET.search(message)
     word = "" if found is None else found["word"].lower()
     statement = message.split("LINE", 1)[-1].lower()
@@ -186,17 +186,17 @@ def advice_for(message: str) -> str:
 
 
 def one_line(message: str) -> str:
-    """Return an error of DuckDB without the picture of where it is."""
+    """Return the message of a DuckDB error without the excerpt of the statement."""
     lines = [line.strip() for line in message.partition("\nLINE ")[0].splitlines()]
     return " ".join(line for line in lines if line).rstrip(".!:")
 
 
 def unquoted(name: str) -> str:
-    """Return a name as it is, without SQL's quotes."""
+    """Return a SQL name without its quotes."""
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL takes it, with any characters."""
+    """Return a name in SQL quotes, so that it may have any characters."""
     escaped = name.replace('"', '""')
     return f'"{escaped}"'

@@ -1,4 +1,4 @@
-"""What a scan reports while it reads, and how another thread ends it."""
+"""Counts that a scan reports while it reads, and a way for another thread to end it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class Watch:
-    """Counts what the scans of a query read, keeps the first error, and ends them all by `stop`.
+    """Counts the records and bytes that a query's scans read, keeps the first error, and can stop the scans.
 
-    From any thread.
+    All methods are for any thread.
     """
 
     def __init__(self, on_progress: Callable[[Watch], None] | None = None) -> None:
@@ -37,18 +37,18 @@ class Watch:
         self.ranges: list[OffsetRange] = []
 
     def planned(self, ranges: list[OffsetRange]) -> None:
-        """These ranges are about to be read."""
+        """Add ranges that are about to be read."""
         with self._lock:
             self.ranges += ranges
             self.offsets += sum(one.size for one in ranges)
 
     def fetched(self, size_bytes: int) -> None:
-        """So many bytes of batches have come."""
+        """Add `size_bytes` to the bytes of fetched batches."""
         with self._lock:
             self.wire_bytes += size_bytes
 
     def decoded(self, records: int) -> None:
-        """So many records have been decoded."""
+        """Add `records` to the count of decoded records."""
         with self._lock:
             self.records += records
         if self._on_progress is not None:
@@ -61,7 +61,7 @@ class Watch:
                 self.failure = error
 
     def when_stopped(self, end: Callable[[], None]) -> None:
-        """Call `end` when the scans are to end; at once, if they are already."""
+        """Call `end` when the scans are stopped; at once, if they are already."""
         with self._lock:
             if not self.is_stopped:
                 self._enders.append(end)
@@ -69,12 +69,12 @@ class Watch:
         end()
 
     def forget(self, end: Callable[[], None]) -> None:
-        """Do not call `end` any more."""
+        """Remove `end` from the functions to call on a stop."""
         with self._lock, suppress(ValueError):
             self._enders.remove(end)
 
     def stop(self) -> None:
-        """End all scans, those that wait for a broker as well."""
+        """Stop all scans, also those that wait for a broker."""
         with self._lock:
             self.is_stopped = True
             enders, self._enders = self._enders, []
@@ -83,7 +83,7 @@ class Watch:
 
 
 class Worker:
-    """Runs calls one after another in a thread for which the end of the process does not wait."""
+    """Runs calls one after another in a daemon thread, for which the process's exit does not wait."""
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
@@ -91,7 +91,7 @@ class Worker:
         self._end = weakref.finalize(self, self._calls.put, None)
 
     def run(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns. Raises what it raises; KeyboardInterrupt leaves it running."""
+        """Run `work` in the thread and return its result. KeyboardInterrupt leaves the call running."""
         if self._thread is None:
             self._thread = threading.Thread(
                 target=_serve, args=(self._calls,), name="penstock-sql", daemon=True
@@ -102,7 +102,7 @@ class Worker:
         return outcome.result()
 
     def close(self) -> None:
-        """End the thread after the call that it runs."""
+        """End the thread after its present call."""
         self._end()
 
 

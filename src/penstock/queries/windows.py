@@ -1,7 +1,7 @@
-"""Whether a query can be followed: row by row, or by windows of time that close.
+"""Decide whether a query can be followed: row by row, or by time windows that close.
 
-Everything is read off DuckDB's own tree and plan of the query. What is not known here is refused, since a
-query that is followed wrongly answers wrongly for ever.
+The decision uses DuckDB's own tree and plan of the query. A form that is unknown here is refused, since a
+query that is followed wrongly gives wrong answers without end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MONOTONE = {"time_bucket": 1, "date_trunc": 1}
 
 
 def window_of(connection: DuckDBPyConnection, query: str) -> str | None:
-    """Return the expression of the window that a query groups by; None for one that goes row by row.
+    """Return the window expression that a query groups by, or None for a query that goes row by row.
 
     Raises:
         ConfigError: the query cannot be followed; the message says why, and what can be.
@@ -70,7 +70,7 @@ def _operators(node: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _window(connection: DuckDBPyConnection, query: str) -> str | None:
-    """Return the text of the window among the groups of a query's outermost select."""
+    """Return the window expression among the groups of a query's outermost select, or None."""
     tree = _tree(connection, query)
     select = tree["statements"][0]["node"]
     if select.get("type") != "SELECT_NODE" or len(select["group_sets"]) > 1:
@@ -130,7 +130,7 @@ def _is_constant(node: Any) -> bool:
 
 
 def _text(connection: DuckDBPyConnection, expression: dict[str, Any]) -> str:
-    """Return an expression as SQL, without its alias and the table's name."""
+    """Return an expression as SQL text, without its alias and table name."""
     for argument in _arguments(expression):
         inner = argument.get("expression", argument)
         if inner["class"] == "COLUMN_REF":

@@ -1,4 +1,4 @@
-"""Records: batches of bytes to rows and columns, and back.
+"""Records: decode batches of bytes into rows or columns, and encode rows or columns as batches.
 
 `compression`, `crc` and `batch` need nothing but the standard library and the two small C extensions;
 `kernels`, `columns`, `decode`, `encode` and `arrow` need numpy (and the compiled kernels to be fast).

@@ -1,8 +1,8 @@
-"""Which batches a reader of committed data leaves out (KIP-98).
+"""Find the batches of aborted transactions, which a reader of committed data skips (KIP-98).
 
-The broker lists, with a fetch, the aborted transactions that touch the data: producer id and first
-offset each. What such a producer wrote in transactions from there on, up to its abort marker, never
-happened.
+A fetch response lists the aborted transactions that overlap its data: the producer id and first offset of
+each. Every transactional batch of that producer id, from that offset up to the producer's abort marker, is
+skipped.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterable
 
 
 class AbortedTransactions:
-    """Walks along with the batches, in offset order, and returns which to skip."""
+    """The aborted transactions of one fetch; `is_aborted` is called for each batch, in offset order."""
 
     __slots__ = ("_active", "_upcoming")
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
-        """`aborted` holds (producer id, first offset) pairs, in any order."""
+        """Begin with `aborted`: pairs of (producer id, first offset), in any order."""
         self._upcoming = deque(sorted((first_offset, producer_id) for producer_id, first_offset in aborted))
         self._active: set[int] = set()
 
@@ -27,7 +27,7 @@ class AbortedTransactions:
         return producer_id in self._active
 
     def end_transaction(self, producer_id: int, offset: int) -> None:
-        """Take note of an abort marker at `offset`: what the producer writes next is a new transaction."""
+        """Note an abort marker at `offset`: later batches of the producer belong to a new transaction."""
         self._advance(offset)
         self._active.discard(producer_id)
 

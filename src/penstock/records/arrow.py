@@ -1,7 +1,7 @@
-"""Columns to Arrow and back, without copying them.
+"""Convert record columns to Arrow and back, without copying their bytes.
 
-The schema is the one of Spark's Kafka source, and each type is the one Spark reads without a cast:
-32-bit offsets, timestamps in microseconds, UTC, the list item called ``element``.
+The schema is the one of Spark's Kafka source, and each column has the type that Spark reads without a cast:
+32-bit partitions and timestamp types, timestamps in microseconds, UTC, the list item called ``element``.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _CONSTANT_ROWS_MAX = 1 << 16
 
 
 def schema_for(columns: Iterable[str]) -> pa.Schema:
-    """Return the schema of some columns, in the order given.
+    """Return the Arrow schema of the columns with these names, in the order given.
 
     Raises:
-        ValueError: an unknown column.
+        ValueError: a name is not one of `COLUMN_NAMES`.
     """
     try:
         return pa.schema([SCHEMA.field(name) for name in columns])
@@ -62,10 +62,11 @@ def to_arrow(
 ) -> pa.RecordBatch:
     """Return `columns` as a record batch with the columns `names`, in that order.
 
-    The memory is shared. A timestamp beyond what microseconds can say (the year 294,246) is cut to it.
+    The memory is shared. A timestamp too large for microseconds (after the year 294,246) is cut to the
+    greatest.
 
     Raises:
-        ValueError: an unknown column, or one that was not decoded.
+        ValueError: a name is unknown, or its column was not decoded.
     """
     schema = schema_for(names)
     return pa.RecordBatch.from_arrays(
@@ -127,7 +128,7 @@ def _headers(column: HeadersColumn) -> pa.Array:
 
 
 def _constant(value: str | int, rows: int) -> pa.Array:
-    """Return the same value in every row: where it is short, a slice of an array kept for the next time."""
+    """Return an array of `rows` times `value`; short ones are slices of a cached array."""
     if rows > _CONSTANT_ROWS_MAX:
         return _repeat(value, rows)
     return _constants(value).slice(0, rows)
@@ -156,14 +157,15 @@ def _repeat(value: str | int, rows: int) -> pa.Array:
 
 
 def from_arrow(batch: pa.RecordBatch, *, timestamp_ms: int = NO_TIMESTAMP) -> RecordColumns:
-    """Return the columns ``key``, ``value``, ``headers`` and ``timestamp`` of `batch`, as far as it has them.
+    """Return the columns ``key``, ``value``, ``headers`` and ``timestamp`` of `batch` as record columns.
 
-    Keys and values may be binary or strings of any width, or null; headers a list of (name, value)
-    structs or a map; timestamps of any unit, or integers: milliseconds. Rows without a timestamp get
-    `timestamp_ms`. Other columns are not looked at. What is `binary` already is not copied.
+    Columns that `batch` does not have stay None; other columns are ignored. Keys and values may be binary or
+    strings of any width, or null; headers a list of (name, value) structs or a map; timestamps of any unit,
+    or integers in milliseconds. Rows without a timestamp get `timestamp_ms`. Columns of type `binary` are not
+    copied.
 
     Raises:
-        EncodeError: a column of a type that no record field can take, or one of more than 2 GiB.
+        EncodeError: a column has a type that no record field can take, or has more than 2 GiB.
     """
     rows = batch.num_rows
     present = set(batch.schema.names)
@@ -217,7 +219,7 @@ def _bytes_from(array: pa.Array, name: str) -> BytesColumn:
 
 
 def _decoded(array: pa.Array) -> pa.Array:
-    """Return the values of a dictionary array, one for each row."""
+    """Return the values of a dictionary-encoded array, one for each row."""
     if array.type.value_type in (pa.string_view(), pa.binary_view()):
         # As Polars has them; pyarrow cannot take elements out of them.
         values = array.dictionary.cast(pa.large_binary())
@@ -252,7 +254,7 @@ def _headers_from(array: pa.Array) -> HeadersColumn:
 
 
 def _without_null_lists(array: pa.Array) -> pa.Array:
-    """Return `array` with empty lists for null ones, which may hide entries behind them."""
+    """Return `array` with an empty list for each null, because a null list may still have entries."""
     return pa.concat_arrays([array.fill_null(pa.scalar([], array.type))])
 
 

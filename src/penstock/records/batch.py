@@ -1,11 +1,11 @@
-"""Whole record batches, from rows and to rows, and the control batches that end transactions.
+"""Encode rows as whole record batches, decode them, and read and write the control batches of transactions.
 
-Promises: a reader never looks past the bytes it was given, and for any input, the outcome
+Promises: a reader never looks past the bytes that it was given, and for any input, the outcome
 is a value or a `DecodeError`. Imports neither numpy nor anything else that is slow to load: the
-broker and the log use this module. Columns are made by `decode` and `encode`.
+broker and the log use this module. `decode` and `encode` convert columns.
 
 Layout: protocol definition of KIP-98 (batch, see `batch_header`) and KIP-82 (headers); the varints inside
-records are zig-zag. Messages of magic 0 and 1 are read by `legacy`.
+records are zig-zag. `legacy` reads messages of magic 0 and 1.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ ABORT_MARKER, COMMIT_MARKER = 0, 1
 def records_bytes(
     buffer: Buffer, start: int, end: int, header: BatchHeader, budget: UnpackBudget | None = None
 ) -> memoryview:
-    """Return the records of a batch, decompressed, back to back.
+    """Return the records of a batch back to back, decompressed.
 
     Raises:
-        CorruptRecordError: they do not decompress, or cannot be as many as the header says.
-        UnpackLimitError: they are compressed, and take more bytes than `budget` allows.
+        CorruptRecordError: the records do not decompress, or are too few bytes for the header's count.
+        UnpackLimitError: the records are compressed and take more bytes than `budget` allows.
     """
     records = memoryview(buffer)[start + HEADER_BYTES : end]
     if header.codec and header.record_count:
@@ -80,7 +80,7 @@ def records_bytes(
 
 
 def record_size_max(key: bytes | None, value: bytes | None, headers: Sequence[Header] = ()) -> int:
-    """Return how many bytes a record takes in an uncompressed batch at most (its deltas may take less)."""
+    """Return an upper bound for the bytes of a record in an uncompressed batch."""
     size = 36 + (len(key) if key else 0) + (len(value) if value else 0)
     for name, content in headers:
         size += 10 + 3 * len(name) + (len(content) if content else 0)
@@ -102,13 +102,13 @@ def encode_batch(
     partition_leader_epoch: int = -1,
     offset_deltas: Sequence[int] | None = None,
 ) -> bytes:
-    """Write one batch of magic 2.
+    """Encode rows as one batch of magic 2.
 
-    `offset_deltas` gives offsets with gaps (default 0, 1, 2, ...), ascending, the last one being the
-    batch's last offset delta.
+    `offset_deltas` are the offsets of the records after the base offset, ascending, possibly with gaps
+    (default 0, 1, 2, ...); the last one becomes the last offset delta of the batch.
 
     Raises:
-        EncodeError: no records, a value of a wrong type, or one that no field can hold.
+        EncodeError: there are no records, or a value has a wrong type or does not fit into its field.
     """
     if not records:
         raise EncodeError("a batch needs at least one record")
@@ -158,10 +158,10 @@ def encode_written(
     base_sequence: int = -1,
     is_transactional: bool = False,
 ) -> bytearray:
-    """Write one batch of magic 2 with the records of a `RowWriter`, which stay there.
+    """Encode the records of a `RowWriter` as one batch of magic 2; the writer keeps its records.
 
     Raises:
-        EncodeError: a value of a wrong type, or the codec's library is not there.
+        EncodeError: a value has a wrong type, or the codec's library is not installed.
     """
     try:
         if codec:
@@ -206,13 +206,13 @@ def decode_batch(
 ) -> list[Record]:
     """Return the records of the batch, or of the message of magic 0 or 1, in `buffer[start:end]`.
 
-    Everything in it, control records too: a caller that hands records to an application looks at the
-    header first, or uses `rows.decode_rows`. Header names that are not UTF-8 come with U+FFFD in the
-    place of the broken bytes.
+    Control records are included: a caller that hands records to an application checks the header
+    first, or uses `rows.decode_rows`. In a header name that is not UTF-8, U+FFFD replaces the broken
+    bytes.
 
     Raises:
         CorruptRecordError: wrong checksum (if `verify`) or wrong layout.
-        UnpackLimitError: it is compressed and holds more than `limit_bytes` or `limit_records`.
+        UnpackLimitError: the batch is compressed and holds more than `limit_bytes` or `limit_records`.
     """
     view = memoryview(buffer)
     if end - start < ENTRY_BYTES or end > view.nbytes:
@@ -259,11 +259,11 @@ def iter_records(
     chunk_records: int = CHUNK_RECORDS,
     record_class: type[Record] = Record,
 ) -> Iterator[list[Record]]:
-    """Yield what `decode_batch` returns in lists of at most `chunk_records`: few records exist at a time.
+    """Yield the records that `decode_batch` returns, in lists of at most `chunk_records`, to bound memory.
 
     Raises:
-        CorruptRecordError: as `decode_batch`; records before what is wrong have been yielded.
-        UnpackLimitError: it is compressed and holds more than `budget` allows.
+        CorruptRecordError: as `decode_batch`; the records before the damage have been yielded.
+        UnpackLimitError: the batch is compressed and holds more than `budget` allows.
     """
     view = memoryview(buffer)
     if end - start < ENTRY_BYTES or end > view.nbytes:
@@ -354,12 +354,12 @@ def _checked_header(
 def read_marker(buffer: Buffer, start: int, end: int) -> tuple[int, int]:
     """Return (type, coordinator epoch) of the control batch in `buffer[start:end]`.
 
-    The type is `ABORT_MARKER`, `COMMIT_MARKER` or a number of KRaft's; the epoch is -1 where the
-    type has none. A batch that compaction has emptied has neither: both are -1. Longer keys and values than
-    today's are fine.
+    The type is `ABORT_MARKER`, `COMMIT_MARKER` or a control type of KRaft; the epoch is -1 for a type without
+    one. Both are -1 for a batch that compaction has emptied. Keys and values that are longer than today's
+    formats are accepted.
 
     Raises:
-        CorruptRecordError: a control record that is too short.
+        CorruptRecordError: the control record is too short.
     """
     records = decode_batch(buffer, start, end, "", -1, verify=False)
     if not records:
@@ -385,7 +385,7 @@ def encode_marker(
     timestamp: int,
     partition_leader_epoch: int = -1,
 ) -> bytes:
-    """Write the control batch that ends a transaction (`ABORT_MARKER` or `COMMIT_MARKER`)."""
+    """Encode the control batch that ends a transaction (`ABORT_MARKER` or `COMMIT_MARKER`)."""
     return encode_batch(
         [(struct.pack(">hh", 0, kind), struct.pack(">hi", 0, coordinator_epoch), (), timestamp)],
         base_offset=base_offset,

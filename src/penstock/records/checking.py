@@ -1,6 +1,6 @@
-"""The records of a batch of magic 2 looked over: their shapes, offsets, times, and which have no key.
+"""Check the records of a batch of magic 2, and find their offsets, timestamps and those without a key.
 
-What a broker asks of records that it has to look into, as Apache Kafka's `LogValidator` does. No record
+The checks are those that a broker makes before it appends, as Apache Kafka's `LogValidator` does. No record
 becomes an object: 0.4 µs each. Imports nothing that is slow to load.
 """
 
@@ -23,7 +23,7 @@ _LONG_MIN = -1 << 63
 
 
 class Chunk(NamedTuple):
-    """Some records that follow each other in a batch: where each stands, and which of them have no key."""
+    """Some consecutive records of a batch: their offset deltas, timestamps, and which of them have no key."""
 
     first: int
     """The index of the first of them in the batch, counted from 0."""
@@ -34,17 +34,16 @@ class Chunk(NamedTuple):
 
 
 def walk_batch(batch: Buffer, header: BatchHeader, budget: UnpackBudget) -> Iterator[Chunk]:
-    """Yield what can be said of all records of a producer's batch. Raises as `walk_numbered`."""
+    """Decompress and check a producer's batch; yield its records as chunks. Raises as `walk_numbered`."""
     view = memoryview(batch)
     yield from walk_numbered(records_bytes(view, 0, len(view), header, budget), header, budget)
 
 
 def walk_numbered(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[Chunk]:
-    """Check what `walk_records` checks, and that offsets count up from 0 without gaps, as producers send
-    them.
+    """Check and yield the chunks of `walk_records`; also require offset deltas 0, 1, 2, … without gaps.
 
     Raises:
-        CorruptRecordError, UnpackLimitError: as `walk_records`; or they are numbered otherwise.
+        CorruptRecordError, UnpackLimitError: as `walk_records`; or the offset deltas are not 0, 1, 2, …
     """
     for chunk in walk_records(records, header, budget):
         if chunk.offset_deltas != list(range(chunk.first, chunk.first + len(chunk.offset_deltas))):
@@ -53,12 +52,12 @@ def walk_numbered(records: memoryview, header: BatchHeader, budget: UnpackBudget
 
 
 def walk_records(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[Chunk]:
-    """Yield what can be said of the records in `records`, which `records_bytes` returned, chunk by chunk.
+    """Check the records in `records`, which `records_bytes` returned, and yield them as chunks.
 
     Raises:
         CorruptRecordError: a record, or what is behind the last one, does not follow the format; a time
             does not fit into 64 bits.
-        UnpackLimitError: there are more than `budget` allows.
+        UnpackLimitError: there are more records than `budget` allows.
     """
     data: bytes | bytearray | memoryview = records
     whole = records.obj
@@ -91,7 +90,10 @@ def walk_records(records: memoryview, header: BatchHeader, budget: UnpackBudget)
 def _walk(
     data: bytes | bytearray | memoryview, position: int, first: int, count: int, keyless: list[int]
 ) -> tuple[int, list[int], list[int]]:
-    """Step over `count` records from `position` on; return (next position, offset deltas, time deltas)."""
+    """Parse `count` records from `position` on; return (next position, offset deltas, time deltas).
+
+    The indices of records without a key are added to `keyless`.
+    """
     size_of_data = len(data)
     deltas: list[int] = []
     times: list[int] = []

@@ -1,7 +1,6 @@
-"""Records as columns: numpy arrays that are Arrow's buffers already.
+"""Records as columns: numpy arrays whose layout is that of Arrow's buffers.
 
-Promises nothing about where the columns came from; `decode` makes them from batches, `arrow` makes
-them from and turns them into Arrow arrays without copying.
+`decode` makes the columns from batches; `arrow` makes them from Arrow arrays and back without copying.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ NO_BYTES: Bytes = np.empty(0, dtype=np.uint8)
 class BytesColumn:
     """A column of byte strings: row `i` is ``data[offsets[i]:offsets[i + 1]]``.
 
-    `validity` is Arrow's bitmap, least significant bit first, or None where there are no nulls;
-    row 0 is its bit number `validity_offset`.
+    `validity` is Arrow's bitmap, least significant bit first, or None if the column has no nulls;
+    the bit of row 0 is the bit `validity_offset` of the bitmap.
     """
 
     data: Bytes
@@ -42,7 +41,7 @@ class BytesColumn:
         return bool(self.validity[bit >> 3] >> (bit & 7) & 1)
 
     def __getitem__(self, row: int) -> bytes | None:
-        """Return one row as bytes. For tests and curiosity: columns are there to avoid this."""
+        """Return one row as bytes, or None for null; slow, for tests and inspection."""
         if not -len(self) <= row < len(self):
             raise IndexError(f"row {row} of {len(self)}")
         row %= len(self)
@@ -58,7 +57,7 @@ class BytesColumn:
 class HeadersColumn:
     """A column of header lists: row `i` has headers ``offsets[i]`` to ``offsets[i + 1]``.
 
-    Names are valid UTF-8 (what was not has U+FFFD in its place); a name may occur more than once.
+    Names are valid UTF-8 (U+FFFD replaces invalid bytes); a name may occur more than once.
     """
 
     offsets: Int32s
@@ -82,10 +81,10 @@ class HeadersColumn:
 
 @dataclass(slots=True)
 class RecordColumns:
-    """`row_count` records of one partition, in offset order; None for a column that was not asked for.
+    """`row_count` records of one partition, in offset order; a column that was not requested is None.
 
-    Timestamps are milliseconds since 1970, -1 where a record has none. `next_offset` is where to read
-    on: behind everything that was looked at, including what was left out.
+    Timestamps are milliseconds since 1970, -1 for a record without one. `next_offset` is the offset to read
+    on from: after every batch that was read, also after those that were left out.
     """
 
     row_count: int

@@ -1,8 +1,8 @@
-"""Records from one magic to another: for fetchers and producers older than the log, and the other way.
+"""Convert records between magic 0, 1 and 2, for clients that know only an older format than the log's.
 
-Down: control batches, headers and producer fields are lost, the codec stays; magic 0 loses the
-timestamps too. Up: a whole message set becomes one batch.
-The rules are those of Apache Kafka up to 3.9 (KIP-31, KIP-32, KIP-98).
+Down: control batches, headers and producer fields are lost, the codec stays; magic 0 loses the timestamps
+too. Up: a whole message set becomes one batch. The rules are those of Apache Kafka up to 3.9 (KIP-31, KIP-32,
+KIP-98).
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ def convert_down(
 ) -> bytes:
     """Return the batches and messages in `buffer` as messages of `magic` 0 or 1.
 
-    What is of that magic or an older one already stays as it is. Of uncompressed batches the records
-    below `first_offset` are left out; a compressed batch becomes one wrapper with all its records.
-    The result is longer than the input at times, and empty where only control batches were. It ends behind
-    the batch with which it has `enough_bytes`, and before one that is damaged, needs more than is left of
-    `budget`, or is compressed with zstd, unless that is the first. `aborted` lists the (producer id, first
+    Messages of that magic or an older one are copied. Records of uncompressed batches below `first_offset`
+    are left out; a compressed batch becomes one wrapper with all its records. The result may be longer than
+    the input, and is empty if there were only control batches. It ends behind the batch with which it has
+    `enough_bytes`, and before a batch that is damaged, needs more than is left of `budget`, or is compressed
+    with zstd; if that batch is the first, the error is raised. `aborted` lists the (producer id, first
     offset) of aborted transactions, as a fetch of committed data does; their batches are left out. With
-    `unpacks_zstd`, batches in zstd become uncompressed messages. Batches of up to `quick_bytes` in gzip
-    become wrappers of level 1, which is several times as fast as the default, and up to a quarter larger.
+    `unpacks_zstd`, batches in zstd become uncompressed messages. Gzip batches of up to `quick_bytes` become
+    wrappers of level 1: several times as fast as the default, and up to a quarter larger.
 
     Raises:
         UnsupportedVersionError: the first batch is compressed with zstd, which older magics do not have.
@@ -105,10 +105,10 @@ def convert_down(
 
 
 def offset_after(buffer: Buffer) -> int:
-    """Return the offset that follows the last of the whole batches and messages in `buffer`.
+    """Return the offset after the last whole batch or message in `buffer`.
 
     Raises:
-        CorruptRecordError: there is none, or its header is wrong.
+        CorruptRecordError: `buffer` has no whole batch, or the header of the last one is wrong.
     """
     view = memoryview(buffer)
     last = None
@@ -134,7 +134,7 @@ def _convert_one(
     unpacks_zstd: bool,
     quick_bytes: int,
 ) -> None:
-    """Append what the batch in `view[start:end]` becomes; or nothing, where it raises."""
+    """Convert the batch in `view[start:end]` and append the messages to `out`; on an error append nothing."""
     header = None
     if view[start + MAGIC_POSITION] == 2:
         header = read_header(view, start)
@@ -167,7 +167,7 @@ def _convert_one(
 
 
 def _is_left_out(view: memoryview, start: int, end: int, transactions: AbortedTransactions | None) -> bool:
-    """Return whether the batch of magic 2 in `view[start:end]` is a marker, or holds aborted records.
+    """Return whether the batch of magic 2 in `view[start:end]` is a control batch or was aborted.
 
     Raises:
         CorruptRecordError: the header or the marker cannot be read.
@@ -185,7 +185,7 @@ def _is_left_out(view: memoryview, start: int, end: int, transactions: AbortedTr
 def _messages(
     chunks: Iterable[Sequence[Record]], magic: int, base: int, budget: UnpackBudget, first_offset: int = 0
 ) -> bytearray:
-    """Records as messages whose offsets count from `base`; those below `first_offset` are left out."""
+    """Return records as messages with offsets counted from `base`, without those below `first_offset`."""
     out = bytearray()
     for records in chunks:
         budget.take_bytes(sum(_message_size(record, magic) for record in records))
@@ -203,14 +203,14 @@ def _messages(
 
 
 def _message_size(record: Record, magic: int) -> int:
-    """Return bytes of a record as a message of `magic`."""
+    """Return the size in bytes of a record as a message of `magic`."""
     return _MESSAGE_BYTES[magic] + len(record.key or b"") + len(record.value or b"")
 
 
 def _wrapper(
     chunks: Iterator[Sequence[Record]], magic: int, codec: int, budget: UnpackBudget, level: int | None
 ) -> bytes:
-    """Records as one compressed message; nothing where there are none."""
+    """Return records as one compressed message, or no bytes if there are no records."""
     first = next(chunks, None)
     if not first:
         return b""
@@ -226,7 +226,7 @@ def _wrapper(
 
 
 class _Facts:
-    """The fields of a wrapper, collected from the records in it."""
+    """The fields of a compressed message (wrapper) that depend on all records in it."""
 
     def __init__(self, first: Record) -> None:
         self.last_offset = first.offset
@@ -255,16 +255,16 @@ def convert_up(
 ) -> bytes:
     """Return the messages of magic 0 and 1 in `buffer` as one batch of magic 2.
 
-    `codec` is the batch's, by default the one of the first message. With a `base_offset`, offsets
-    count from there, as a broker assigns them to a producer's set; without, they stay, gaps and all.
-    Messages of magic 0 get `timestamp_ms`. Where `mixed`, a wrapper may hold messages of another magic;
-    where `nested`, wrappers. A partial message at the end is dropped if it `may_be_cut`. The batch of a set
-    of up to `quick_bytes` is compressed at gzip level 1, if in gzip.
+    `codec` is the codec of the batch, by default the one of the first message. With a `base_offset`, offsets
+    count from there, as a broker assigns them to a producer's set; without, the offsets of the messages stay.
+    Messages of magic 0 get `timestamp_ms`. If `mixed`, a wrapper may hold messages of another magic than its
+    own; if `nested`, a wrapper may hold wrappers. A partial message at the end is dropped if it `may_be_cut`.
+    A batch in gzip is compressed at level 1 if the set has at most `quick_bytes`.
 
     Raises:
-        CorruptRecordError: nothing in it, a batch of magic 2 among it, a partial message, wrong layout
-            or (if `verify`) a wrong checksum.
-        UnpackLimitError: it holds more than `budget` allows.
+        CorruptRecordError: there is no message, there is a batch of magic 2 or a partial message, the layout
+            is wrong, or (if `verify`) a checksum.
+        UnpackLimitError: the messages hold more than `budget` allows.
     """
     view = memoryview(buffer)
     if budget is None:
@@ -299,7 +299,7 @@ def convert_up(
 
 
 class _GrowingBatch:
-    """Messages on their way into one batch: written chunk by chunk, so that few exist as objects."""
+    """A batch to which messages are added: written in chunks, so that few messages exist as objects."""
 
     def __init__(self, base_offset: int | None, timestamp_ms: int, budget: UnpackBudget) -> None:
         self._assigned = base_offset
@@ -315,10 +315,10 @@ class _GrowingBatch:
         self.first_offset = 0
 
     def add(self, message: Message) -> None:
-        """Take in one message.
+        """Add one message to the batch.
 
         Raises:
-            CorruptRecordError: its offset cannot follow the last one.
+            CorruptRecordError: the message's offset is not after the last one, or too far from the first.
             UnpackLimitError: the batch grows beyond the budget.
         """
         offset = message.offset if self._assigned is None else self._assigned + self._count
@@ -354,7 +354,7 @@ class _GrowingBatch:
         self._deltas = []
 
     def finish(self, codec: int, partition_leader_epoch: int, level: int | None) -> bytes:
-        """Return the batch.
+        """Return the encoded batch with all messages that were added.
 
         Raises:
             CorruptRecordError: there were no messages.

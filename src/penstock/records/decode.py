@@ -1,11 +1,11 @@
-"""Batches of any magic to columns: the reading half of the package's speed.
+"""Decode batches of any magic into columns, by compiled kernels.
 
-A buffer is walked in groups of about half a megabyte, so that a group is still in the processor's
-cache when the next step looks at it: list its batches, compare checksums, decompress what is
-compressed into a scratch buffer, find the fields of every record, copy the columns asked for.
+A buffer is decoded in groups of batches of about half a megabyte, so that a group is still in the processor's
+cache for the next step: list its batches, compare checksums, decompress what is compressed into a scratch
+buffer, find the fields of every record, copy the requested columns.
 
-Promises: control batches and aborted transactions never show; rows are trimmed to the range; for any
-bytes, the outcome is columns or a `DecodeError`, and memory follows the data. A partial batch
+Promises: control batches and aborted transactions are never returned; rows are trimmed to the range; for any
+bytes, the outcome is columns or a `DecodeError`, and memory is in proportion to the data. A partial batch
 at the end of a buffer is left out.
 """
 
@@ -64,9 +64,9 @@ _MESSAGE_BYTES_MIN = 26
 
 
 class WholeBatches(NamedTuple):
-    """A buffer that is known to hold nothing but whole batches, such as a segment that is closed.
+    """A buffer that must hold nothing but whole batches, such as a closed segment, and its end offset.
 
-    A partial batch at its end, offsets that do not ascend or that reach `end_offset` are errors in it.
+    A partial batch at its end is an error, and so are offsets that do not ascend or that reach `end_offset`.
     """
 
     data: Buffer
@@ -85,7 +85,7 @@ def decode_columns(
     limit_bytes: int = LIMIT_BYTES,
     limit_records: int = UNPACKED_RECORDS_MAX,
 ) -> RecordColumns:
-    """Return the records in `buffers`, which hold whole batches of one partition in offset order.
+    """Return the records in `buffers`, which hold whole batches of one partition in offset order, as columns.
 
     `columns` are names of `model.COLUMN_NAMES` (``topic`` and ``partition`` are not in the data and
     cost nothing). `end_offset` is exclusive. `aborted` lists (producer id, first offset) of aborted
@@ -93,10 +93,10 @@ def decode_columns(
 
     Raises:
         CorruptRecordError: a checksum or the layout is wrong.
-        UnpackLimitError: compressed batches grow beyond `limit_bytes` altogether, or one holds more than
+        UnpackLimitError: all compressed batches together have more than `limit_bytes`, or one holds more than
             `limit_records`.
-        DecodeError: a column of more than 2 GiB.
-        ValueError: an unknown column.
+        DecodeError: a column has more than 2 GiB.
+        ValueError: a column name is unknown.
     """
     decoder = _Decoder(
         buffers, columns, start_offset, end_offset, aborted, verify_crcs, limit_bytes, limit_records
@@ -119,12 +119,12 @@ def iter_columns(
     batch_bytes: int = BATCH_BYTES,
     keep_last: bool = False,
 ) -> Iterator[RecordColumns]:
-    """Yield the same records as `decode_columns` in pieces of about `batch_bytes`, in bounded memory.
+    """Yield the records of `decode_columns` in pieces of about `batch_bytes`, in bounded memory.
 
-    Buffers may come as `WholeBatches`: then nothing in them is passed over in silence.
+    A buffer may be given as `WholeBatches`: then a partial batch in it is an error.
 
-    A piece has at least one batch of the log, however large that is; no piece is empty, but for the last
-    one with `keep_last`, which has the ends of the buffers. Both limits hold for each compressed batch.
+    A piece has at least one batch of the log, however large that batch is. No piece is empty, except the last
+    one with `keep_last`, which has the next offset. Both limits hold for each compressed batch.
     Raises as `decode_columns` does.
     """
     decoder = _Decoder(
@@ -155,7 +155,7 @@ def iter_columns(
 
 
 class _Decoder:
-    """The walk through the buffers, one group per step."""
+    """The state of a decode: the buffers, the position in them, and the columns so far."""
 
     def __init__(
         self,
@@ -200,16 +200,16 @@ class _Decoder:
         self._whole_to = self._last_offset = -1
 
     def finish(self) -> RecordColumns:
-        """Return what was decoded so far, or since the last `restart`."""
+        """Return the columns decoded so far, or since the last `restart`."""
         next_offset = max(int(self._walk[kernels.NEXT_OFFSET]), self._first_offset)
         return self._rows.finish(min(next_offset, self._end_offset))
 
     def restart(self) -> None:
-        """Begin new columns: the last ones are handed over."""
+        """Begin new, empty columns, after `finish` has returned the previous ones."""
         self._rows = GrowingColumns(self._columns)
 
     def steps(self) -> Iterator[int]:
-        """Decode one group after the other; yield the size of the columns so far after each."""
+        """Decode one group of batches per step; yield the size of the columns so far, in bytes."""
         for buffer in self._buffers:
             self._whole_to = -1
             if isinstance(buffer, WholeBatches):
@@ -248,7 +248,7 @@ class _Decoder:
                     raise problem(outcome, f"byte {whole - len(data)}")
 
     def _check_order(self, table: Ints, lines: int) -> None:
-        """Raises CorruptRecordError: offsets in `WholeBatches` do not ascend, or reach its end offset."""
+        """Raise CorruptRecordError if offsets in `WholeBatches` do not ascend or reach its end offset."""
         firsts, lasts = table[:lines, kernels.BASE_OFFSET], table[:lines, kernels.LAST_OFFSET]
         previous = np.concatenate(([self._last_offset], lasts[:-1]))
         wrong = np.flatnonzero((firsts <= previous) | (lasts < firsts) | (lasts >= self._whole_to))
@@ -260,7 +260,7 @@ class _Decoder:
         self._last_offset = int(lasts[-1])
 
     def _check_end(self, rest: Bytes, size: int) -> None:
-        """Raises CorruptRecordError: what is left of `WholeBatches` is not behind the last record wanted."""
+        """Raise CorruptRecordError if bytes of `WholeBatches` are left but the end offset is not reached."""
         if self._whole_to >= 0 and len(rest):
             next_offset = int(self._walk[kernels.NEXT_OFFSET])
             if not self._end_offset <= next_offset <= self._whole_to:
@@ -269,9 +269,7 @@ class _Decoder:
                 )
 
     def _share_done(self) -> float:
-        """Return how much of the input, or of the piece, is behind us: what is left will need room in
-        proportion.
-        """
+        """Return the decoded share of the input, or of the piece, from which array sizes are guessed."""
         if self._piece_bytes:
             return min((self._rows.size_bytes + self._group_bytes) / self._piece_bytes, 1.0)
         return min(self._bytes_done / self._bytes_known, 1.0) if self._bytes_known else 1.0
@@ -279,7 +277,7 @@ class _Decoder:
     # --- magic 2 ---
 
     def _take_batches(self, data: Bytes, table: Ints, lines: int) -> Iterator[int]:
-        """Take the listed batches; yield the size of the columns so far, now and then."""
+        """Decode the batches listed in `table`; yield the size of the columns so far after each step."""
         seen, records = int(self._walk[kernels.ATTRIBUTES_SEEN]), int(self._walk[kernels.RECORDS])
         if self._verify:
             _verify_crcs(data, table, lines)
@@ -305,7 +303,7 @@ class _Decoder:
         )
 
     def _drop_uncommitted(self, data: Bytes, table: Ints, lines: int) -> int:
-        """Close the gaps that control batches and aborted transactions leave in the table."""
+        """Remove control batches and aborted batches from the table; return how many lines are left."""
         kept = 0
         for line in range(lines):
             attributes = int(table[line, kernels.ATTRIBUTES])
@@ -328,9 +326,9 @@ class _Decoder:
         return kept
 
     def _take_compressed(self, data: Bytes, table: Ints, lines: int) -> Iterator[int]:
-        """Lay the records of all listed batches into the scratch buffer, one group at a time.
+        """Decompress the listed batches into the scratch buffer and scan their records, one group at a time.
 
-        Yields the size of the columns so far after each: a group of small batches may become large.
+        Yields the size of the columns so far after each group: small compressed batches may become large.
         """
         view = data.data
         first = filled = records = 0
@@ -378,7 +376,7 @@ class _Decoder:
         )
 
     def _decompress(self, codec: int, compressed: memoryview, at: int) -> int:
-        """Decompress to position `at` of the scratch buffer; return where it ends."""
+        """Decompress to position `at` of the scratch buffer; return the position behind the data."""
         if self._piece_bytes:
             self._left_bytes = self._limit_bytes
         limit = self._left_bytes
@@ -403,7 +401,10 @@ class _Decoder:
     # --- magic 0 and 1 ---
 
     def _take_messages(self, data: Bytes) -> Generator[int, None, int]:
-        """Take the messages at the beginning of `data`, step by step; return the bytes they take."""
+        """Decode the messages of magic 0 and 1 at the beginning of `data`; return how many bytes they take.
+
+        Yields the size of the columns so far after each step.
+        """
         view = data.data
         run_start = position = 0
         for start, end, magic in split_batches(view):
@@ -434,12 +435,15 @@ class _Decoder:
         return position
 
     def _scan_run(self, run: Bytes) -> None:
-        """Take uncompressed messages, one behind the other."""
+        """Decode a run of consecutive uncompressed messages."""
         if len(run):
             self._scan_messages(run, 0, -1, 0, 0)
 
     def _take_wrapper(self, wrapper: Message, before: int) -> None:
-        """Take what a wrapper holds; `before` is the offset to go on from if that is too much."""
+        """Decode the messages in a compressed message (wrapper).
+
+        `before` is the offset to read on from, for the error raised if the wrapper holds too much.
+        """
         if self._piece_bytes:
             self._left_bytes = self._limit_bytes
         budget = UnpackBudget(self._left_bytes, self._limit_records)
@@ -480,7 +484,7 @@ class _Decoder:
 
 
 def _verify_crcs(data: Bytes, table: Ints, lines: int) -> None:
-    """Compare the checksums of the listed batches. They cover everything from the attributes on."""
+    """Compare the checksums of the listed batches, which cover all bytes from the attributes on."""
     positions = table[:lines, kernels.BATCH_AT].tolist()
     ends = table[:lines, kernels.END].tolist()
     expected = table[:lines, kernels.CRC].tolist()

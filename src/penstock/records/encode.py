@@ -1,7 +1,7 @@
-"""Columns to batches of magic 2: the writing half of the package's speed.
+"""Encode columns as batches of magic 2, by compiled kernels.
 
-Two passes over the rows: one finds the size of every record and where batches end, one writes them,
-each to its final position. What Python does is per batch: header, compression, checksum.
+Two passes over the rows: one finds the size of every record and where batches end, one writes each record
+to its final position. Python does only the work per batch: header, compression, checksum.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ def encode_columns(
     partition_leader_epoch: int = -1,
     has_crc: bool = True,
 ) -> list[memoryview]:
-    """Write rows of `columns` as batches, each of `batch_bytes_max` bytes at most before compression.
+    """Encode rows of `columns` as batches, each of `batch_bytes_max` bytes at most before compression.
 
     A record larger than that gets a batch of its own. `rows` are the indices of the rows to write,
-    in that order (default: all). Key, value and headers may be absent: null, or none.
-    Offsets count from 0 in every batch, as producers send them, or through all of them from
-    `base_offset`; sequence numbers count through from `base_sequence`.
+    in that order (default: all). Key and value columns that are absent are null, absent headers are empty.
+    Offsets count from 0 in every batch, as producers send them, or from `base_offset` through all batches;
+    sequence numbers count from `base_sequence` through all batches.
 
     The batches are writable views; uncompressed ones share one block of memory. Without `has_crc` their
-    checksums are 0, and to be computed once everything that they cover has been written.
+    checksums are 0, and the caller computes them once the bytes are final.
 
     Raises:
-        EncodeError: timestamps are missing, an index is out of range, a record of 2 GiB, or a codec
-            or level that does not exist.
+        EncodeError: timestamps are missing, an index is out of range, a record has 2 GiB, or a codec
+            or level does not exist.
     """
     timestamps = columns.timestamps
     if timestamps is None:
@@ -116,7 +116,7 @@ def encode_columns(
 
 
 class _Source:
-    """The arrays behind the columns, in the order in which the kernels take them."""
+    """The arrays behind the columns to encode, in the order in which the kernels take them."""
 
     def __init__(self, columns: RecordColumns, timestamps: Ints, rows: Ints, row_count: int) -> None:
         self._rows = _read_only(rows)
@@ -132,7 +132,7 @@ class _Source:
             self._names, self._contents = _arrays(headers.names), _arrays(headers.values)
 
     def batches(self, batch_bytes_max: int) -> list[tuple[Bytes, int, int, int]]:
-        """Return (bytes with room for the header, record count, base and greatest timestamp) per batch."""
+        """Return (bytes with room for the header, record count, base and latest timestamp) of each batch."""
         bodies: Int32s = empty(self._row_count, np.int32)
         tables = self._plan(batch_bytes_max, bodies)
         sizes = [table[:, kernels.BYTES] + HEADER_BYTES for table in tables]
@@ -194,14 +194,14 @@ _Arrays = tuple[Bytes, Int32s, Bytes, int]
 
 
 def _read_only(array: NDArray[_Number]) -> NDArray[_Number]:
-    """Return a view that is not writable, as Arrow's are: one type of array, so kernels are compiled once."""
+    """Return a read-only view of the array, as Arrow's arrays are, so that kernels get one type of array."""
     view = array[:]
     view.flags.writeable = False
     return view
 
 
 def _arrays(column: BytesColumn | None) -> _Arrays:
-    """Return (data, ends, validity, offset of its first bit); no lengths where there is nothing."""
+    """Return (data, ends, validity, offset of its first bit); empty arrays if `column` is None."""
     if column is None:
         return _NOTHING
     validity = NO_BYTES if column.validity is None else column.validity

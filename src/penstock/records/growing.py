@@ -1,7 +1,7 @@
-"""The arrays that `decode` fills: they grow as records turn up, and become columns at the end.
+"""The growing arrays that `decode` fills with records, and their conversion to columns.
 
-Promises that memory follows the data: room is made for what has been found, and guessed ahead from the
-share of the input that is done, never from a number in the data alone.
+Promises that memory is in proportion to the data: arrays are sized for the records found, plus a guess from
+the share of the input that is done, never by a number in the data alone.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _PROBLEMS = {
 
 
 def problem(outcome: int, where: int | str) -> CorruptRecordError:
-    """Return the error for what a kernel reported about the batch at `where`."""
+    """Return the error for the failure code `outcome` of a kernel, at the batch `where`."""
     return CorruptRecordError(f"batch at {where}: {_PROBLEMS[outcome]}")
 
 
 def _room(array: NDArray[Any], used: int, needed: int, done: float) -> NDArray[Any]:
-    """Return `array`, or a larger copy with room for `needed` entries and what is likely to follow."""
+    """Return `array`, or a larger copy with room for `needed` entries and a guess of those to come."""
     if needed <= len(array):
         return array
     likely = int(needed / max(done, 1e-6) * _GUESS_MARGIN) + 64
@@ -50,7 +50,7 @@ def _room(array: NDArray[Any], used: int, needed: int, done: float) -> NDArray[A
 
 
 class _GrowingBytes:
-    """One column of byte strings: where each was found, where it goes, and the bytes copied so far."""
+    """One growing column of byte strings: source positions, end positions, and the bytes copied so far."""
 
     __slots__ = ("at", "data", "ends", "used")
 
@@ -65,7 +65,11 @@ class _GrowingBytes:
         self.ends = _room(self.ends, rows + 1, needed + 1, done)
 
     def gather(self, source: Bytes, first: int, last: int, size: int, done: float) -> None:
-        """Copy rows first..last, after which the column holds `size` bytes."""
+        """Copy the bytes of rows `first` to before `last`; the column then holds `size` bytes.
+
+        Raises:
+            DecodeError: the column grows beyond `COLUMN_BYTES_MAX`.
+        """
         if size > COLUMN_BYTES_MAX:
             raise DecodeError(
                 f"a column of more than {COLUMN_BYTES_MAX} bytes: decode in pieces, as iter_columns does"
@@ -80,7 +84,7 @@ class _GrowingBytes:
 
 
 class GrowingColumns:
-    """Rows so far, in the columns asked for (names as in `model.COLUMN_NAMES`)."""
+    """The rows decoded so far, in the requested columns (names as in `model.COLUMN_NAMES`)."""
 
     def __init__(self, columns: Collection[str]) -> None:
         self._columns = columns
@@ -104,7 +108,7 @@ class GrowingColumns:
 
     @property
     def size_bytes(self) -> int:
-        """How large the columns are, roughly: keys, values, headers, and 28 bytes a row."""
+        """The approximate size of the columns: keys, values, headers, and 28 bytes a row."""
         state = self.state
         return int(
             state[kernels.KEY_BYTES]
@@ -127,7 +131,7 @@ class GrowingColumns:
     ) -> None:
         """Add the rows of `lines` batches: at most `records`, found by `scan` in `data`.
 
-        `done` is the share of the input that is behind us then.
+        `done` is the share of the input that has been decoded after this call.
 
         Raises:
             CorruptRecordError: a batch does not follow the format.
@@ -206,7 +210,7 @@ class GrowingColumns:
         self._header_values.gather(data, begin, end, int(self.state[kernels.HEADER_VALUE_BYTES]), done)
 
     def finish(self, next_offset: int) -> RecordColumns:
-        """Return what was found. The arrays are handed over: nothing may be added afterwards."""
+        """Return the rows as columns. These share the arrays, so nothing may be added afterwards."""
         state, rows, columns = self.state, self.row_count, self._columns
         headers = None
         if self._has_headers:
@@ -229,7 +233,7 @@ class GrowingColumns:
 
 
 def with_valid_names(names: BytesColumn) -> BytesColumn:
-    """Return `names` with U+FFFD in the place of bytes that are not UTF-8: Arrow strings must be."""
+    """Return header names with U+FFFD for bytes that are not UTF-8, because Arrow strings must be UTF-8."""
     if not len(names.data) or names.data.max() < 0x80:
         return names
     starts = names.offsets[:-1][names.offsets[:-1] < len(names.data)]

@@ -1,8 +1,8 @@
-"""Messages of magic 0 and 1, as Kafka wrote them before 0.11: read and written as rows.
+"""Decode and encode messages of magic 0 and 1, the format before Kafka 0.11, as rows.
 
-A message is its own entry in the log: offset, size, checksum, key, value. A compressed one, the
+A message is its own entry in the log: offset, size, checksum, key, value. A compressed message, called
 wrapper, holds a whole set of messages as its value. Promises the same rows as `batch` and the same
-errors. Nothing here needs numpy; `decode` turns long runs of messages into columns on its own.
+errors. Nothing here needs numpy; `decode` turns long runs of messages into columns by kernels.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MessageRow = tuple["bytes | None", "bytes | None", int]
 
 
 class Message(NamedTuple):
-    """One entry of a message set. Key and value are views of the bytes it was read from."""
+    """One entry of a message set of magic 0 or 1. Key and value are views of the buffer."""
 
     offset: int
     crc: int
@@ -73,7 +73,7 @@ def read_message(buffer: Buffer, start: int, end: int) -> Message:
     """Read the message of magic 0 or 1 in `buffer[start:end]`.
 
     Raises:
-        CorruptRecordError: another magic, or its fields do not fill the bytes.
+        CorruptRecordError: the magic is not 0 or 1, or the fields do not fill the bytes.
     """
     view = memoryview(buffer)
     try:
@@ -128,18 +128,17 @@ def inner_messages(
     mixed: bool = False,
     nested: bool = False,
 ) -> tuple[memoryview, int, bool]:
-    """Return the message set inside a compressed `wrapper`, what to add to the offsets in it, and whether
-    there are wrappers among its messages.
+    """Decompress a `wrapper`; return (its message set, what to add to the offsets, whether it has wrappers).
 
-    Inner offsets of magic 1 are relative to the last one, which has the wrapper's; a wrapper offset
-    of 0 comes from producers that leave it out. Inner offsets of magic 0 are absolute. Where `mixed`,
-    the magic inside may be another than the wrapper's; where `nested`, there may be wrappers inside.
-    The wrapper's checksum covers the compressed bytes alone, so each message inside has one of its own.
+    Inner offsets of magic 1 are relative to the last one, which is at the wrapper's offset; some producers
+    leave the wrapper's offset at 0. Inner offsets of magic 0 are absolute. If `mixed`, the magic inside may
+    be another than the wrapper's; if `nested`, there may be wrappers inside. The wrapper's checksum covers
+    only the compressed bytes, so each message inside has a checksum of its own.
 
     Raises:
-        CorruptRecordError: nothing inside, cut short, what may not be inside, or (if `verify`) a message
-            inside with a wrong checksum.
-        UnpackLimitError: it holds more than `budget` allows.
+        CorruptRecordError: the wrapper is empty or cut short, holds a message that is not allowed in it, or
+            (if `verify`) holds a message with a wrong checksum.
+        UnpackLimitError: the wrapper holds more than `budget` allows.
     """
     if wrapper.value is None:
         raise CorruptRecordError("a compressed message without a value")
@@ -182,12 +181,11 @@ def iter_messages(
     mixed: bool = False,
     nested: bool | None = None,
 ) -> Iterator[Message]:
-    """Yield what the entry in `buffer[start:end]` holds: itself, or the messages inside it.
+    """Yield the message in `buffer[start:end]`, or the messages inside it if it is a wrapper.
 
     Offsets are absolute, and a log-append timestamp of the wrapper is that of every message inside.
-    Where `mixed`, the magic inside may be another than the wrapper's. Where `nested`, wrappers may hold
-    wrappers, as in
-    Kafka 0.8 and 0.9; by default those of magic 0 may.
+    If `mixed`, the magic inside may be another than the wrapper's. If `nested`, wrappers may hold
+    wrappers, as in Kafka 0.8 and 0.9; by default only those of magic 0 may.
 
     Raises:
         CorruptRecordError: wrong checksum (if `verify`) or layout.
@@ -233,7 +231,7 @@ def unwrap(
 
 
 def flattened(wrapper: Message, budget: UnpackBudget, *, verify: bool = True) -> bytes:
-    """Return the messages in a wrapper of magic 0 that holds wrappers as a message set without any.
+    """Return the messages of a wrapper of magic 0 that holds wrappers, as one uncompressed message set.
 
     Raises:
         CorruptRecordError, UnpackLimitError: as `iter_messages`.
@@ -256,7 +254,7 @@ def decode_entry(
     limit_bytes: int = UNPACKED_BYTES_MAX,
     limit_records: int = UNPACKED_RECORDS_MAX,
 ) -> list[Record]:
-    """Return the records of the entry in `buffer[start:end]`; `batch.decode_batch` comes here for old magic.
+    """Return the records of the entry of magic 0 or 1 in `buffer[start:end]`, for `batch.decode_batch`.
 
     Raises:
         CorruptRecordError: wrong checksum (if `verify`) or layout.
@@ -280,7 +278,7 @@ def iter_entry(
     verify: bool = True,
     record_class: type[Record] = Record,
 ) -> Iterator[Record]:
-    """Yield the records of the entry in `buffer[start:end]`, as `record_class`.
+    """Yield the records of the entry of magic 0 or 1 in `buffer[start:end]`, as `record_class`.
 
     Raises:
         CorruptRecordError: wrong checksum (if `verify`) or layout.
@@ -302,10 +300,10 @@ def iter_entry(
 def encode_message(
     magic: int, offset: int, key: Buffer | None, value: Buffer | None, timestamp: int, attributes: int = 0
 ) -> bytes:
-    """Write one message of magic 0 or 1 with its offset and checksum.
+    """Return one message of magic 0 or 1 as bytes, with its offset and checksum.
 
     Raises:
-        EncodeError: another magic, or a field too large.
+        EncodeError: the magic is not 0 or 1, or a field is too large.
     """
     if magic not in _MAGICS:
         raise EncodeError(f"messages have magic 0 or 1, not {magic}")
@@ -336,14 +334,15 @@ def encode_message_set(
     offsets: Sequence[int] | None = None,
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
 ) -> bytes:
-    """Write records as messages of magic 0 or 1; with a codec, as one wrapper around them.
+    """Return records as messages of magic 0 or 1; with a codec, as one wrapper around them.
 
-    `offsets` are absolute (default 0, 1, 2, ...). A wrapper of magic 1 holds relative ones, counted
+    `offsets` are absolute (default 0, 1, 2, ...). A wrapper of magic 1 holds relative offsets, counted
     from the first, and the greatest timestamp; an lz4 wrapper of magic 0 has the wrong header
     checksum that readers of magic 0 expect.
 
     Raises:
-        EncodeError: no records, another magic, zstd, or a field too large.
+        EncodeError: there are no records, the magic is not 0 or 1, the codec is zstd, or a field is too
+            large.
     """
     if not records:
         raise EncodeError("a message set needs at least one record")

@@ -1,8 +1,8 @@
-"""Conversion between formats by the compiled loops: many times as fast as record by record, without numpy.
+"""Convert between message formats by the compiled kernels: much faster than by record, without numpy.
 
-Both functions return None for what the loops do not do: damaged records, wrappers in wrappers, anything where
-the loops were not compiled. Then `convert` does the same record by record, and raises what there is to raise.
-The results are equal to the byte.
+Both functions return None for input that the kernels do not convert: damaged records, wrappers in wrappers,
+or any input if the kernels were not compiled. Then `convert` converts record by record, and raises the
+errors. The results of both ways are equal to the byte.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ def raised(
     may_be_cut: bool,
     quick_bytes: int,
 ) -> bytes | None:
-    """Return the messages in `view`, whose checksums are compared, as one batch of magic 2.
+    """Return the messages in `view` as one batch of magic 2, or None if the kernels cannot convert them.
 
-    Offsets count from `base_offset`. The other arguments are those of `convert.convert_up`.
+    Checksums are compared. Offsets count from `base_offset`. The other arguments are those of
+    `convert.convert_up`.
     """
     if _raise_messages is None:
         return None
@@ -75,7 +76,7 @@ def raised(
 
 
 class _Raising:
-    """Records of magic 2 behind room for the header of their batch."""
+    """A batch of magic 2 that the kernel builds out of messages: room for its header, then its records."""
 
     __slots__ = ("_budget", "_state", "_target", "_view", "codec")
 
@@ -93,11 +94,11 @@ class _Raising:
         return self._state[_WRITTEN_TO]
 
     def take_all(self, mixed: bool, may_be_cut: bool) -> bool:
-        """Write all messages, the last of which may be cut; return False where one is nothing for the loops.
+        """Convert all messages, the last of which may be cut; return False if the kernel cannot convert one.
 
         Raises:
             CorruptRecordError: a wrapper is damaged.
-            UnpackLimitError: there is more than the budget allows.
+            UnpackLimitError: the messages hold more than the budget allows.
         """
         view, position, is_first = self._view, 0, True
         while position < len(view):
@@ -112,7 +113,7 @@ class _Raising:
         return bool(self._state[_COUNT])
 
     def _take(self, data: memoryview, position: int, magic: int, wrapper_time: int) -> int:
-        """Write uncompressed messages; return the position behind the last one."""
+        """Convert uncompressed messages; return the position behind the last one that was converted."""
         left = len(data) - position
         room = left + _RECORD_GROWTH * (left // _MESSAGE_BYTES_MIN + 1)
         self._target += bytes(max(self.size + room - len(self._target), 0))
@@ -124,7 +125,7 @@ class _Raising:
         return self._state[_READ_TO]
 
     def _take_wrapper(self, position: int, is_first: bool, mixed: bool) -> int:
-        """Write what the wrapper at `position` holds; return the position behind it, 0 if it was not done."""
+        """Convert the messages in the wrapper at `position`; return the position behind it, 0 on failure."""
         for start, end, magic in split_batches(self._view[position:]):
             start, end = start + position, end + position
             if magic > 1:
@@ -147,7 +148,7 @@ class _Raising:
         return 0
 
     def finish(self, codec: int, base_offset: int, leader_epoch: int, level: int | None) -> bytes:
-        """Return the batch, compressed in `codec`."""
+        """Return the whole batch, compressed in `codec`."""
         state = self._state
         batch = self._target
         del batch[self.size :]
@@ -182,9 +183,10 @@ def lowered(
     budget: UnpackBudget,
     quick_bytes: int,
 ) -> bytes | bytearray | None:
-    """Return the batch of magic 2 in `view[start:end]`, whose checksum is right, as messages of `magic`.
+    """Return the batch in `view[start:end]` as messages of `magic`, or None if the kernel cannot convert it.
 
-    They are one wrapper in `codec`, or single messages from `first_offset` on where that is none.
+    The batch has magic 2 and a right checksum. The result is one wrapper in `codec`, or, without a codec,
+    single messages from `first_offset` on.
     """
     count = header.record_count
     if _lower_records is None or not count:

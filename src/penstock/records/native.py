@@ -1,4 +1,4 @@
-"""The compiled part of the package: the module `penstock._kernels`, where the build found a C compiler.
+"""Load the compiled module `penstock._kernels`, if the build found a C compiler.
 
 It has the kernels of `penstock.records.kernels`, and the loops of `penstock.records.row_format`. Without it,
 or with ``PENSTOCK_PURE_PYTHON=1``, the same functions run as plain Python. Imports no numpy.
@@ -18,7 +18,7 @@ _log = logger_named("penstock.records")
 
 
 def _library() -> Any:
-    """Return the compiled module if it belongs to these sources, else None."""
+    """Return the compiled module, or None if it is absent or was built from other sources."""
     if os.environ.get("PENSTOCK_PURE_PYTHON", "0") not in ("", "0"):
         return None
     try:
@@ -38,5 +38,5 @@ LIBRARY = _library()
 
 
 def has_kernels() -> bool:
-    """Return whether columns can be had, and compiled: plain kernels are slower than rows."""
+    """Return True if numpy and the compiled kernels are there; without them, rows are faster than columns."""
     return LIBRARY is not None and find_spec("numpy") is not None

@@ -1,8 +1,8 @@
-"""The records inside a batch of magic 2, from rows and to rows: the hot loops of the row API.
+"""Encode and decode the records inside a batch of magic 2 as rows: the hot loops of the row API.
 
-Compiled where the package is (`native/rows.h`, `native/row_writer.h`). What that leaves undecided, and
-everything without it, is done here in Python, written for speed: numbers are read and written in place where
-they are short, and a record without headers is one join of ready pieces.
+Compiled in `native/rows.h` and `native/row_writer.h`. The code here runs without the compiled module, and for
+records that the compiled loops do not handle. It is written for speed: short numbers are read and written
+in place, and a record without headers is one join of cached pieces.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _write_rows = getattr(native.LIBRARY, "write_rows", None)
 def encode_records(
     records: Sequence[RowLike], base_timestamp: int, offset_deltas: Sequence[int] | None
 ) -> bytes:
-    """Write the records back to back."""
+    """Return the records encoded back to back."""
     if _write_rows is not None:
         written: bytes | None = _write_rows(records, base_timestamp, offset_deltas)
         if written is not None:
@@ -77,7 +77,7 @@ def _encode_headers(headers: Iterable[Header]) -> bytes:
 
 
 class PlainMeter:
-    """Bytes that are in use, of all batches of a producer. The compiled one counts in one step."""
+    """The bytes in use by all batches of a producer, in Python; `Meter` is the compiled class if built."""
 
     __slots__ = ("limit", "used")
 
@@ -86,16 +86,17 @@ class PlainMeter:
         self.used = 0
 
     def add(self, count: int) -> None:
-        """Count bytes as in use, or as free again where `count` is negative."""
+        """Add `count` bytes to those in use, or free them if `count` is negative."""
         self.used += count
 
 
 class PlainRowWriter:
-    """Records of one batch that come one by one: rows are kept, and written all at once.
+    """A batch to which records are added one by one: keeps the rows, and encodes them all at the end.
 
-    The compiled one (`native/row_writer.h`) writes each record where it comes, and keeps no rows. `outcome`
-    is the batch's, and `delivery_class` what `note` makes of it, an index and a time in milliseconds. `lock`
-    is held around all calls but `note` and `put`, which take it themselves.
+    The compiled class (`native/row_writer.h`) encodes each record when it is added, and keeps no rows.
+    `outcome` is the result of the batch; `delivery_class` is called with it, an index and a time in
+    milliseconds to make the delivery of one record. `lock` is held around all calls except `note` and `put`,
+    which take it themselves.
     """
 
     __slots__ = (
@@ -137,21 +138,22 @@ class PlainRowWriter:
 
     @property
     def count(self) -> int:
-        """How many records it has."""
+        """The number of records in the batch."""
         return self._dropped or len(self._rows)
 
     @property
     def base_timestamp(self) -> int:
-        """The time of the first record."""
+        """The timestamp of the first record."""
         return self._rows[0][3]
 
     def add(
         self, key: bytes | None, value: bytes | None, headers: Sequence[Header], timestamp: int, size: int
     ) -> int:
-        """Take a record that takes `size` bytes at most; return its index, or -1 where it does not fit.
+        """Add a record of at most `size` encoded bytes; return its index, or -1 if it does not fit.
 
-        It does not where the batch would have more than `limit` bytes, or its time is further from the
-        first record's than 64 bits say. Types have been looked at before.
+        A record does not fit if the batch is closed or would have more than `limit` bytes, or if the
+        difference of its time from the first record's has more than 64 bits. The caller has checked the
+        types.
         """
         rows = self._rows
         if not self._is_open or (rows and self.size + size > self.limit):
@@ -168,7 +170,7 @@ class PlainRowWriter:
     def put(
         self, key: bytes | None, value: bytes | None, headers: Sequence[Header], timestamp: int, size: int
     ) -> object | None:
-        """Take a record as `add` does, from any thread; return its delivery; None where it does not fit."""
+        """Add a record as `add` does, from any thread; return its delivery, or None if it does not fit."""
         with self._lock:
             index = self.add(key, value, headers, timestamp, size)
         return None if index < 0 else self._delivery_class(self._outcome, index, timestamp)
@@ -176,11 +178,11 @@ class PlainRowWriter:
     def note(
         self, value: bytes | None, timestamp: int, headers: Sequence[Header] = (), size: int | None = None
     ) -> object | None:
-        """Take a record without a key in the lane; return its delivery.
+        """Add a record without a key by the fast path (see `open_lane`); return its delivery.
 
-        None where it does not fit, memory is full, there is no lane, or the topic's metadata are others than
-        when it was opened: then nothing is taken. `timestamp` is in milliseconds since 1970. With headers,
-        `size` is given. From any thread.
+        Returns None and adds nothing if the record does not fit, memory is full, the fast path is closed, or
+        the topic's metadata have changed since it was opened. `timestamp` is in milliseconds since 1970.
+        `size` is required with headers. Callable from any thread.
         """
         if type(value) is not bytes and value is not None:
             return None
@@ -208,30 +210,30 @@ class PlainRowWriter:
         return self._delivery_class(self._outcome, index, timestamp)
 
     def open_lane(self, topics: Mapping[str, object], topic: str, info: object, grant: int) -> None:
-        """Have `note` take records of `grant` bytes, as long as `topics` have `info` for the topic."""
+        """Let `note` add up to `grant` bytes of records, while `topics` maps the topic to `info`."""
         self._lane = (topics, topic, info) if self._is_open and type(topic) is str else None
         self._noted, self._grant = 0, grant
 
     def close_lane(self) -> int:
-        """Have `note` take nothing; return the bytes that it has taken since the lane was opened."""
+        """Let `note` add nothing more; return the bytes that it has added since `open_lane`."""
         noted, self._noted, self._lane = self._noted, 0, None
         return noted
 
     def close(self) -> None:
-        """Take no more."""
+        """Close the batch: no more records can be added."""
         self._is_open = False
         self._lane = None
 
     def drop(self) -> None:
-        """Close, and give the memory of the records back. What they were is still counted."""
+        """Close the batch and free its records. `count` stays."""
         self.close()
         self._dropped, self._rows = self.count, []
 
     def body(self, room: int) -> bytearray:
-        """Return the records back to back, behind `room` zeros.
+        """Return the encoded records back to back, behind `room` zero bytes.
 
         Raises:
-            ValueError: they have been dropped.
+            ValueError: the records have been dropped.
         """
         if self._dropped:
             raise ValueError("the records have been dropped")
@@ -246,7 +248,7 @@ Meter: Any = getattr(native.LIBRARY, "Meter", PlainMeter)
 
 
 def readable(data: memoryview) -> memoryview | bytes:
-    """Return the bytes of records as `decode_some` reads them best: a copy, where that is plain Python."""
+    """Return the records in the form that `decode_some` reads fastest: a copy as bytes in plain Python."""
     return data if _read_rows is not None else bytes(data)
 
 
@@ -260,12 +262,12 @@ def decode_records(
     partition: int,
     record_class: type[Record] = Record,
 ) -> list[Record]:
-    """Read the `count` records that `data` holds, the first of which has `base_offset`.
+    """Decode the `count` records that `data` holds, the first of which has `base_offset`.
 
-    `appended_at`, where it is given, is the timestamp of all.
+    `appended_at` is the timestamp of all records, or None if each has its own.
 
     Raises:
-        IndexError: the bytes run out.
+        IndexError: the bytes end within a record.
         CorruptRecordError: a record, or what is behind the last one, does not follow the format.
     """
     records, position = decode_some(
@@ -287,13 +289,13 @@ def decode_some(
     partition: int,
     record_class: type[Record] = Record,
 ) -> tuple[list[Record], int]:
-    """Read `count` records from `position` on; return them, as `record_class`, and the position behind them.
+    """Decode `count` records from `position` on; return (the records as `record_class`, next position).
 
-    `base_offset` and `base_timestamp` are those of the batch; `appended_at`, where it is given, is the
-    timestamp of all records.
+    `base_offset` and `base_timestamp` are those of the batch; `appended_at` is the timestamp of all records,
+    or None if each has its own.
 
     Raises:
-        IndexError: the bytes run out.
+        IndexError: the bytes end within a record.
         CorruptRecordError: a record does not follow the format.
     """
     timestamp_type = TimestampType.CREATE_TIME if appended_at is None else TimestampType.LOG_APPEND_TIME

@@ -1,4 +1,4 @@
-"""Batches of any magic to rows an application may see: the reading half of the row API.
+"""Decode batches of any magic into the rows that an application may see.
 
 Promises the rows that `decode` gives as columns: no control records, no aborted transactions, nothing
 outside the range. Imports no numpy.
@@ -81,9 +81,9 @@ def iter_rows(
 ) -> Iterator[tuple[list[Record], int]]:
     """Yield (some records, offset to read on from after them) of the whole batches in `buffer`.
 
-    Records are `record_class`. The other arguments are those of `decode_rows`.
-    Of what is compressed no more than one batch is unpacked at a time, and records become objects some two
-    thousand at a time. The last piece, which may have no records, says at which offset the buffer ends.
+    Records are `record_class`. The other arguments are those of `decode_rows`. No more than one compressed
+    batch is decompressed at a time, and records become objects about two thousand at a time. The last piece,
+    which may have no records, has the offset at which the buffer ends.
 
     Raises:
         CorruptRecordError: a checksum (if `verify`) or the layout is wrong; pieces before it were yielded.

@@ -1,4 +1,4 @@
-"""Kafka topics in Spark: the data source `penstock`, a session that suits it, and exactly-once sinks.
+"""Kafka topics in Spark: the data source `penstock`, a session with fitting settings, and exactly-once sinks.
 
 Names are imported on first use: Spark's workers import this package, and should not pay for what they
 do not use.

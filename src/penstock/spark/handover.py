@@ -1,11 +1,12 @@
-"""Checkpoints of streaming queries: where a query stands, and what to do where its source is to be another.
+"""Read the checkpoint of a streaming query, for a change between this source and the JVM's Kafka connector.
 
 A checkpoint has no name of a source. `offsets/N` has where micro-batch N ends, one line for each source,
-`commits/N` says that it is through, and the Kafka connector of the JVM keeps in `sources/S/0` where source S
-began. The formats are Spark's: versions 1 and 2 of its log of offsets, version 1 of the connector's file.
+`commits/N` says that micro-batch N is complete, and the Kafka connector of the JVM stores in `sources/S/0`
+where source S began. The formats are Spark's: versions 1 and 2 of its log of offsets, version 1 of the
+connector's file.
 
-From a checkpoint whose first micro-batch is not finished, the connector goes on only from a copy with that
-file (`copy_for_kafka`); from every other one it goes on as it is.
+From a checkpoint whose first micro-batch is not complete, the connector continues only from a copy with that
+file (`copy_for_kafka`); from every other one it continues without a change.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ FILE_BYTES_MAX = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """Where one source of a query stands.
+    """The position of one source of a query.
 
-    `end` is where its newest micro-batch ends, None where the source is no Kafka source, or has planned
-    nothing. `begin` is where its first one began, if the checkpoint says so: in the log of offsets, where
-    this source looks, or in the file of the connector of the JVM.
+    `end` is where its newest micro-batch ends, None if the source is no Kafka source, or has planned
+    nothing. `begin` is where its first one began, if the checkpoint has that: in the log of offsets, for
+    this source, or in the file of the connector of the JVM.
     """
 
     name: str
@@ -43,7 +44,7 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a checkpoint says: the newest micro-batch that was planned, and that is through; the sources."""
+    """The contents of a checkpoint: the newest micro-batch planned, the newest complete one, the sources."""
 
     path: Path
     query_id: str | None
@@ -53,11 +54,11 @@ class Checkpoint:
 
     @property
     def is_first_unfinished(self) -> bool:
-        """Whether where the sources began still counts: no micro-batch is through."""
+        """Whether no micro-batch is complete, so that the query still needs where its sources began."""
         return self.committed is None
 
     def advice(self) -> list[str]:
-        """Return what to do where this query goes on with another source, in sentences."""
+        """Return sentences that say what to do before this query continues with another source."""
         if self.planned is None and all(source.begin is None for source in self.sources):
             return ["No micro-batch was planned: the query begins as its options say, with either source."]
         if not self.is_first_unfinished:
@@ -89,7 +90,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
     """Read a checkpoint on this machine. Writes nothing.
 
     Raises:
-        ConfigError: there is no checkpoint, or something in it is of another format.
+        ConfigError: there is no checkpoint, or a file in it has an unknown format.
     """
     path = Path(path)
     if not (path / "metadata").is_file() and not (path / "offsets").is_dir():
@@ -122,16 +123,14 @@ def _query_id(path: Path) -> str | None:
 
 
 def _newest(directory: Path) -> int | None:
-    """Return the highest number among the files of one of Spark's logs."""
+    """Return the highest number among the files of one of Spark's logs, or None if it has no file."""
     if not directory.is_dir():
         return None
     return max((int(file.name) for file in directory.iterdir() if file.name.isdecimal()), default=None)
 
 
 def _ends(file: Path) -> dict[str, Mapping[str, object] | None]:
-    """Return the line of each source, by its name; None where it is no JSON object, or the source had no
-    data.
-    """
+    """Return the line of each source by its name; None if the source had no data or writes no JSON object."""
     version, *lines = _text(file).split("\n")
     if version not in ("v1", "v2"):
         raise ConfigError(f"{file} is of version {version!r}; known are v1 and v2 of Spark's log of offsets")
@@ -156,7 +155,7 @@ def _named(lines: Sequence[str], file: Path) -> list[tuple[str, str]]:
 
 
 def _offsets(document: Mapping[str, object] | None) -> Offsets | None:
-    """Return offsets per topic and partition; None where the line is of a source of another kind."""
+    """Return the offsets by partition, or None if the line is of a source of another kind."""
     if document is None or not all(isinstance(value, dict) for value in document.values()):
         return None
     try:
@@ -166,9 +165,7 @@ def _offsets(document: Mapping[str, object] | None) -> Offsets | None:
 
 
 def _begin_in_file(file: Path) -> Offsets:
-    """Return what the connector of the JVM has written: a zero byte, ``v1``, JSON. Old releases wrote JSON
-    alone.
-    """
+    """Return the offsets in the connector's file: a zero byte, ``v1``, JSON. Old releases wrote JSON only."""
     text = _text(file).removeprefix("\0")
     if not text.startswith("{"):
         version, _, text = text.partition("\n")
@@ -202,7 +199,7 @@ def _json(text: str, file: Path) -> object:
 
 
 def partitions_by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
-    """Return how many partitions of each topic there are."""
+    """Return the number of partitions by topic."""
     counts: dict[str, int] = {}
     for tp in sorted(offsets):
         counts[tp.topic] = counts.get(tp.topic, 0) + 1
@@ -210,14 +207,14 @@ def partitions_by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, int]
 
 
 def copy_for_kafka(path: str | Path, copy: str | Path) -> Checkpoint:
-    """Copy a checkpoint whose first micro-batch is not through, with the file that the connector looks for.
+    """Copy a checkpoint whose first micro-batch is incomplete, and add the file that the connector needs.
 
     The query must not be running. The checkpoint stays as it is; the copy appears whole, or not at all.
-    Returns the copy, read again.
+    Returns the checkpoint read from the copy.
 
     Raises:
-        ConfigError: nothing needs a copy, the checkpoint does not say where a source began or is of another
-            format, or there is something at `copy` already.
+        ConfigError: no copy is needed, the checkpoint does not have where a source began or is of another
+            format, or `copy` exists already.
     """
     before = read_checkpoint(path)
     copy = Path(copy)
@@ -248,7 +245,7 @@ def copy_for_kafka(path: str | Path, copy: str | Path) -> Checkpoint:
 
 
 def _write_begin(directory: Path, begin: Offsets) -> None:
-    """Write where a source began, as the connector does: a zero byte, the version, offsets without spaces."""
+    """Write where a source began, as the connector does: a zero byte, the version, JSON without spaces."""
     directory.mkdir(parents=True, exist_ok=True)
     document = json.dumps(offsets_to_json(begin), separators=(",", ":"))
     # Hadoop's checksum of what was there would not fit.

@@ -1,4 +1,4 @@
-"""Settings of Kafka's Java clients that queries bring along: what has no effect here, and what is refused."""
+"""Settings of Kafka's Java clients in the options of queries: those without effect, and those refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of options, read from their texts: numbers, durations, choices, offsets as JSON."""
+"""Parse the values of options: numbers, durations, choices, offsets as JSON."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _DURATION_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h"
 
 
 def count(given: Mapping[str, str], name: str, least: int = 1) -> int | None:
-    """Return the whole number of an option, None where it is not given.
+    """Return the whole number of an option, or None if the option is not given.
 
     Raises:
-        ConfigError: the text is something else.
+        ConfigError: the text is no whole number from `least` on.
     """
     text = given.get(name)
     if text is None:
@@ -27,10 +27,10 @@ def count(given: Mapping[str, str], name: str, least: int = 1) -> int | None:
 
 
 def flag(given: Mapping[str, str], name: str, default: bool) -> bool:
-    """Return whether an option is "true"; `default` where it is not given.
+    """Return whether an option is "true"; `default` if the option is not given.
 
     Raises:
-        ConfigError: the text is something else.
+        ConfigError: the text is neither "true" nor "false".
     """
     text = given.get(name, str(default)).lower()
     if text not in ("true", "false"):
@@ -39,10 +39,10 @@ def flag(given: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
-    """Return one of `choices`; the first where the option is not given.
+    """Return the value of an option, one of `choices`; the first of them if the option is not given.
 
     Raises:
-        ConfigError: the text is something else.
+        ConfigError: the text is not one of `choices`.
     """
     text = given.get(name, choices[0]).lower()
     if text not in choices:
@@ -51,10 +51,10 @@ def choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str
 
 
 def duration_ms(option: str, text: str) -> int:
-    """Milliseconds of a duration as Spark and Kafka write it: 500ms, 10s, 15m, 1h.
+    """Return the milliseconds of a duration in the notation of Spark and Kafka: 500ms, 10s, 15m, 1h.
 
     Raises:
-        ConfigError: the text is something else.
+        ConfigError: the text is no such duration.
     """
     match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.lower())
     if match is None or (match[2] or "ms") not in _DURATION_MS:
@@ -63,10 +63,10 @@ def duration_ms(option: str, text: str) -> int:
 
 
 def offsets_by_partition(text: str, option: str, lowest: int) -> dict[TopicPartition, int]:
-    """Numbers from `lowest` on, one for each partition, out of JSON.
+    """Return the offset or time of each partition in a JSON text; each is at least `lowest`.
 
     Raises:
-        ConfigError: the text is something else.
+        ConfigError: the text has another form.
     """
     shape = f'{option} takes JSON like {{"topic": {{"0": 23, "1": 42}}}}'
     offsets: dict[TopicPartition, int] = {}
@@ -83,10 +83,10 @@ def offsets_by_partition(text: str, option: str, lowest: int) -> dict[TopicParti
 
 
 def json_object(text: str, shape: str) -> dict[str, object]:
-    """Return a JSON object; `shape` is the sentence that an error begins with.
+    """Return the JSON object in `text`; `shape` is the sentence that an error begins with.
 
     Raises:
-        ConfigError: the text is something else.
+        ConfigError: the text is no JSON object.
     """
     try:
         document = json.loads(text)
@@ -98,5 +98,5 @@ def json_object(text: str, shape: str) -> dict[str, object]:
 
 
 def is_count(value: object, least: int = 0) -> bool:
-    """Return whether a value out of JSON is a whole number from `least` on."""
+    """Return whether a JSON value is a whole number that is at least `least`."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least

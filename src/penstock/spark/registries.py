@@ -1,7 +1,7 @@
-"""Clients of registries in the processes of Spark: one for each registry, which outlives the tasks.
+"""Schema registry clients in Spark's processes: one for each registry, shared by all tasks of a process.
 
-Spark reuses its Python workers. What a client has been answered counts for the next task as well, so that a
-process asks a registry for each schema once.
+Spark reuses its Python workers. A client caches schemas for later tasks too, so that a process asks a
+registry for each schema once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ after_fork_in_child(_clients.clear)
 
 
 def client_for(settings: Settings) -> RegistryClient:
-    """Return the client of this process for the settings of a registry.
+    """Return this process's client for a registry with these settings.
 
     Raises:
         ConfigError: a setting is wrong.
@@ -49,9 +49,9 @@ def client_for(settings: Settings) -> RegistryClient:
 def reader_schema(
     field: FieldOptions, registry: Settings | None, version: int | None = None
 ) -> tuple[Schema, int | None]:
-    """Return the schema into whose columns a field is read, and which version of its subject that is.
+    """Return (the reader's schema of a field, its version in the subject); None for a schema given as text.
 
-    `version` is the one that a DataFrame has the columns of, where it is known and none is named.
+    `version` is the version from which a DataFrame's columns were made, used if the options name none.
 
     Raises:
         ConfigError: the registry has no such subject, or its schema is of another format.
@@ -73,7 +73,7 @@ def reader_schema(
 
 
 class PatientRegistry:
-    """A registry that is waited for while it does not answer, as streams wait for brokers."""
+    """A registry whose requests are repeated while it does not answer, as streams wait for brokers."""
 
     def __init__(self, finder: Finder, outage_s: float) -> None:
         self._finder = finder
@@ -81,7 +81,7 @@ class PatientRegistry:
         self.id_bytes: int = getattr(finder, "id_bytes", 4)
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """Return the schema with an id. Raises as `RegistryClient`, NetworkError after the outage."""
+        """Return the schema with an id. Raises as `RegistryClient`; NetworkError after the longest outage."""
         return self._patiently(lambda: self._finder.schema_by_id(schema_id))
 
     def schema_by_guid(self, guid: str) -> Schema:
@@ -112,7 +112,7 @@ class PatientRegistry:
 
 
 class KnownVersions:
-    """A registry whose schemas are taken up to one version of a subject: what is newer is an error."""
+    """A registry that raises an error for schemas newer than one version of a subject."""
 
     def __init__(self, client: RegistryClient, subject: str, version: int) -> None:
         self._client = client
@@ -121,7 +121,7 @@ class KnownVersions:
         self._version = version
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """Return the schema with an id. Raises as `RegistryClient`; `DecodeError` where it is newer."""
+        """Return the schema with an id. Raises as `RegistryClient`; `DecodeError` if the schema is newer."""
         return self._checked(self._client.schema_by_id(schema_id))
 
     def schema_by_guid(self, guid: str) -> Schema:

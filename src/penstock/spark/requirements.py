@@ -1,4 +1,4 @@
-"""What the package needs of PySpark, and the sentence for a user whose installation has less."""
+"""The oldest usable PySpark, and the error message for a user whose installation is older."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ _INSTALL = "pip install 'penstock[spark]'"
 
 
 def unusable(error: ImportError) -> MissingDependencyError:
-    """Return the error to raise instead of `error`, which came while a module of `penstock.spark` was
-    imported.
-    """
+    """Return the error to raise instead of an ImportError of a module of `penstock.spark`."""
     if isinstance(error, MissingDependencyError):
         if not isinstance(error.__cause__, ImportError):
             return error
@@ -36,7 +34,7 @@ def unusable(error: ImportError) -> MissingDependencyError:
 
 
 def pyspark_version() -> str | None:
-    """Return the version of PySpark that is there; None where there is none that can be imported."""
+    """Return the version of the installed PySpark, or None if it cannot be imported."""
     try:
         import pyspark
     except ImportError:

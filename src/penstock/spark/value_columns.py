@@ -1,7 +1,7 @@
-"""Keys and values decoded where records are fetched: which columns there are, and how bytes become them.
+"""Decode keys and values where records are fetched: the resulting columns, and the conversion of bytes.
 
-The fields of a record are columns of their own, as in data sets: a value's under their names, a key's with
-``key_`` in front. ``value_error`` and ``key_error`` say why bytes do not decode, and null where they do.
+Each field of a record is a column: a value's fields under their names, as in data sets, a key's with
+``key_`` in front. ``value_error`` and ``key_error`` say why bytes do not decode; null if they do.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ VERSION = "penstock.version"
 
 @dataclass(frozen=True)
 class ReadField:
-    """Keys or values, the reader's schema, and the columns that their records become.
+    """The keys or values of a read: the reader's schema, and the columns that decoded records become.
 
-    `names` has the field of each column, None where the whole value is one. `version` is that of the
-    subject, None where the schema was given as text.
+    `names` has the field of each column, or None if the whole value is one column. `version` is that of the
+    subject, None if the schema was given as text.
     """
 
     options: FieldOptions
@@ -52,24 +52,24 @@ class ReadField:
 
     @property
     def error_column(self) -> str:
-        """The column of reasons."""
+        """The name of the column with the reasons why bytes do not decode."""
         return f"{self.options.field}_error"
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What decides how bytes are read, for the decoders of a process."""
+        """The parts that determine a decoder, as the key for a process's cached decoders."""
         return (self.options, self.registry, self.schema, self.version)
 
 
 class ValueColumns:
-    """The columns that keys and values have by their schemas. Tasks get a copy, which asks for no schema."""
+    """The columns of decoded keys and values. Tasks get a copy, which need not look up schemas."""
 
     def __init__(self, options: ValueOptions, versions: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Find the reader's schemas; `versions` are those of which a DataFrame or table has the columns.
+        """Look up the reader's schemas; `versions` are the schema versions of a DataFrame or table.
 
         Raises:
             ConfigError: the registry has no such subject, or a schema of another format.
-            DecodeError: a schema is none of its format.
+            DecodeError: a schema is not valid in its format.
             RegistryError, NetworkError: the registry cannot be asked.
         """
         taken = {f"{each.field}_error" for each in options.fields}
@@ -81,7 +81,7 @@ class ValueColumns:
 
     @property
     def columns(self) -> dict[str, DataType]:
-        """The columns by name, those of errors last."""
+        """The columns by name with their types; error columns are last."""
         found: dict[str, DataType] = {}
         for each in self.fields:
             found |= each.types
@@ -89,11 +89,11 @@ class ValueColumns:
 
     @property
     def versions(self) -> dict[str, int]:
-        """The versions of which these are the columns, by field."""
+        """The schema versions of these columns, for the fields "key" and "value"."""
         return {each.options.field: each.version for each in self.fields if each.version is not None}
 
     def struct_fields(self) -> list[StructField]:
-        """Return the columns as a DataFrame has them; those of errors say which version they are of."""
+        """Return the columns as fields of a DataFrame; metadata of error columns has the schema version."""
         versions = {each.error_column: each.version for each in self.fields if each.version is not None}
         return [
             StructField(name, kind, True, {VERSION: versions[name]} if name in versions else None)
@@ -101,7 +101,7 @@ class ValueColumns:
         ]
 
     def fetched(self, wanted: Collection[str]) -> set[str]:
-        """Return the columns of records of which some columns are made."""
+        """Return the columns of records that are needed to make the columns `wanted`."""
         found: set[str] = set()
         for each in self.fields:
             name = each.options.field
@@ -116,12 +116,12 @@ class ValueColumns:
         return found
 
     def made(self, batch: pa.RecordBatch, columns: Sequence[str], target: pa.Schema) -> dict[str, pa.Array]:
-        """Return some columns of a batch of records, with the types of a schema that has them in their order.
+        """Return some columns of a batch of records, in the types of `target`, which has the same order.
 
-        Rows that do not decode are left out where that was asked for.
+        Rows that do not decode are left out if the option `invalid` is "drop".
 
         Raises:
-            DecodeError: a row does not decode, and such are to fail the query.
+            DecodeError: a row does not decode, and the option `invalid` is "fail".
             RegistryError, NetworkError: the registry cannot be asked.
         """
         found = {name: batch.column(name) for name in columns if name in COLUMN_NAMES}
@@ -147,7 +147,7 @@ class ValueColumns:
 
 
 def versions_in(schema: StructType) -> dict[str, int]:
-    """Return the versions of which a DataFrame has the columns, as far as it says so."""
+    """Return the schema versions of a DataFrame's columns, from the metadata of its error columns."""
     found = {each.name: each.metadata.get(VERSION) for each in schema.fields}
     return {field: version for field in FIELDS if isinstance(version := found.get(f"{field}_error"), int)}
 
@@ -158,11 +158,11 @@ def read_field(
     version: int | None = None,
     taken: Collection[str] = (),
 ) -> ReadField:
-    """Find the reader's schema of keys or values; `taken` are names that their columns must not have.
+    """Return how to read keys or values; `taken` are column names that they must not use.
 
     Raises:
         ConfigError: the registry has no such subject, or a schema of another format.
-        DecodeError: the schema is none of its format.
+        DecodeError: the schema is not valid in its format.
         RegistryError, NetworkError: the registry cannot be asked.
     """
     schema, found = reader_schema(options, registry, version)
@@ -184,10 +184,10 @@ def read_field(
 def decoded_whole(
     field: ReadField, data: pa.Array, headers: pa.Array | None, wanted: pa.DataType, *, fails: bool
 ) -> tuple[pa.Array, pa.Array]:
-    """Return the values of a column of bytes with a type of Spark's, and the reasons of those that have none.
+    """Return (values of a column of bytes in a type of Spark's, errors of the rows that have none).
 
     Raises:
-        DecodeError: a row does not decode, and such are to fail the query.
+        DecodeError: a row does not decode, and `fails` is set.
         RegistryError, NetworkError: the registry cannot be asked.
     """
     found = _decoder(field.identity).decode(data, headers)
@@ -209,7 +209,7 @@ def _reasons(found: Decoded) -> dict[int, str]:
 
 
 def _places(rows: Ints, dead: Collection[int], count: int) -> Ints:
-    """Return where each of `count` rows stands among those that decode, -1 for those that are dead."""
+    """Return the index of each of `count` rows among those that decode, or -1 for rows in `dead`."""
     places = np.full(count, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
     places[np.fromiter(dead, dtype=np.int64)] = -1
@@ -234,7 +234,7 @@ DECODERS_MAX = 100
 
 
 def _decoder(identity: tuple[Any, ...]) -> Decoder:
-    """Return the decoder of this process; what it has learnt of schemas counts for the next task as well."""
+    """Return this process's decoder for these options; it keeps the schemas of earlier tasks."""
     now = time.monotonic()
     since, known = _decoders.get(identity, (now, None))
     if known is not None and not (known.unknown_ids and now - since > UNKNOWN_AGE_MAX_S):
@@ -257,7 +257,7 @@ def _decoder(identity: tuple[Any, ...]) -> Decoder:
 def _decoded(
     field: ReadField, batch: pa.RecordBatch, types: Mapping[str, pa.DataType]
 ) -> tuple[dict[str, pa.Array], dict[int, str]]:
-    """Return the columns of a field and of its errors, and the reasons of the rows that do not decode."""
+    """Return (columns of a field and of its errors, errors of the rows that do not decode)."""
     raw = batch.column(field.options.field)
     headers = batch.column("headers") if field.registry is not None else None
     found = _decoder(field.identity).decode(raw, headers)
@@ -282,7 +282,7 @@ def _decoded(
 
 
 def _only_at(column: pa.Array, rows: Collection[int]) -> pa.Array:
-    """Return a column with null in all other rows. Almost always that is everywhere."""
+    """Return a column with null in all rows except `rows`."""
     if not rows:
         return pa.nulls(len(column), column.type)
     keep = np.zeros(len(column), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Keys and values of rows as bytes, written by a schema that the registry keeps."""
+"""Encode keys and values of rows as bytes by a schema in the registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def encoded(field: WrittenField, column: pa.Array, topic: str) -> pa.Array:
-    """Return the rows of a column as bytes for a topic; nulls stay nulls. The schema is registered.
+    """Return the values of a column as bytes for a topic, and register the schema; nulls stay nulls.
 
     Raises:
         EncodeError: a row does not fit the schema.
@@ -34,10 +34,10 @@ def encoded(field: WrittenField, column: pa.Array, topic: str) -> pa.Array:
 
 
 def check_type(field: WrittenField, kind: pa.DataType) -> None:
-    """Check that a type has a counterpart in the format, where the schema is to be made of it.
+    """Check that the format has a type for `kind`, if the schema must be made from it.
 
     Raises:
-        ConfigError: it has none.
+        ConfigError: the format has no such type.
     """
     if field.schema is None:
         {"avro": avro_schema, "json": json_schema, "protobuf": protobuf_schema}[field.format](kind)

@@ -1,4 +1,4 @@
-"""Options of keys and values that a schema explains: formats, the registry, and what does not decode.
+"""Options for keys and values with a schema: formats, the registry, and the handling of invalid bytes.
 
 Names and values are checked without a registry. Independent of brokers and Spark.
 """
@@ -38,11 +38,11 @@ WRITE_NAMES = tuple(f"{field}.{part}" for field in FIELDS for part in SERIALIZER
 
 @dataclass(frozen=True, slots=True)
 class FieldOptions:
-    """How one of the two, keys or values, is read.
+    """The options for reading keys, or for reading values.
 
-    `invalid`: "keep" rows that do not decode (with their reason), "drop" them or "fail" on the first.
-    `raw`: bytes of "invalid" rows only, or of "all".
-    `new_version`: "resolve" what a newer schema wrote into the reader's, or "fail".
+    `invalid`: "keep" rows that do not decode (with their reason), "drop" them or "fail" on the first. `raw`:
+    bytes of "invalid" rows only, or of "all". `new_version`: "resolve" values of a newer schema into the
+    reader's, or "fail".
     """
 
     field: str
@@ -60,7 +60,7 @@ class FieldOptions:
 
 @dataclass(frozen=True, slots=True)
 class ValueOptions:
-    """Keys and values that are read by their schemas. `registry` are the settings of a client, or None."""
+    """The options for keys and values with schemas. `registry` has the settings of a client, or is None."""
 
     fields: tuple[FieldOptions, ...]
     registry: tuple[tuple[str, str | Secret], ...] | None
@@ -68,7 +68,7 @@ class ValueOptions:
 
 @dataclass(frozen=True, slots=True)
 class WrittenField:
-    """How keys or values are written: the format, the text of a schema if there is one, and settings.
+    """The options for writing keys or values: the format, the schema's text if given, and settings.
 
     `message` is the full name of a Protobuf message of the schema, None for the file's first.
     """
@@ -84,9 +84,9 @@ class WrittenField:
 def read_value_options(
     given: Mapping[str, str], topic: str | None, max_outage_ms: int = 0
 ) -> ValueOptions | None:
-    """Return what the options say about keys and values, or None where these stay bytes.
+    """Return the options for keys and values, or None if both stay bytes.
 
-    `topic` is the one that is read, None where there may be several. Tasks wait `max_outage_ms` for a
+    `topic` is the topic to read, None if there may be several. Tasks wait `max_outage_ms` for a
     registry that does not answer.
 
     Raises:
@@ -149,7 +149,7 @@ def _read_field(
 
 
 def write_value_options(given: Mapping[str, str]) -> tuple[WrittenField, ...]:
-    """Return which of key and value are written by a schema.
+    """Return the options for those of key and value that a schema writes.
 
     Raises:
         ConfigError: an option is malformed, missing, or contradicts another one.
@@ -207,10 +207,10 @@ def _registry(given: Mapping[str, str]) -> tuple[tuple[str, str | Secret], ...] 
 def registry_settings(named: Mapping[str, str], prefix: str = "") -> tuple[tuple[str, str | Secret], ...]:
     """Return the settings of a registry's client, sorted, with secrets that `repr` does not show.
 
-    `prefix` is what stands in front of their names where a user writes them.
+    `prefix` precedes their names in messages, where a user writes them with it.
 
     Raises:
-        ConfigError: one is unknown, or the URL is missing.
+        ConfigError: a setting is unknown, or the URL is missing.
     """
     from penstock.registry.client import SETTINGS
 

@@ -1,4 +1,4 @@
-"""Arrow types of decoded values as Spark's, and their arrays as Spark takes them."""
+"""Convert the Arrow types and arrays of decoded values to those of Spark."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _PLAIN: tuple[tuple[Any, spark.DataType], ...] = (
 
 
 def spark_type(kind: pa.DataType) -> spark.DataType:
-    """Return the type of a column in Spark.
+    """Return the Spark type of a column.
 
-    Unsigned numbers get the next wider type. Times of day are numbers of their unit, as `from_avro` has them.
+    Unsigned numbers get the next wider type. Times of day are numbers of their unit, as in `from_avro`.
 
     Raises:
-        ConfigError: Spark has no counterpart.
+        ConfigError: Spark has no such type.
     """
     for is_one, found in _PLAIN:
         if is_one(kind):
@@ -56,9 +56,9 @@ def spark_type(kind: pa.DataType) -> spark.DataType:
 
 
 def as_spark(column: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, Ints]:
-    """Return a column with the type that Spark expects, and the numbers of the rows that have no place in it.
+    """Return (a column in the type that Spark expects, the indices of the rows that this type cannot hold).
 
-    These are null in the column: times beyond Spark's microseconds of 64 bits. Nanoseconds are cut off.
+    These rows are null in the column: times beyond 64-bit microseconds. Nanoseconds are cut off.
     """
     if column.type == wanted:
         return column, np.zeros(0, dtype=np.int64)
@@ -77,7 +77,7 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
 
 
 def _halved(column: pa.Array, wanted: pa.DataType, first: int, bad: list[int]) -> list[pa.Array]:
-    """Return the parts of a column of which some row has no place, with null for that row."""
+    """Convert a column in parts, found by halving, with null for each row that cannot be converted."""
     found = _cast(column, wanted)
     if found is not None:
         return [found]

@@ -1,4 +1,4 @@
-"""Topics, log directories, landed tables and topics of Kafka 0.7 as Arrow tables: the analyst's calls.
+"""Read topics, log directories, landed tables and topics of Kafka 0.7 as Arrow tables; write tables.
 
 Every name is imported on first use, since Arrow tables need numpy and pyarrow.
 """

@@ -1,4 +1,4 @@
-"""Whole topics as tables for asyncio: the twins of `penstock.tables.topics`, on the running loop."""
+"""Read, scan and write whole topics with asyncio: `penstock.tables.topics` on the running event loop."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ async def read_topic_async(
     message: str | None = None,
     dead_letters: DeadLetters | None = None,
 ) -> pa.Table:
-    """Return the records of topics between two bounds as a table, by topic, partition and offset.
+    """Return the records of topics between two bounds as a table, ordered by topic, partition and offset.
 
     Fetches on the running loop, decodes in another thread. Arguments and errors are those of
-    `penstock.read_topic`; Kafka 0.7 is not read this way.
+    `penstock.read_topic`, without `protocol`: topics of Kafka 0.7 cannot be read.
     """
     need_arrow("read_topic_async")
     import pyarrow as pa
@@ -153,12 +153,13 @@ def scan_topic_async(
 ) -> AsyncArrowScan:
     """Return the records between two bounds, in bounded memory: ``async for batch in scan_topic_async(...)``.
 
-    Yields `pyarrow.RecordBatch` es of about `batch_bytes`; each belongs to one partition, and those of one
-    partition come in offset order. Left early, it is closed by ``await scan.aclose()``, or with the loop. Of
-    one that follows that ends the iteration in another task that waits for the next batch, too.
+    Yields `pyarrow.RecordBatch` objects of about `batch_bytes`; each belongs to one partition, and those of
+    one partition come in offset order. To end the scan early, call ``await scan.aclose()``; the end of the
+    event loop closes it too. `aclose` of a scan that follows also ends the iteration of another task that
+    waits for a batch.
 
-    Arguments and errors are those of `penstock.scan_topic`; Kafka 0.7 is not read this way. A registry
-    is asked for the types at once, which holds up the loop for that request.
+    Arguments and errors are those of `penstock.scan_topic`, without `protocol`: topics of Kafka 0.7 cannot be
+    read. The call asks the schema registry for the types, and blocks the loop for that request.
     """
     need_arrow("scan_topic_async")
     from penstock.records.arrow import schema_for
@@ -202,10 +203,10 @@ async def write_topic_async(
     fields: Mapping[str, str] | None = None,
     config: ProducerOptions | Mapping[str, object] | None = None,
 ) -> WriteSummary:
-    """Write a table, or several, and return what was written once all of it is acknowledged.
+    """Write one or several tables; return what was written once all of it is acknowledged.
 
-    `data` is all that `penstock.write_topic` takes, and async iterables of such, a `scan_topic_async` for
-    instance. What is not async is read in another thread. Arguments and errors are those of
+    `data` is what `penstock.write_topic` takes, or an async iterable of tables, for instance a
+    `scan_topic_async`. Data that is not async is read in another thread. Arguments and errors are those of
     `penstock.write_topic`.
     """
     need_arrow("write_topic_async")

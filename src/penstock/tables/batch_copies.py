@@ -1,7 +1,7 @@
-"""Batches of one log made ready for another: whole where that changes nothing, else written anew.
+"""Prepare batches of one log for another: copy a batch whole if nothing changes, else encode it anew.
 
 Promises the records that a reader would get, in their order, with keys, values, headers, timestamps and
-codec: nothing of control batches, of aborted transactions, or before the start.
+codec; without control batches, aborted transactions and records before the start.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROWS_MAX = 10_000
 
 
 class BatchCopy(NamedTuple):
-    """A batch to be sent, None where there is nothing to copy; and the offset to go on at in the source.
+    """A batch to send, or None if there is nothing to copy; and the source offset at which to continue.
 
     `spans` says where its records were in the source, in their order: a first offset and a count each.
     """
@@ -52,18 +52,18 @@ def batch_copies(
     unpack: UnpackLimits,
     keep_offsets: bool = False,
 ) -> Iterator[BatchCopy]:
-    """Yield the batches of a part, ready for a producer.
+    """Yield the batches of a fetched part, ready for a producer.
 
-    `codec` None keeps that of each batch. Records without a timestamp (magic 0) get `now_ms`. A batch is
-    written anew where the start cuts it, where compaction has left gaps in it, where its records have the
-    time of the source's broker, and where it has another codec than `codec`, or an older format.
+    A `codec` of None keeps that of each batch. Records without a timestamp (magic 0) get `now_ms`. A batch is
+    encoded anew if the start lies within it, compaction has left gaps in it, its records have the
+    log-append time of the source's broker, it has another codec than `codec`, or it has an older format.
 
-    With `keep_offsets` batches have the offsets that they have in the source, with the gaps of compaction;
+    With `keep_offsets`, batches have the offsets of the source, with the gaps of compaction;
     without, each is numbered from 0 and has no gaps.
 
     Raises:
         CorruptRecordError: a batch is damaged; those before it were yielded.
-        UnpackLimitError: a compressed batch that is written anew holds more than `unpack` allows.
+        UnpackLimitError: a compressed batch that must be encoded anew holds more than `unpack` allows.
     """
     try:
         with naming_place(part.tp):
@@ -108,7 +108,7 @@ def _copies(
 def _is_left_out(
     view: memoryview, start: int, end: int, header: BatchHeader, transactions: AbortedTransactions | None
 ) -> bool:
-    """Return whether a batch is a marker, or of a transaction that was aborted."""
+    """Return whether a batch is a control batch or belongs to an aborted transaction."""
     if header.is_control:
         if (
             transactions is not None
@@ -137,7 +137,7 @@ def _may_stay_whole(header: BatchHeader, start: int, codec: int | None, keep_off
 def _whole(
     view: memoryview, start: int, end: int, header: BatchHeader, partition: int, base_offset: int
 ) -> EncodedBatch:
-    """Return the batch in memory of its own, without producer and transaction, beginning with an offset."""
+    """Return a copy of the batch with another base offset and without producer id and transaction."""
     data = bytearray(view[start:end])
     data[ATTRIBUTES_POSITION : ATTRIBUTES_POSITION + 2] = bytes((0, header.attributes & CODEC_MASK))
     set_base_offset(data, 0, base_offset)
@@ -175,7 +175,7 @@ def _written_anew(
 
 
 def _spans(offsets: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the offsets of records as spans: a first one, and how many follow each other from there."""
+    """Return ascending offsets as spans (first offset, count of consecutive offsets)."""
     spans: list[tuple[int, int]] = []
     for offset in offsets:
         if spans and offset == sum(spans[-1]):

@@ -1,4 +1,4 @@
-"""The bounds of what is read: as callers give them, checked, and as offsets of each partition."""
+"""The bounds of a read: check those that a caller gives, and resolve them to offsets of partitions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAMES = {"earliest": "earliest", "latest": "latest", EARLIEST: "earliest", LATE
 
 
 class Bounds(NamedTuple):
-    """Checked bounds of a read. With `last`, the start is so many offsets before each partition's end."""
+    """Checked bounds of a read. `last`, if set, is how many offsets before each partition's end to start."""
 
     start: KnownBound
     end: KnownBound
@@ -44,10 +44,10 @@ class Bounds(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The offsets to read, of topics with these ids. `starts` has every partition, also where nothing is.
+    """The offset ranges to read of the topics with these ids. `starts` has every partition, also empty ones.
 
-    Retention may remove the first records of a partition meanwhile. Where its start was not a named offset,
-    reading goes on with those that are left: `may_begin_later` has these partitions.
+    Retention may remove the first records of a partition meanwhile. If its start was not given as an offset,
+    reading continues with the remaining records: `may_begin_later` has these partitions.
     """
 
     ranges: list[OffsetRange]
@@ -57,7 +57,7 @@ class Plan(NamedTuple):
 
     @property
     def offsets(self) -> int:
-        """How many offsets that is: at least as many as there are records."""
+        """How many offsets are read: at least as many as there are records."""
         return sum(wanted.size for wanted in self.ranges)
 
 
@@ -69,10 +69,10 @@ def checked_bounds(
     *,
     needs_zones: bool = False,
 ) -> Bounds:
-    """Check the bounds of a call, and make times of durations; `needs_zones` refuses datetimes without one.
+    """Return checked bounds, with durations made times; `needs_zones` refuses datetimes without a zone.
 
     Raises:
-        ConfigError: one of them is no bound, or `start` and `last` are both given.
+        ConfigError: an argument is not a bound, or `start` and `last` are both given.
     """
     now_ms = SystemClock().now_ms()
     checked_limit = None if limit is None else _count(limit, "limit")
@@ -136,7 +136,7 @@ def _point(point: object, which: str, now_ms: int, needs_zones: bool) -> KnownPo
 
 
 def _at(point: str | date | timedelta, which: str, now_ms: int) -> datetime:
-    """Return a time or a duration before now, in whole milliseconds."""
+    """Return the time `point`, or the time that is the duration `point` before now, in whole milliseconds."""
     try:
         found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=moment_ms(point, now_ms))
     except (ValueError, OverflowError) as error:
@@ -154,14 +154,15 @@ async def plan_reading(
     numbers_of: Callable[[str, Collection[int]], list[int]],
     isolation: str,
 ) -> Plan:
-    """Return the offsets between two bounds that topics hold now, in the partitions that `numbers_of`
-    chooses.
+    """Return the offsets that topics now hold between two bounds.
+
+    `numbers_of` chooses the partitions of each topic.
 
     Raises:
-        ConfigError: a partition that a topic does not have.
+        ConfigError: a topic does not have a partition that was chosen.
         KafkaError: a topic does not exist.
         NetworkError, RequestTimeoutError: no broker answers.
-        ProtocolViolationError: a log that ends before it begins.
+        ProtocolViolationError: a broker says that a log ends before it begins.
     """
     what = f"getting to know topic {', '.join(map(repr, topics))}"
     infos = await client.retrying(what, lambda: client.topics_of(topics))
@@ -197,18 +198,14 @@ async def plan_reading(
 
 
 def check_partitions(which: str, bound: KnownBound, partitions: Collection[int]) -> None:
-    """Refuse a bound of a partition that is not read, which is a typing error.
-
-    Raises:
-        ConfigError: there is one.
-    """
+    """Raise ConfigError if a bound names a partition that is not read."""
     for partition in bound if isinstance(bound, Mapping) else ():
         if partition not in partitions:
             raise ConfigError(f"{which} names partition {partition}, which is not among those read")
 
 
 def point_of(bound: KnownBound, partition: int, default: KnownPoint) -> KnownPoint:
-    """Return what a bound says of one partition."""
+    """Return the bound of one partition; `default` if `bound` is a mapping without it."""
     return bound.get(partition, default) if isinstance(bound, Mapping) else bound
 
 
@@ -220,7 +217,7 @@ async def _offsets_at(
     first: Mapping[TopicPartition, int],
     last: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Return where a bound is in each partition, `default` in those it leaves out; never outside the log."""
+    """Return the offset of a bound in each partition, within the log; `default` if it leaves one out."""
     known: dict[TopicPartition, int] = {}
     times: dict[TopicPartition, int] = {}
     for tp in tps:

@@ -1,7 +1,7 @@
-"""Topics followed: batches for ever, as records come, in bounded memory.
+"""Follow topics: yield batches without end as records arrive, in bounded memory.
 
-Partitions that topics get, and topics that come to fit a pattern, are read from their first record. A topic
-that was deleted and created anew is gone on with at its beginning, with a warning that has both ids.
+New partitions of topics, and new topics that fit a pattern, are read from their first record. A topic
+that was deleted and created anew is read on from its beginning, with a warning that has both ids.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logger_named("penstock.tables")
 
 
 class Follower:
-    """Fetches what comes of topics, part by part. On one event loop; `stop` may be called from any thread."""
+    """Fetches new records of topics, part by part. Runs on one event loop; any thread may call `stop`."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -56,7 +56,7 @@ class Follower:
         return self._opened
 
     async def start(self) -> None:
-        """Begin to fetch. Raises as `plan_reading`."""
+        """Start fetching. Raises as `plan_reading`."""
         self._loop = asyncio.get_running_loop()
         config = self._reading.config
         limits = FetchLimits(
@@ -74,11 +74,11 @@ class Follower:
         self._look_at = self._loop.time() + self._look_every_s
 
     async def next_parts(self) -> list[FetchedPart]:
-        """Everything that has come since the last call, waiting for something; empty once it is stopped.
+        """Wait for records, and return all fetched parts since the last call; empty after `stop`.
 
         Raises:
-            KafkaError: a broker refuses.
-            DecodeError: an answer makes no sense.
+            KafkaError: a broker refuses a request.
+            DecodeError: an answer of a broker cannot be decoded.
         """
         fetcher, loop = self._fetcher, self._loop
         assert fetcher is not None  # started before
@@ -99,7 +99,7 @@ class Follower:
         return []
 
     def stop(self) -> None:
-        """Stop: `next_parts` returns nothing from now on."""
+        """Stop fetching: `next_parts` returns an empty list from now on."""
         self._is_stopped = True
         loop, fetcher = self._loop, self._fetcher
         if loop is not None and fetcher is not None:
@@ -114,7 +114,7 @@ class Follower:
             await self._opened.close()
 
     def decoded(self, part: FetchedPart, batch_bytes: int) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a part that are asked for. Raises CorruptRecordError and UnpackLimitError."""
+        """Yield the requested rows of a part. Raises CorruptRecordError and UnpackLimitError."""
         config = self._reading.config
         batches = decode_part(
             part,
@@ -130,7 +130,7 @@ class Follower:
         fetcher.start(Cursor(tp, offset, None, FETCH_BYTES, topic_id))
 
     async def _look(self, fetcher: Fetcher) -> None:
-        """Follow the partitions and topics that there are by now. Brokers that are away are asked later."""
+        """Start to follow new partitions and topics. If no broker answers, the next look tries again."""
         try:
             topics = await topics_of(self._client, self._spec)
             await self._client.refresh(topics)
@@ -158,7 +158,7 @@ class Follower:
                 self._follow(fetcher, tp, first[tp], topic_id)
 
     async def _handle(self, fetcher: Fetcher, cursor: Cursor, error: PenstockError) -> None:
-        """Go on at the first record where those that were due are gone; raise everything else."""
+        """Continue at a partition's first record after OFFSET_OUT_OF_RANGE; raise every other error."""
         if not isinstance(error, KafkaError) or error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
             raise error
         tp = cursor.tp
@@ -178,7 +178,7 @@ class Follower:
 
 
 class FollowedBatches(Iterator["pa.RecordBatch"]):
-    """The batches of a topic that is followed. They end when `close` is called, from any thread."""
+    """The batches of followed topics. The iteration ends when any thread calls `close`."""
 
     def __init__(self, reading: Reading, batch_bytes: int) -> None:
         self._follower = Follower(reading)
@@ -188,7 +188,7 @@ class FollowedBatches(Iterator["pa.RecordBatch"]):
         return next(self._batches)
 
     def close(self) -> None:
-        """End the iteration; where another thread waits in it, that ends there."""
+        """End the iteration, also in another thread that waits for the next batch."""
         self._follower.stop()
         with suppress(ValueError):  # it is running in another thread, and ends by itself
             self._batches.close()
@@ -218,9 +218,9 @@ def _batches_of(
 
 
 class AsyncFollowedBatches:
-    """The batches of topics that are followed, with their partitions; decoded in another thread.
+    """The batches of followed topics, with their partitions; decoded in another thread.
 
-    They end when `aclose` is called, also while another task waits for the next one.
+    The iteration ends when `aclose` is called, also while another task waits for the next batch.
     """
 
     def __init__(self, reading: Reading, batch_bytes: int) -> None:
@@ -234,7 +234,7 @@ class AsyncFollowedBatches:
         return await anext(self._batches)
 
     async def aclose(self) -> None:
-        """End the iteration; where another task waits in it, that ends there."""
+        """End the iteration, also in another task that waits for the next batch."""
         self._follower.stop()
         with suppress(RuntimeError):  # it is running in another task, and ends by itself
             await self._batches.aclose()

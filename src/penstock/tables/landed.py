@@ -1,4 +1,4 @@
-"""Landed tables as lists of files and as Arrow datasets: what their manifests name, and nothing else."""
+"""Return landed tables as lists of files or Arrow datasets, with only the files in their manifests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def landed_files(path: str | PathLike[str]) -> list[str]:
-    """Return the files that count of the table in directory `path`, in the order of their batches.
+    """Return the committed files of the landed table in directory `path`, in the order of their batches.
 
-    For readers that take a list: ``spark.read``, ``duckdb.read_parquet``, ``polars.scan_parquet``. A batch is
-    in it whole or not at all.
+    For readers that take a list of files: ``spark.read``, ``duckdb.read_parquet``, ``polars.scan_parquet``. A
+    batch is in the list whole or not at all.
 
     Raises:
-        ConfigError: nothing has been landed there.
+        ConfigError: the directory has no landed table.
         DecodeError: a manifest is damaged, or of a newer release.
         StorageError: a manifest cannot be read, or a file is missing.
     """
@@ -31,11 +31,11 @@ def landed_files(path: str | PathLike[str]) -> list[str]:
 
 
 def landed_dataset(path: str | PathLike[str]) -> ds.Dataset:
-    """Return the table in directory `path` as an Arrow dataset, its partition columns with their own types.
+    """Return the landed table in directory `path` as an Arrow dataset, with typed partition columns.
 
     Raises:
         MissingDependencyError: pyarrow is not installed.
-        ConfigError: nothing has been landed there.
+        ConfigError: the directory has no landed table.
         DecodeError: a manifest is damaged, or of a newer release.
         StorageError: a manifest cannot be read, or a file is missing.
     """

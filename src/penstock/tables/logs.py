@@ -1,8 +1,8 @@
 """`read_log` and `scan_log` for data directories of all Kafka releases.
 
-What Kafka 0.8 and later write is `penstock.log.disk.scan`'s; segments of Kafka 0.7, recognised by their
-names, are `penstock.v07`'s. The columns are the same; in 0.7 the offset of a message is the byte where it
-starts.
+`penstock.log.disk.scan` reads the logs of Kafka 0.8 and later, `penstock.v07` the segments of Kafka 0.7,
+which are recognised by their names. The columns are the same; in 0.7 the offset of a message is the byte
+where it starts.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def scan_log(
     message: str | None = None,
     dead_letters: DeadLetters | None = None,
 ) -> ArrowScan:
-    """Records of topics in a data directory in bounded memory: batches to iterate over, and an Arrow stream.
+    """Return the records of topics in a data directory, in bounded memory: batches, and an Arrow stream.
 
     The stream is Arrow's PyCapsule interface, which DuckDB, Polars, pandas and pyarrow read; each such use
     reads the directory anew.
@@ -120,36 +120,40 @@ def scan_log(
     Args:
         directory: a broker's data directory (`log.dirs`, with Kafka 0.7 `log.dir`), or one partition's
             directory in it.
-        topic: may be left out where there is only one. Several names, or a pattern, as in `read_topic`.
-        partitions: their numbers; all by default.
+        topic: one or several names, or a pattern, as in `read_topic`; may be left out if the directory has
+            only one topic.
+        partitions: numbers of the partitions to read; all by default.
         start: where to begin: "earliest", "latest", an offset, a time ("2026-01-31T12:00:00Z", a `datetime`
-            with a zone, a `date`), a duration before now ("1h", a `timedelta`), or one of these by partition
-            number, the partitions not named beginning at the earliest. A time means the first record at or
-            after it. Offsets before the log's start mean its start. With Kafka 0.7 offsets are bytes, at
+            with a zone, a `date`), a duration before now ("1h", a `timedelta`), or a mapping of partition
+            numbers to these, in which a partition that is missing begins at the earliest. A time means the
+            first record at or after it. Offsets before the log's start mean its start. With Kafka 0.7 offsets
+                are bytes, at
             which a message must begin, and there are no times.
-        end: where to stop, exclusive, in the forms of `start`; partitions not named end at the latest.
-        last: in place of `start`: so many offsets before the end of each partition, or a duration before now.
-        limit: how many records at most: the first by topic, partition and offset.
+        end: where to stop, exclusive, in the forms of `start`; partitions missing in a mapping end at the
+            latest.
+        last: in place of `start`: how many offsets before the end of each partition to start, or a duration
+            before now.
+        limit: the most records to return: the first by topic, partition and offset.
         columns: names of `COLUMN_NAMES`, in the order wanted; all by default.
-        key: only the records with this key. All are looked at: a directory does not say how many partitions
-            a topic has, and so not in which of them a key is.
-        isolation: "read_committed" leaves out aborted transactions, and stops at the first that is
-            still open. It takes a walk over all headers of the partition.
-        batch_bytes: size of a batch's columns, roughly; one batch of the log, however large it is
-            decompressed, stays whole.
+        key: return only the records with this key. All partitions are read, because a directory does not say
+            how many partitions a topic has, and so not which of them has the key.
+        isolation: "read_committed" leaves out aborted transactions, and stops at the first open
+            transaction. It reads all batch headers of the partition first.
+        batch_bytes: approximate size of the columns of an Arrow batch; a batch of the log is never
+            divided, however large it is decompressed.
         unpack_max_bytes: how many bytes one compressed batch may take when it is decompressed.
         unpack_max_records: how many records one compressed batch may hold.
         value, key_format, registry, schema, message, dead_letters: how values and keys are decoded, as in
             `penstock.read_topic`.
 
     Raises:
-        ConfigError: no such topic, partition or column; a time without a time zone; other arguments
-            that make no sense. Raised at once.
-        StorageError: something cannot be read.
+        ConfigError: no such topic, partition or column; a time without a time zone; other invalid
+            arguments. Raised by the call itself.
+        StorageError: a file cannot be read.
         CorruptRecordError: a checksum or the layout of a batch is wrong.
-        UnpackLimitError: a compressed batch is beyond one of these two limits; the message names it.
-        DecodeError: some records do not decode, and nothing collects dead letters.
-        RegistryError, NetworkError: the schema registry has refused a request, or does not answer.
+        UnpackLimitError: a compressed batch exceeds `unpack_max_bytes` or `unpack_max_records`.
+        DecodeError: some records do not decode, and `dead_letters` is None.
+        RegistryError, NetworkError: the schema registry refuses a request, or does not answer.
         MissingDependencyError: pyarrow or numpy is not installed.
     """
     path = _path(directory)
@@ -232,9 +236,9 @@ def _values_of(
     *,
     needs_types: bool,
 ) -> Values | None:
-    """Return what is decoded of a log, or None where all stays bytes. Raises as `Values.checked`.
+    """Return how to decode keys and values of a log, or None if they stay bytes. Raises as `Values.checked`.
 
-    Where the topic is left out, the one in the directory says the subject of its schemas.
+    If `topic` is None, the only topic in the directory gives the subject of its schemas.
     """
     given: tuple[object, ...] = (value, key_format, registry, schema, message, dead_letters)
     if all(each is None for each in given):
@@ -256,14 +260,14 @@ def _values_of(
 
 
 def _only_topic(path: str) -> str:
-    """Return the topic in a directory. Raises ConfigError where there are several."""
+    """Return the only topic in a directory. Raises ConfigError if there are several."""
     old = _directories_07(path)
     places = _chosen(path, old, None, None) if old else scan.find_topic(path, None)
     return next(iter(places))[0]
 
 
 def _names_in(found: Collection[str], spec: ReadSpec) -> Sequence[str | None]:
-    """Return the topics to read; None for the only one that there is."""
+    """Return the topics to read; [None] stands for the only topic in the directory."""
     if spec.pattern is not None:
         fits = spec.pattern.fullmatch
         return sorted(name for name in found if fits(name) and not name.startswith("__"))
@@ -271,7 +275,7 @@ def _names_in(found: Collection[str], spec: ReadSpec) -> Sequence[str | None]:
 
 
 def one_after_the_other(parts: Sequence[Batches]) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the batches of several scans in turn."""
+    """Yield the batches of several scans, one scan after the other."""
     with ExitStack() as stack:
         for part in parts:
             stack.enter_context(closing(part))
@@ -297,7 +301,7 @@ def _scan_07(
 
 
 def _directories_07(path: str) -> dict[tuple[str, int], str]:
-    """Return the partitions in a directory of Kafka 0.7; none in one of later releases."""
+    """Return the partition directories of Kafka 0.7 in `path`; empty for a directory of a later release."""
     from penstock.v07.files import is_log_directory, partition_directories, partition_of
 
     if is_log_directory(path):
@@ -348,7 +352,7 @@ def _check_07(bounds: Bounds) -> None:
 
 
 def _byte(bound: KnownBound, partition: int, latest: int | None) -> int | None:
-    """Return a checked bound as a byte offset; `latest` stands for where it was not named."""
+    """Return a checked bound as a byte offset; `latest` if the bound leaves out the partition."""
     point = bound.get(partition) if isinstance(bound, Mapping) else bound
     if point is None or (point == "earliest" and latest == 0) or (point == "latest" and latest is None):
         return latest

@@ -1,8 +1,8 @@
-"""The way out of Kafka 0.7: a topic copied into any newer Kafka, once, however often it is interrupted.
+"""Copy a topic of Kafka 0.7 into any newer Kafka, each record once, however often the copy is interrupted.
 
-Every record says in two headers where it came from: the byte offset of its outermost message, and its
+Two headers of every record say where it came from: the byte offset of its outermost message, and its
 index inside that message, 0 unless it was compressed. A copy that is started again reads the last record
-of each partition of the target and goes on behind it, so that nothing is there twice. For that the copy
+of each partition of the target and continues behind it, so that no record is there twice. For that, the copy
 must be the only program that writes to the target.
 
 Partitions keep their order: the first of the source, by broker and number, becomes partition 0 and so on.
@@ -45,14 +45,14 @@ LAST_RECORD_TIMEOUT_S = 30.0
 
 
 class Position07(NamedTuple):
-    """Where a message was in the source: byte offset of the outermost message, and place inside it."""
+    """The position of a message in the source: byte of its outermost message, and index inside that."""
 
     offset: int
     place: int
 
 
 class MirrorProgress(NamedTuple):
-    """What has been copied of one partition so far, and where the source ends."""
+    """How many records of one partition have been copied so far, and where the source ends."""
 
     source_partition: int
     partition: int
@@ -62,7 +62,7 @@ class MirrorProgress(NamedTuple):
 
 
 class Mirror:
-    """Copies one topic.
+    """Copies one topic of Kafka 0.7 into a newer Kafka.
 
     `source` and `target` are broker lists; `source` may be ``zookeeper://host:port/chroot``. The target topic
     is created, with as many partitions as the source has, unless it exists. `compression` and `config` are
@@ -70,8 +70,8 @@ class Mirror:
 
     Raises:
         ConfigError: the target has fewer partitions than the source, or records that are no copies.
-        TopicRecreatedError: the target was deleted and created anew while it was copied into.
-        NetworkError, KafkaError: source or target cannot be reached, or refuse.
+        TopicRecreatedError: the target was deleted and created anew during the copy.
+        NetworkError, KafkaError: source or target cannot be reached, or refuses a request.
     """
 
     def __init__(
@@ -103,18 +103,18 @@ class Mirror:
         self.close()
 
     def close(self) -> None:
-        """Deliver what is under way and close both clients."""
+        """Wait until all records that were sent are acknowledged, and close both clients."""
         self._producer.close()
         self._source.close()
 
     def run(
         self, *, follow: bool = False, wait: Callable[[float], object] = time.sleep
     ) -> Iterator[MirrorProgress]:
-        """Copy everything that is there, and with `follow` everything that comes.
+        """Copy all records that the source has, and with `follow` also those that arrive later, without end.
 
-        Yields the progress after each chunk, whose records are acknowledged then. A source that cannot be
-        reached while it is followed is asked again; while it has nothing new, the target is asked for a sign
-        of life, which shows in what observers see of its client (`penstock.client.cluster.obstacles`).
+        Yields the progress after each chunk, whose records are acknowledged by then. With `follow`, a source
+        that cannot be reached is tried again. While it has nothing new, a request is sent to the target, so
+        that observers of its client see whether the target answers (`penstock.client.cluster.obstacles`).
         """
         partitions = self._source.partitions(self.topic)
         with Admin(self._target) as admin:
@@ -137,7 +137,7 @@ class Mirror:
 
     @contextlib.contextmanager
     def _source_may_be_away(self) -> Iterator[None]:
-        """Note that the source cannot be reached, where it cannot, and that it can be where it can."""
+        """Record a failure to reach the source in its `troubles`, and its end when the source answers."""
         try:
             yield
         except _SourceAwayError as error:
@@ -156,7 +156,7 @@ class Mirror:
             yield from self._copy(partition, number)
 
     def _check_target(self, admin: Admin) -> None:
-        """Raise TopicRecreatedError where the target is not the topic that was looked at in the beginning."""
+        """Raise TopicRecreatedError if the target topic has another id than at the beginning."""
         with contextlib.suppress(NetworkError, RequestTimeoutError):
             (described,) = admin.describe_topics([self.target_topic])
             if None not in (self._target_id, described.topic_id) and described.topic_id != self._target_id:
@@ -215,7 +215,7 @@ class Mirror:
 
 @contextlib.contextmanager
 def _of_source() -> Iterator[None]:
-    """Raise `_SourceAwayError` where the source cannot be reached, which an error of the target is not."""
+    """Raise `_SourceAwayError` for a NetworkError in the block, to distinguish source and target."""
     try:
         yield
     except NetworkError as error:
@@ -227,14 +227,14 @@ class _SourceAwayError(NetworkError):
 
 
 def _with_places(messages: Iterator[Message]) -> Iterator[tuple[Position07, Message]]:
-    """Number the messages inside each outermost one."""
+    """Yield (position, message), where messages inside one outermost message are numbered from 0."""
     for offset, inner in groupby(messages, attrgetter("offset")):
         for place, message in enumerate(inner):
             yield Position07(offset, place), message
 
 
 def _last_copied(consumer: Consumer, tp: TopicPartition) -> Position07 | None:
-    """Return where the last record of a partition came from; None tp there is no record."""
+    """Return the source position of the last record in a target partition, or None if it has no record."""
     end = consumer.end_offsets([tp])[tp]
     begin = consumer.beginning_offsets([tp])[tp]
     if begin >= end:

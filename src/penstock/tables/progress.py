@@ -1,9 +1,9 @@
-"""A line that says how far a call is, for those that take seconds, on terminals and in notebooks.
+"""A progress line for calls that take seconds, on terminals and in notebooks.
 
-It goes to stderr, begins after a second, is written anew four times a second at most, and is gone when the
-call ends. In a notebook it is an output of the cell, which is replaced, and says at the end what the call has
-done: a carriage return there leaves an empty line on red ground. No thread, no library but IPython, where the
-notebook has it already. Elsewhere (pipes, files, services) nothing is written.
+The line is written to stderr after the first second, updated four times a second at most, and removed when
+the call ends. In a notebook it is an output of the cell, which is updated, and shows at the end what the call
+has done, because a carriage return would leave an empty line on red ground there. No thread, no library but
+IPython, if the notebook has it already. Elsewhere (pipes, files, services) nothing is written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SWITCH = "PENSTOCK_PROGRESS"
 
 
 def is_wanted(wanted: bool | None) -> bool:
-    """Return whether to show progress; None leaves it to the environment, and to what stderr is."""
+    """Return whether to show progress; None means as the environment says, or else as stderr allows."""
     if wanted is not None:
         return wanted
     switch = os.environ.get(SWITCH, "")
@@ -44,10 +44,13 @@ def _is_notebook() -> bool:
 
 
 class Progress:
-    """How many of `total` steps are done: a context manager, fed by `add`."""
+    """A progress line for `total` steps: a context manager; `add` reports the steps that are done."""
 
     def __init__(self, what: str, unit: str, total: int | None, wanted: bool | None = None) -> None:
-        """`total` None means that it is not known: what is done is shown without a bar."""
+        """Prepare the line for a task called `what`, counted in `unit`.
+
+        A `total` of None means unknown: the line then has no bar. `wanted`: see `is_wanted`.
+        """
         self._what = what
         self._unit = unit
         self.total = total
@@ -72,7 +75,7 @@ class Progress:
             self._write(self.summary(time.monotonic() - self._began_at) if self._is_in_notebook else "")
 
     def add(self, count: int, size_bytes: int) -> None:
-        """So much more is done."""
+        """Report that `count` more steps and `size_bytes` more bytes are done."""
         if not self.is_wanted:
             return
         self._done += count
@@ -83,7 +86,7 @@ class Progress:
             self._write(self.line(now - self._began_at))
 
     def line(self, elapsed_s: float) -> str:
-        """Return what is shown after so many seconds."""
+        """Return the text of the line after `elapsed_s` seconds."""
         rate = self._bytes / 1e6 / elapsed_s
         said = f"{self._done:,} {self._unit}, {rate:,.0f} MB/s"
         if not self.total:
@@ -95,12 +98,12 @@ class Progress:
         return f"{self._what} {bar} {part:4.0%}  {said}{left}"
 
     def summary(self, elapsed_s: float) -> str:
-        """Return what a notebook keeps when the call is over after so many seconds."""
+        """Return the text that stays in a notebook after a call of `elapsed_s` seconds."""
         rate = self._bytes / 1e6 / max(elapsed_s, 1e-9)
         return f"{self._what}: {self._done:,} {self._unit} in {_clock(elapsed_s)}, {rate:,.0f} MB/s"
 
     def _show(self, line: str) -> None:
-        """Show the line as an output of the cell, in the place of the one before."""
+        """Show the line as an output of the notebook cell, replacing the previous one."""
         from IPython.display import display
 
         text = {"text/plain": line}

@@ -1,4 +1,4 @@
-"""Topics read as a `ReadSpec` says: what `read_topic`, `scan_topic` and the calls for asyncio share."""
+"""Read topics by a `ReadSpec`: the part shared by `read_topic`, `scan_topic` and their async twins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Place = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Reading:
-    """A checked call: what is to be read, and from where."""
+    """A checked read: the `ReadSpec`, the brokers, and the client's configuration."""
 
     spec: ReadSpec
     servers: str | Sequence[str]
@@ -49,7 +49,7 @@ class Reading:
         config: Mapping[str, object] | None,
         protocol: str = KAFKA,
     ) -> Reading:
-        """Check where `spec` is to be read.
+        """Check the brokers, configuration and protocol for reading `spec`.
 
         Raises:
             ConfigError: an argument is wrong; the message names it.
@@ -70,7 +70,7 @@ class Reading:
     def scan(
         self, batch_bytes: int, wants_progress: bool | None
     ) -> Generator[tuple[Place, pa.RecordBatch], None, None]:
-        """Yield batches, each with its place among all of them.
+        """Yield batches, each with its place in the order of topic, partition and offset.
 
         Raises: as `penstock.read_topic`.
         """
@@ -109,7 +109,7 @@ class Reading:
             run(client.close())
 
     def scan07(self) -> Generator[tuple[Place, pa.RecordBatch], None, None]:
-        """Yield the messages of a topic of Kafka 0.7, as `scan` does."""
+        """Yield the messages of a topic of Kafka 0.7 as batches with their places, as `scan` does."""
         from penstock.tables.topics07 import scan_topic07
 
         spec, limit = self.spec, RowLimit(self.spec.bounds.limit)
@@ -131,7 +131,7 @@ class Reading:
                 return
 
     def batches(self, batch_bytes: int, wants_progress: bool | None) -> Generator[pa.RecordBatch, None, None]:
-        """Yield batches, of either protocol. Raises as `penstock.read_topic`."""
+        """Yield batches of topics of any Kafka, 0.7 too. Raises as `penstock.read_topic`."""
         with closing(self.placed_batches(batch_bytes, wants_progress)) as found:
             for _, batch in found:
                 yield batch
@@ -144,7 +144,7 @@ class Reading:
     async def scan_async(
         self, batch_bytes: int
     ) -> AsyncGenerator[tuple[TopicPartition, pa.RecordBatch], None]:
-        """Yield batches with their partitions, on the running loop; decoding is done in another thread.
+        """Yield batches with their partitions; fetches on the running loop, decodes in another thread.
 
         Raises: as `penstock.read_topic`.
         """
@@ -176,7 +176,7 @@ class Reading:
             await client.close()
 
     async def plan(self, client: AsyncClient) -> Plan:
-        """Return where to read, as topics are now. Raises as `plan_reading`."""
+        """Return the offset ranges to read, from the topics' current state. Raises as `plan_reading`."""
         spec = self.spec
         if spec.bounds.limit == 0:
             return Plan([], frozenset(), {}, {})
@@ -184,8 +184,9 @@ class Reading:
         return await plan_reading(client, topics, spec.bounds, spec.numbers_of, spec.isolation)
 
     def _rounds(self, plan: Plan) -> list[list[OffsetRange]]:
-        """Return what is read at the same time: partitions in turn where there is a limit, so that the first
-        records are the same each time.
+        """Return the offset ranges to read together: one by one if there is a limit, else all at once.
+
+        With a limit, that makes the first records the same in every call.
         """
         return [plan.ranges] if self.spec.bounds.limit is None else [[one] for one in plan.ranges]
 
@@ -202,7 +203,7 @@ class Reading:
 
 
 async def topics_of(client: AsyncClient, spec: ReadSpec) -> list[str]:
-    """Return the topics to read: those that are named, or those that the pattern fits now, in order.
+    """Return the topics to read: the named ones, or those that now fit the pattern, sorted.
 
     Raises:
         NetworkError, RequestTimeoutError: no broker answers.

@@ -1,4 +1,4 @@
-"""What `scan_topic` and `scan_log` return: record batches in turn, and at the same time an Arrow stream.
+"""The results of `scan_topic` and `scan_log`: iterators of record batches that are also Arrow streams.
 
 The stream is Arrow's PyCapsule interface, through which DuckDB, Polars, pandas and pyarrow read batch by
 batch without a copy.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Batches(Protocol):
-    """Batches that are read while they are taken, until `close`."""
+    """An iterator that reads record batches lazily, until `close`."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 
@@ -30,7 +30,7 @@ class Batches(Protocol):
 
 
 class PlacedBatches(Protocol):
-    """Batches for asyncio, each with its partition, that are read while they are taken, until `aclose`."""
+    """An async iterator that reads (partition, record batch) lazily, until `aclose`."""
 
     def __aiter__(self) -> AsyncIterator[tuple[TopicPartition, pa.RecordBatch]]: ...
 
@@ -40,15 +40,18 @@ class PlacedBatches(Protocol):
 
 
 class ArrowScan(Iterator["pa.RecordBatch"]):
-    """Record batches of one schema, read while they are taken.
+    """A lazy sequence of record batches with one schema: an iterator, and an Arrow stream.
 
-    As an iterator it is gone through once. As an Arrow stream (``duckdb.sql("FROM scan")``, `pyarrow.table`,
+    It can be iterated once. As an Arrow stream (``duckdb.sql("FROM scan")``, `pyarrow.table`,
     ``polars.DataFrame(scan)``, ``pandas.DataFrame.from_arrow(scan)``) it reads anew each time, with the
     bounds as they are then, independent of the iteration.
     """
 
     def __init__(self, schema: pa.Schema, begin: Callable[[bool], Batches], name: str) -> None:
-        """`begin` starts a read; its argument says whether what takes the batches is a library."""
+        """Prepare a scan with this schema; `name` is shown in its repr.
+
+        `begin` starts a read; its argument is True if a library takes the batches, False for a loop.
+        """
         self._schema = schema
         self._begin = begin
         self._name = name
@@ -56,7 +59,7 @@ class ArrowScan(Iterator["pa.RecordBatch"]):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns and their types. Known without reading anything."""
+        """The columns and their types, available before anything is read."""
         return self._schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -71,17 +74,17 @@ class ArrowScan(Iterator["pa.RecordBatch"]):
         return self._batches
 
     def close(self) -> None:
-        """End the iteration, and with it the connections or files that it uses."""
+        """End the iteration and close the connections or files that it uses."""
         self._begun().close()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return a new read, as a `pyarrow.RecordBatchReader`. Raises what reading raises, batch by batch."""
+        """Start a new read; return a `pyarrow.RecordBatchReader`, which raises errors batch by batch."""
         import pyarrow
 
         return pyarrow.RecordBatchReader.from_batches(self._schema, self._begin(True))
 
     def read_all(self) -> pa.Table:
-        """Return a new read, as one table, whose batches are in the order in which they came."""
+        """Read all batches anew, and return them as one table in the order in which they came."""
         import pyarrow
 
         with closing(self._begin(True)) as batches:
@@ -92,7 +95,7 @@ class ArrowScan(Iterator["pa.RecordBatch"]):
         return self._schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return a new read as a capsule (Arrow PyCapsule interface). Errors of reading are the stream's."""
+        """Start a new read; return it as a capsule (Arrow PyCapsule interface). The stream raises errors."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
@@ -100,7 +103,7 @@ class ArrowScan(Iterator["pa.RecordBatch"]):
 
 
 class AsyncArrowScan(AsyncIterator["pa.RecordBatch"]):
-    """Record batches of one schema for ``async for``, read while they are taken. Gone through once."""
+    """A lazy sequence of record batches with one schema, for one ``async for``."""
 
     def __init__(self, schema: pa.Schema, placed: PlacedBatches, name: str) -> None:
         self._schema = schema
@@ -109,18 +112,18 @@ class AsyncArrowScan(AsyncIterator["pa.RecordBatch"]):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns and their types. Known without reading anything."""
+        """The columns and their types, available before anything is read."""
         return self._schema
 
     async def __anext__(self) -> pa.RecordBatch:
         return (await self._placed.__anext__())[1]
 
     def placed(self) -> AsyncIterator[tuple[TopicPartition, pa.RecordBatch]]:
-        """Return the batches with their partitions."""
+        """Return an async iterator of the batches with their partitions."""
         return aiter(self._placed)
 
     async def aclose(self) -> None:
-        """End the iteration, and with it the connections that it uses."""
+        """End the iteration and close the connections that it uses."""
         await self._placed.aclose()
 
     def __repr__(self) -> str:
@@ -128,7 +131,7 @@ class AsyncArrowScan(AsyncIterator["pa.RecordBatch"]):
 
 
 def chosen(batches: Batches, spec: ReadSpec) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the rows of decoded batches that a spec asks for."""
+    """Yield the rows of decoded batches that `spec` selects, up to its limit."""
     limit = RowLimit(spec.bounds.limit)
     with closing(batches):
         while not limit.is_reached() and (decoded := next(batches, None)) is not None:

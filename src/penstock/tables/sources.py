@@ -1,6 +1,6 @@
-"""What can be written to a topic: everything that Arrow's interfaces can read.
+"""Read the data to write to a topic, from any object with one of Arrow's interfaces.
 
-That is pyarrow's tables, batches and readers; frames of pandas and Polars; relations of DuckDB; a scan of
+These are pyarrow's tables, batches and readers; frames of pandas and Polars; relations of DuckDB; a scan of
 another topic; and iterables of any of these.
 """
 
@@ -25,19 +25,19 @@ ADVICE = (
 
 
 class ArrowStream(Protocol):
-    """A table of any library, read as a stream of batches."""
+    """A table of any library that gives a stream of batches by Arrow's PyCapsule interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class ArrowArray(Protocol):
-    """One batch of any library."""
+    """A batch of any library that Arrow's PyCapsule interface can read."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 
 class InterchangeFrame(Protocol):
-    """A frame of a library that has the dataframe interchange protocol."""
+    """A data frame of any library with the dataframe interchange protocol."""
 
     def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
 
@@ -46,12 +46,12 @@ Tabular = ArrowStream | ArrowArray | InterchangeFrame
 
 
 def tables_in(data: Tabular | Iterable[Tabular]) -> Iterator[pa.Table | pa.RecordBatch]:
-    """Yield the tables and batches of `data` one after another, small ones put together.
+    """Yield the tables and batches in `data` one after another, with small ones joined.
 
-    What is written at once is grouped by partition, and streams often come in small pieces.
+    A producer groups the rows of one table by partition, and streams often have small batches.
 
     Raises:
-        EncodeError: something in it is no table.
+        EncodeError: an element of `data` is no table.
     """
     import pyarrow as pa
 
@@ -86,7 +86,7 @@ def _pieces(data: object) -> Iterator[pa.Table | pa.RecordBatch]:
 
 
 def _arrow(data: object) -> Iterable[pa.Table | pa.RecordBatch] | None:
-    """Return the batches of one table of any library; None for what is none."""
+    """Return the batches of one table of any library, or None if `data` is no table."""
     import pyarrow as pa
 
     if isinstance(data, (pa.Table, pa.RecordBatch)):
@@ -107,7 +107,7 @@ def _arrow(data: object) -> Iterable[pa.Table | pa.RecordBatch] | None:
 
 
 def row_count(data: object) -> int | None:
-    """Return how many rows there are, as far as `data` says without being read."""
+    """Return the number of rows, or None if `data` would have to be read to count them."""
     for name in ("num_rows", "height"):
         count = getattr(data, name, None)
         if isinstance(count, int):

@@ -1,4 +1,4 @@
-"""What the readers of topics and logs are asked for, checked once for all of them."""
+"""The arguments of all readers of topics and logs, and their checks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Topics = str | re.Pattern[str] | Iterable[str]
 
 
 class ScanOptions(TypedDict, total=False):
-    """The arguments of a scan that mean the same whether it ends or follows; see `penstock.scan_topic`."""
+    """The arguments of a scan, whether it ends or follows; see `penstock.scan_topic`."""
 
     start: Bound
     last: Last | None
@@ -66,7 +66,7 @@ class DecodingScanOptions(ScanOptions, total=False):
 
 @dataclass(frozen=True)
 class ReadSpec:
-    """What is to be read: of which topics, between which bounds, in which columns, with which key."""
+    """What to read: the topics, partitions, bounds, columns and key."""
 
     names: tuple[str, ...]
     """In the order given; empty where there is a pattern, or where a log has but one topic."""
@@ -96,10 +96,10 @@ class ReadSpec:
         follow: bool = False,
         needs_zones: bool = False,
     ) -> ReadSpec:
-        """Check the arguments of a call; `needs_zones` refuses datetimes without a zone.
+        """Return the checked arguments of a call; `needs_zones` refuses datetimes without a zone.
 
         Raises:
-            ConfigError: one of them is wrong, or two contradict each other; the message names them.
+            ConfigError: an argument is wrong, or two contradict each other; the message names them.
         """
         names, pattern = ((), None) if topic is None else _topics(topic)
         if key is not None and not isinstance(key, bytes):
@@ -125,27 +125,27 @@ class ReadSpec:
 
     @property
     def title(self) -> str:
-        """How messages name what is read."""
+        """The name of the topics, for messages."""
         if self.pattern is not None:
             return f"topics {self.pattern.pattern}"
         return f"topic {self.names[0]}" if len(self.names) == 1 else f"topics {', '.join(self.names)}"
 
     @property
     def decoded(self) -> tuple[str, ...]:
-        """The columns to decode: those asked for, and the key where records are chosen by it."""
+        """The columns to decode: the requested ones, and the key if records are chosen by it."""
         is_needed = self.key is not None and "key" not in self.columns
         return (*self.columns, "key") if is_needed else self.columns
 
     @property
     def may_be_small(self) -> bool:
-        """Whether about as many records as the limit says are looked at."""
+        """Whether the limit also bounds the records to decode, because no key selects among them."""
         return self.bounds.limit is not None and self.key is None
 
     def numbers_of(self, topic: str, known: Collection[int]) -> list[int]:
-        """Return the partitions to read of a topic that has those of `known`.
+        """Return the numbers of the partitions to read of a topic that has those in `known`.
 
         Raises:
-            ConfigError: the partitioner answers with none that there is.
+            ConfigError: the partitioner returns a partition that does not exist.
         """
         if self.partitions is not None:
             return list(self.partitions)
@@ -157,7 +157,7 @@ class ReadSpec:
         return [number]
 
     def chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch that are asked for, in the columns that are; of the decoded ones."""
+        """Return the rows of a decoded batch with the requested key, in the requested columns."""
         if self.key is None:
             return batch
         import pyarrow
@@ -169,17 +169,17 @@ class ReadSpec:
 
 
 class RowLimit:
-    """Cuts batches where so many rows have come; never, where `limit` is None."""
+    """Cuts a sequence of batches after `limit` rows in all; None means no limit."""
 
     def __init__(self, limit: int | None) -> None:
         self._left = limit
 
     def is_reached(self) -> bool:
-        """Return whether nothing more is wanted."""
+        """Return whether all rows up to the limit have been taken."""
         return self._left == 0
 
     def cut(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch that are still wanted, which are counted."""
+        """Count the rows of a batch; return the batch without rows beyond the limit."""
         if self._left is None:
             return batch
         taken = batch if batch.num_rows <= self._left else batch.slice(0, self._left)
@@ -188,16 +188,16 @@ class RowLimit:
 
 
 def topic_given(topic: Topics) -> Topics:
-    """Return the first argument of a reader that has to have one.
+    """Return `topic`, for readers that require one.
 
     Raises:
-        ConfigError: it is None.
+        ConfigError: `topic` is None.
     """
     return topic_name(topic) if topic is None else topic
 
 
 def _topics(topic: Topics) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
-    """Return the names, or the pattern, that the first argument of a reader says."""
+    """Return (names, None) or ((), pattern) for the first argument of a reader."""
     if isinstance(topic, re.Pattern):
         if isinstance(topic.pattern, str):
             return (), topic

@@ -1,15 +1,15 @@
-"""A topic of one Kafka copied into another: keys, values, headers, timestamps and partitions stay.
+"""Copy a topic of one Kafka into another: keys, values, headers, timestamps and partitions stay the same.
 
-How far the copy is stands in the target, as offsets of a group, and is committed in one transaction with the
-records: a copy that is killed at any moment and started again has every record once. Where the target has no
-transactions (before Kafka 0.11), a record that was written and not yet committed comes twice.
+The positions of the copy are offsets of a group in the target, committed in one transaction with the
+records: a copy that is killed at any moment and started again has every record once. If the target has no
+transactions (before Kafka 0.11), records that were written and not yet committed are written twice.
 
-Where each record went stands in the target as well (`penstock.tables.mirroring`), so that the offsets of
-groups can be moved exactly. In a target that keeps the offsets of the source (a topic of Penstock with
-``penstock.keep.offsets``) there is nothing to be noted: what the target has says how far the copy is.
+A map of where each record went is stored in the target as well (`penstock.tables.mirroring`), so that the
+offsets of groups can be moved exactly. A target that keeps the offsets of the source (a topic of Penstock
+with ``penstock.keep.offsets``) needs no map and no positions: its end offsets are the positions.
 
-Batches are copied as they are, without a look at their records, wherever that changes nothing
-(`penstock.tables.batch_copies` says where it does).
+Batches are copied unchanged, without decoding their records, where that changes nothing
+(`penstock.tables.batch_copies` describes where).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ KEEP_OFFSETS = "penstock.keep.offsets"
 
 
 class CopyProgress(NamedTuple):
-    """How far the copy of a partition is: records copied so far, the next offset, the end of the source.
+    """The progress of one partition's copy: records copied, the next source offset, the source's end.
 
     `moved` is how many offsets of groups were committed in the target.
     """
@@ -102,14 +102,14 @@ class CopyProgress(NamedTuple):
 class TopicMirror:
     """Copies one topic of the cluster `source` into the cluster `target`.
 
-    The target topic is created where it does not exist, with the partitions of the source and with the
-    settings that are not default there. `name` is the group in the target that has the positions, and the
-    transactional id; a second copy under the same name fences the first. `compression` None keeps the codec
-    of each batch.
+    The target topic is created if it does not exist, with as many partitions as the source topic and with
+    those of its settings that are not default. `name` is the group in the target whose offsets are the
+    positions, and the transactional id; a second copy under the same name fences the first. A `compression`
+    of None keeps the codec of each batch.
 
     `groups` are shell patterns for the groups of the source whose offsets `move_groups` moves. With
-    `keep_offsets` records have the offsets that they have in the source: the target must be a topic of
-    Penstock with the setting ``penstock.keep.offsets``, with which it is created.
+    `keep_offsets`, records keep the offsets that they have in the source: the target must be a topic of
+    Penstock with the setting ``penstock.keep.offsets``; if the topic is created, it gets that setting.
 
     >>> with TopicMirror("orders", "old:9092", "new:9092") as mirror:
     ...     while not mirror.is_at_end:
@@ -197,14 +197,15 @@ class TopicMirror:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether everything is copied that was there when the end was looked at last."""
+        """Whether everything is copied up to the source's end as `look_at_end` last found it."""
         return all(self._positions[tp] >= end for tp, end in self._ends.items())
 
     def look_at_end(self) -> None:
-        """Find out anew where the source ends. Partitions that it has got meanwhile are copied from now on.
+        """Look up the source's end offsets again, and include partitions that were added to it.
 
         Raises:
-            KafkaError: the topic is gone or another one, or the target cannot have as many partitions.
+            KafkaError: the topic was deleted, or the target cannot get as many partitions.
+            TopicRecreatedError: a topic was deleted and created anew.
         """
         (described,) = self._source_admin.describe_topics([self.topic])
         self._refuse_others(described.topic_id, self._id_of_target())
@@ -217,22 +218,25 @@ class TopicMirror:
             self._trim_maps()
 
     def _trim_maps(self) -> None:
-        """Leave out of the maps what retention has removed from the target."""
+        """Remove from the maps the records that retention has removed from the target."""
         self._trimmed_at = time.monotonic()
         if self._maps is not None and not self._keeps_offsets:
             for partition, (begin, _) in self._edges_of_target(list(self._maps.maps)).items():
                 self._maps.forget_before(partition, begin)
 
     def look_at_target(self) -> None:
-        """Ask the target for an answer: while there is nothing to copy, nothing else is asked of it.
+        """Send a request to the target, to find out whether it answers while there is nothing to copy.
 
         Raises:
-            NetworkError, RequestTimeoutError: it cannot be reached, or gives none.
+            NetworkError, RequestTimeoutError: the target cannot be reached, or does not answer.
         """
         self._admin.describe_cluster()
 
     def _begin_as_source(self, partitions: Iterable[int]) -> None:
-        """Let partitions that keep offsets begin where those of the source do, once they have records."""
+        """Delete records before the source's first offset in the target, so that both begin alike.
+
+        For a target that keeps offsets. Compacted topics refuse this and keep their beginning.
+        """
         starts = {TopicPartition(self.target_topic, n): self._firsts.pop(n, 0) for n in partitions}
         for tp, start in starts.items():
             if start > 0:
@@ -240,9 +244,9 @@ class TopicMirror:
                     self._admin.delete_records({tp: start})
 
     def move_groups(self) -> int:
-        """Move what the groups of the source have committed since the last call; return how many offsets.
+        """Commit in the target what the source's groups have committed; return how many offsets have changed.
 
-        Only what has been copied counts: `waiting_offsets` says what is left for another call.
+        Only offsets that the copy has reached are moved; `waiting_offsets` is how many were left.
 
         Raises:
             KafkaError: the source does not list its groups.
@@ -257,22 +261,22 @@ class TopicMirror:
 
     @property
     def waiting_offsets(self) -> int:
-        """How many offsets of groups the last `move_groups` left, because the copy was not so far."""
+        """How many group offsets the last `move_groups` left, because the copy had not reached them."""
         return 0 if self._groups is None else self._groups.waiting
 
     @property
     def groups(self) -> list[str]:
-        """The groups that were moved, by name."""
+        """The names of the groups whose offsets were moved, sorted."""
         return [] if self._groups is None else sorted(self._groups.groups)
 
     def step(self, timeout_ms: float = 200.0) -> int:
-        """Copy what comes within `timeout_ms`, as much as one transaction has; return how many records.
+        """Copy the records that arrive within `timeout_ms`, in one transaction; return how many.
 
-        What is returned for is acknowledged, and committed with its positions.
+        On return, the records are acknowledged, and committed with their positions.
 
         Raises:
             CorruptRecordError: a batch of the source is damaged.
-            PenstockError: another copy of the same name has started, or the target does not take a batch.
+            PenstockError: another copy of the same name has started, or the target does not accept a batch.
         """
         first = self._next_copy(timeout_ms)
         if first is None:
@@ -320,7 +324,7 @@ class TopicMirror:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        """A transaction where the target has them.
+        """Run the block in a transaction, if the target has transactions.
 
         Raises:
             PenstockError: another copy of the same name has started.
@@ -350,7 +354,7 @@ class TopicMirror:
             # `step` raises it behind the commit, whose note lets every later start raise it.
 
     def _write_maps(self) -> None:
-        """Send what has changed in the maps; acknowledged with the transaction, or else at the return."""
+        """Send the changes of the maps; without a transaction, also wait until they are acknowledged."""
         assert self._maps is not None
         deliveries = self._maps.write(self._producer)
         if not self.is_exactly_once:
@@ -358,7 +362,7 @@ class TopicMirror:
                 delivery.result()
 
     def progress(self) -> list[CopyProgress]:
-        """Return how far the copy is, partition by partition."""
+        """Return the progress of each partition."""
         moved = {} if self._groups is None else self._groups.moved
         return [
             CopyProgress(
@@ -372,9 +376,7 @@ class TopicMirror:
         ]
 
     def _next_copy(self, timeout_ms: float) -> tuple[TopicPartition, BatchCopy] | None:
-        """Return the next batch to copy with its partition in the source; None where nothing comes in
-        time.
-        """
+        """Return (source partition, next batch to copy), or None if nothing arrives within `timeout_ms`."""
         while True:
             if self._under_way is not None:
                 tp, copies = self._under_way
@@ -403,9 +405,7 @@ class TopicMirror:
             )
 
     def _another_copy(self) -> tuple[TopicPartition, BatchCopy] | None:
-        """Return the next batch of the transaction under way; at the end of the source it is not waited
-        for.
-        """
+        """Return the next batch for this transaction; at the end of the source, None without waiting."""
         is_due = any(at < self._ends[tp] for tp, at in self._fetched.items())
         return self._next_copy(ANOTHER_MS if is_due else 0)
 
@@ -416,7 +416,7 @@ class TopicMirror:
         counts: dict[int, int],
         sent: _Sent,
     ) -> None:
-        """Send as much as one transaction has; note where to go on, and how many records there were."""
+        """Send batches up to the size of one transaction; fill `positions` and the record `counts`."""
         deadline = time.monotonic() + STEP_S_MAX
         size = 0
         for tp, copy in copies:
@@ -432,9 +432,9 @@ class TopicMirror:
                 break
 
     def _chain(self, batch: EncodedBatch, delivery: TableDelivery) -> None:
-        """Let the target accept a batch only right behind the one before, or where the target ended at first.
+        """Make the target accept a batch only right after the previous one, by the leader epoch field.
 
-        Else a batch could follow one that is refused, and what is refused would never be copied.
+        Otherwise a batch could follow one that was refused, and the refused batch would never be copied.
         """
         header = read_header(batch.data)
         gap = header.base_offset - self._ends_of_target[batch.partition]
@@ -451,21 +451,21 @@ class TopicMirror:
         }
 
     def _note(self, partition: int) -> str:
-        """Return what stands beside a position."""
+        """Return the metadata to commit with a position: the topic ids and the ends of the map."""
         if self._maps is None or self._keeps_offsets:
             return self._ids.to_json()
         found = self._maps.maps[partition]
         return self._ids._replace(map=(found.floor, found.end)).to_json()
 
     def _look_at_end_of_target(self, partition: int) -> int:
-        """Return where a partition that keeps offsets ends; it is gone on there."""
+        """Store and return the end offset of a target partition that keeps offsets."""
         end = self._ends_of_target[partition] = self._edges_of_target([partition])[partition][1]
         return end
 
     def _go_on_behind_others(self) -> bool:
-        """Go on behind what another copy of the same name has written, as one that was killed just now.
+        """Continue after the records that another copy of the same name has written to the target.
 
-        Return whether there was anything.
+        Return whether there were any.
         """
         self._under_way = None
         has_moved = False
@@ -477,7 +477,7 @@ class TopicMirror:
         return has_moved
 
     def _edges_of_target(self, partitions: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """Return where the partitions of the target begin and end now."""
+        """Return the current (first offset, end offset) of target partitions."""
         asked = [TopicPartition(self.target_topic, number) for number in partitions]
         edges = [self._admin.list_offsets(dict.fromkeys(asked, when)) for when in (EARLIEST, LATEST)]
         found: dict[int, tuple[int, int]] = {}
@@ -487,10 +487,10 @@ class TopicMirror:
         return found
 
     def _translated(self, partition: int, offset: int) -> int | None:
-        """Return the next offset of a group in the target; None if the copy has not reached `offset`.
+        """Return the target offset for a group's source offset, or None if the copy has not reached it.
 
         Raises:
-            ValueError: the map does not have it.
+            ValueError: the offset is below the floor of the map.
         """
         if offset > self._positions[TopicPartition(self.topic, partition)]:
             return None
@@ -502,7 +502,7 @@ class TopicMirror:
         return end if found is None else max(begin, found)
 
     def _check_topics(self) -> None:
-        """See that both topics are those that the copy began with, as far as they can be asked now."""
+        """Raise TopicRecreatedError if source or target topic is a new one; skip this if none answers."""
         with contextlib.suppress(NetworkError, RequestTimeoutError):
             (described,) = self._source_admin.describe_topics([self.topic])
             self._refuse_others(described.topic_id, self._id_of_target())
@@ -513,7 +513,7 @@ class TopicMirror:
         return described.topic_id
 
     def _refuse_others(self, source_id: str | None, target_id: str | None) -> None:
-        """Raise TopicRecreatedError where a topic is not the one that the copy is of, or into."""
+        """Raise TopicRecreatedError if a topic id is not the one with which the copy began."""
         begun = self._ids
         if None not in (begun.source, source_id) and source_id != begun.source:
             why = f"what was copied is of the old one: penstock group delete {self.name} starts afresh"
@@ -530,7 +530,7 @@ class TopicMirror:
             )
 
     def _prepare(self) -> list[int]:
-        """Make the target topic, or check the one that is there; return the partitions of the source."""
+        """Create the target topic, or check the existing one; return the partitions of the source."""
         source = self._source_admin
         cluster = source.describe_cluster()
         (described,) = source.describe_topics([self.topic])
@@ -569,7 +569,7 @@ class TopicMirror:
         return partitions
 
     def _check_keeping(self, admin: Admin) -> None:
-        """Raise ConfigError where a target keeps offsets and this copy does not, or conversely."""
+        """Raise ConfigError if only one of the target topic and this copy keeps offsets."""
         try:
             found = admin.describe_config(self.target_topic).get(KEEP_OFFSETS)
         except (KafkaError, UnsupportedVersionError):
@@ -586,10 +586,10 @@ class TopicMirror:
         )
 
     def _prepare_maps(self) -> MapTopic | None:
-        """Return the topic that has the maps and what was committed for groups; None where it is not needed.
+        """Return the topic of the maps and group offsets, created if missing; None if it is not needed.
 
         Raises:
-            KafkaError: groups are to be moved, and the target does not let the topic be made.
+            KafkaError: groups shall be moved, and the target refuses to create the topic.
         """
         if self._keeps_offsets and not self._group_patterns:
             return None
@@ -628,10 +628,10 @@ class TopicMirror:
         )
 
     def _open_producer(self, stack: contextlib.ExitStack, config: Mapping[str, object]) -> Producer:
-        """Return a producer with the copy's name as its transactional id; without, where there can be none.
+        """Return a producer with the copy's name as transactional id, if the target has transactions.
 
-        Offsets that are kept leave no room for the markers of transactions, and need none: no batch can come
-        twice. What is kept of groups is then written by a producer of its own.
+        A target that keeps offsets has no room for the markers of transactions, and needs none: no batch can
+        be written twice. Another producer then writes the group offsets.
         """
         if self._keeps_offsets:
             self.is_exactly_once = False
@@ -658,7 +658,7 @@ class TopicMirror:
         log.warning("%s has %d partitions now, and all are copied", self.topic, count)
 
     def _begin(self, partitions: Sequence[TopicPartition]) -> None:
-        """Copy these as well, from where the copy was; from the beginning of those that have no position."""
+        """Include these partitions, from their committed positions or else from their first offsets."""
         committed = self._admin.list_group_offsets(self.name)
         first = self._consumer.beginning_offsets(partitions)
         self._ends |= dict(self._consumer.end_offsets(partitions))
@@ -702,23 +702,23 @@ class TopicMirror:
 
 
 class _Sent:
-    """What one step has sent: where the records were in the source, and when acknowledged, in the target."""
+    """The source offsets of the records of one step, and once acknowledged, their target offsets."""
 
     def __init__(self, delivery: TableDelivery) -> None:
         self.delivery = delivery
         self._spans: dict[int, list[tuple[int, int]]] = {}
 
     def note(self, partition: int, copy: BatchCopy) -> None:
-        """Note where the records of a batch were in the source."""
+        """Add the source offsets of the records in a batch."""
         self._spans.setdefault(partition, []).extend(copy.spans)
 
     def runs(self) -> dict[int, list[tuple[int, int, int]]]:
-        """Source offset, target offset and count of what was sent, by partition; all is acknowledged.
+        """Return (source offset, target offset, count) of the acknowledged records, by partition.
 
-        Nothing where something has failed: the transaction says so, and what is not committed has no map.
+        Empty if a batch failed: the transaction then raises the error, and nothing of it enters the map.
 
         Raises:
-            PenstockError: the target has not said where a batch is.
+            PenstockError: the target has not returned the offset of a batch.
         """
         places: dict[int, list[tuple[int, int]]] = {}
         for partition, base_offset, count in self.delivery.places():
@@ -740,7 +740,7 @@ class _Sent:
 def _side_by_side(
     spans: Sequence[tuple[int, int]], places: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int, int]]:
-    """Cut spans of two logs, in one order and of one length together, where either of them ends."""
+    """Yield runs (source offset, target offset, count) for spans of two logs with the same records."""
     at, left = 0, 0
     targets = iter(places)
     for span_start, length in spans:

@@ -1,8 +1,8 @@
-"""Whole topics as tables: read, scanned in bounded memory, written.
+"""Read, scan and write whole topics as tables.
 
-Blocking; `penstock.tables.async_topics` has the same for asyncio. What is read is fixed when reading begins:
-the records between two bounds that the log holds then, so that a topic written all the time is still read to
-an end.
+These calls block; `penstock.tables.async_topics` has them for asyncio. The records to read are fixed when a
+read begins: those between two bounds that the log holds then, so that a read ends even if the topic is
+written all the time.
 """
 
 from __future__ import annotations
@@ -67,57 +67,60 @@ def read_topic(
     message: str | None = None,
     dead_letters: DeadLetters | None = None,
 ) -> pa.Table:
-    """Return the records of topics between two bounds as a table, by topic, partition and offset.
+    """Return the records of topics between two bounds as a table, ordered by topic, partition and offset.
 
     Args:
-        topic: its name; or several names, whose topics come in this order; or a pattern that must fit whole
-            names, compiled or as text that begins with ``^``: all topics that it fits now, by name, but
-            those that Kafka keeps for itself.
+        topic: one name; or several names, whose topics come in this order; or a pattern that must fit whole
+            names, compiled or as text that begins with ``^``: all topics that it fits now, by name, except
+            Kafka's internal ones.
         bootstrap_servers: ``host:port``, or several.
         start: where to begin: ``"earliest"``, ``"latest"``, an offset, a time (``"2026-01-31T12:00:00Z"``, a
             `datetime` or `date`), a duration before now (``"1h"``, ``"7d"``, a `timedelta`), or one of these
-            for each partition by its number, those left out beginning at the earliest. A time means the
+            for each partition by its number; a partition left out begins at the earliest. A time means the
             first record that is not older. Offsets outside the log are cut to what it holds. Text without a
             zone is UTC, a `datetime` without one local time.
         end: where to stop, exclusive, in the forms of `start`. A time that no record has reached means the
             latest.
-        last: in place of `start`: so many records of each partition (as offsets count, which compaction and
-            transactions leave gaps in), or a duration before now.
-        limit: how many records at most: the first by topic, partition and offset.
+        last: in place of `start`: how many offsets before each partition's end to start (fewer records, if
+            compaction or transactions have left gaps), or a duration before now.
+        limit: the most records to return: the first by topic, partition and offset.
         columns: names of `penstock.model.COLUMN_NAMES`; fewer are faster. All by default.
-        partitions: their numbers, or one; all by default. Of several topics, those of each.
-        key: return the records with this key alone. All partitions are read for them, unless `partitioner`
-            or `partitions` says where they are.
-        partitioner: how those who wrote the topic chose partitions by keys, by a name that producers take
-            (``"murmur2_random"`` is the default of Java's and of this package's, ``"consistent_random"`` that
-            of librdkafka), or a function of the key and the number of partitions. Only the partition of `key`
-            is read then: records that were written otherwise, or before partitions were added, are not found.
-        isolation: ``"read_committed"`` leaves out what aborted transactions wrote, and what open ones have.
-        config: further options of a consumer, by their dotted names.
+        partitions: the numbers of the partitions, or one number; all by default. They apply to each topic.
+        key: return only the records with this key. All partitions are read for that, unless `partitioner`
+            or `partitions` says which.
+        partitioner: how the producers of the topic chose partitions by keys: a partitioner's name
+            (``"murmur2_random"`` is the default of Java's producer and of this package's,
+            ``"consistent_random"`` that of librdkafka), or a function of the key and the number of
+            partitions. Only the partition of `key` is read then: records that were written otherwise, or
+            before partitions were added, are not found.
+        isolation: ``"read_committed"`` leaves out the records of aborted and of open transactions.
+        config: more options of a consumer, by their dotted names.
         protocol: ``"0.7"`` for brokers of Kafka 0.7: ``host:port``, ``id:host:port,id:host:port`` or
             ``zookeeper://host:port/chroot``. Offsets are bytes then, a time means the segment written at that
             time, and with several brokers a partition's number is the broker's id times 65,536 plus its own.
             One topic is read at a time, and there are no keys.
-        progress: whether to show how far it is on stderr; by default where that is a terminal or a notebook,
-            after a second (see docs/how-to/tables.md).
-        value: ``"avro"``, ``"json"`` or ``"protobuf"``: values are decoded into columns (see
+        progress: whether to show a progress line on stderr; by default after a second, if stderr is a
+            terminal
+            or a notebook (see docs/how-to/tables.md).
+        value: ``"avro"``, ``"json"`` or ``"protobuf"``: decode values into columns (see
             docs/how-to/schemas.md).
         key_format: the same for keys.
-        registry: the URL of a schema registry, settings of one, or a `penstock.registry.RegistryClient`.
+        registry: the URL of a schema registry, its settings, or a `penstock.registry.RegistryClient`.
         schema: the reader's schema of values; by default the newest that the registry has for the topic.
-            Without a registry values stand for themselves, and this is the writer's as well.
+            Without a registry, values have no schema id, and this is the writer's schema as well.
         message: the full name of a Protobuf message; by default the first of the file.
-        dead_letters: collects the records that do not decode. Without it they are an error.
+        dead_letters: collects the records that do not decode. Without it, such a record is an error.
 
-    Records that retention removes between the start of the call and their turn are left out, with a warning;
-    where `start` is an offset that is an error. So it is where a topic is deleted and created anew meanwhile.
+    Records that retention removes during the call, before they are read, are left out with a warning; if
+    `start` is an offset, that is an error. It is also an error if a topic is deleted and created anew
+    meanwhile.
 
     Raises:
         ConfigError: an argument of a wrong type, an unknown column, option or partition.
-        DecodeError: some records do not decode, and nothing collects dead letters.
-        RegistryError: the schema registry has refused a request.
+        DecodeError: some records do not decode, and `dead_letters` is None.
+        RegistryError: the schema registry refuses a request.
         KafkaError: the topic does not exist, or records from a named offset on vanished while it was read.
-        TopicRecreatedError: the topic became another one of its name while it was read.
+        TopicRecreatedError: the topic was deleted and created anew while it was read.
         NetworkError: no broker answers.
         RequestTimeoutError: nothing comes any more for ``default.api.timeout.ms``; the message has the last
             obstacle.
@@ -204,18 +207,19 @@ def scan_topic(
     """Return the records between two bounds in bounded memory: batches to iterate over, and an Arrow stream.
 
     ``for batch in scan_topic(...)`` yields a `pyarrow.RecordBatch` of about `batch_bytes` at a time. Each
-    belongs to one partition; those of one partition come in offset order. The scan is also what DuckDB,
-    Polars, pandas and pyarrow read by Arrow's PyCapsule interface, as in
-    ``duckdb.sql("SELECT count(*) FROM scan")``; each such use reads the topic anew.
+    belongs to one partition; those of one partition come in offset order. DuckDB, Polars, pandas and pyarrow
+    can also read the scan by Arrow's PyCapsule interface, as in ``duckdb.sql("SELECT count(*) FROM scan")``;
+    each such use reads the topic anew.
 
-    With `follow` it goes on with what comes, for ever: it ends by ``break``, by `close` (from another thread,
-    too), or with `limit` records. Partitions that topics get, and topics that come to fit a pattern, are read
-    from their first record. A topic that is deleted and created anew is gone on with at its beginning, with a
-    warning. Brokers that are away are waited for. There is no `end`.
+    With `follow`, the scan goes on with new records, without end: it ends by ``break``, by `close` (from
+    another thread, too), or after `limit` records. Partitions that topics get, and topics that come to fit a
+    pattern, are read from their first record. A topic that is deleted and created anew is read on from its
+    beginning, with a warning. Brokers that are away are waited for. `end` cannot be given.
 
-    The other arguments and the errors are those of `read_topic`; arguments are checked at once, the rest is
-    raised when batches are taken. A library that takes them gets errors as its own (`pyarrow.ArrowException`,
-    `duckdb.Error`), with the text. `progress` is shown by default only for a library, since a loop may print.
+    The other arguments and the errors are those of `read_topic`. The call checks the arguments; all other
+    errors are raised when batches are taken. A library that takes them raises errors of its own
+    (`pyarrow.ArrowException`, `duckdb.Error`), with the same text. By default `progress` is shown only for a
+    library, because a loop may print.
     """
     need_arrow("scan_topic")
     from penstock.records.arrow import schema_for
@@ -265,7 +269,10 @@ def values_of(
     *,
     needs_types: bool,
 ) -> Values | None:
-    """Return what is decoded of a topic, or None where all stays bytes. Raises as `Values.checked`."""
+    """Return how to decode the keys and values of a topic, or None if they stay bytes.
+
+    Raises as `Values.checked`.
+    """
     from penstock.tables.values import Values
 
     return Values.checked(
@@ -292,22 +299,22 @@ def write_topic(
     config: ProducerOptions | Mapping[str, object] | None = None,
     progress: bool | None = None,
 ) -> WriteSummary:
-    """Write a table, or several, and return what was written once all of it is acknowledged.
+    """Write one or several tables; return what was written once all of it is acknowledged.
 
     `data` is a table of any library with Arrow's PyCapsule interface (``__arrow_c_stream__`` or
     ``__arrow_c_array__``) or the dataframe interchange protocol: of pyarrow, pandas, Polars, DuckDB, or a
-    `scan_topic` of another topic; or an iterable of such. Streams are written in bounded memory.
+    `scan_topic` of another topic; or an iterable of such tables. Streams are written in bounded memory.
 
-    The columns are ``key``, ``value``, ``headers``, ``partition`` and ``timestamp``, as far as they are
-    there; `fields` maps these names to others, as in ``fields={"key": "user"}``. Rows with a partition go
-    there, those with a key where Java would send them, the others are spread over all partitions. Any other
-    column would be lost, and is refused; ``topic``, ``offset`` and ``timestampType`` of a topic that was read
-    are not, nor is the unnamed index of a pandas frame.
+    The columns ``key``, ``value``, ``headers``, ``partition`` and ``timestamp`` are written, as far as the
+    table has them; `fields` maps these names to others, as in ``fields={"key": "user"}``. Rows with a
+    partition go there, those with a key where Java would send them, the others are spread over all
+    partitions. Any other column would be lost, and is refused, except ``topic``, ``offset`` and
+    ``timestampType`` of a topic that was read, and the unnamed index of a pandas frame.
 
     With ``transactional.id`` in `config` everything is written in one transaction: all of it, or nothing.
 
-    A broker removes records that are older than the topic's ``retention.ms``, a week by default, whenever
-    they were written: a warning says so where that is about to happen.
+    A broker removes records that are older than the topic's ``retention.ms``, a week by default, even if they
+    were written just now: a warning is logged if that is about to happen.
 
     `progress` is that of `read_topic`.
 
@@ -347,7 +354,7 @@ def write_topic(
 def compressing(
     compression: str, config: ProducerOptions | Mapping[str, object] | None
 ) -> Mapping[str, object]:
-    """Return the configuration of a producer that compresses so, unless `config` says how."""
+    """Return the producer's configuration with `compression`, unless `config` names a codec itself."""
     if config is None:
         return {"compression_type": compression}
     if _says_how(config):
@@ -356,10 +363,10 @@ def compressing(
 
 
 def _says_how(config: object) -> bool:
-    """Return whether a configuration names a codec; or is none, which the producer refuses."""
+    """Return whether `config` names a codec, or is no mapping (the producer then refuses it)."""
     return not isinstance(config, Mapping) or bool(COMPRESSION_NAMES & config.keys())
 
 
 def older(one: int | None, other: int | None) -> int | None:
-    """Return the smaller of two times, of which None is none."""
+    """Return the smaller of two times; None stands for no time."""
     return other if one is None else one if other is None else min(one, other)

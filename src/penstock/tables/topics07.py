@@ -1,7 +1,8 @@
-"""Whole topics of Kafka 0.7 as Arrow batches: from brokers, and straight from a log directory.
+"""Read whole topics of Kafka 0.7 as Arrow batches, from brokers or from a log directory.
 
-Offsets are bytes. A partition is one of one broker: with several brokers (``0:host:port,1:host:port``, or
-ZooKeeper) its number here is the broker's id times 65,536 plus its own, so that broker 0's are as they are.
+Offsets are bytes. A partition belongs to one broker: with several brokers (``0:host:port,1:host:port``, or
+ZooKeeper) its number here is the broker's id times 65,536 plus its own, so that the numbers of broker 0 are
+unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Bound = str | int | datetime | Mapping[int, "str | int | datetime"]
 
 
 class Range07(NamedTuple):
-    """The bytes from `start` to before `end` of one partition. Both are where messages begin or end."""
+    """The bytes from `start` to before `end` of one partition; both are boundaries of messages."""
 
     topic: str
     partition: int
@@ -41,15 +42,15 @@ class Range07(NamedTuple):
 
 
 def split_partition(number: int) -> tuple[int, int]:
-    """Return the broker's id and its own number of a partition."""
+    """Return (broker id, number on that broker) of a partition number."""
     return divmod(number, PARTITIONS_PER_BROKER)
 
 
 def resolve(bootstrap_servers: str | Sequence[str]) -> list[BrokerAddress]:
-    """Return the brokers that a list, or ``zookeeper://host:port/chroot``, names.
+    """Return the addresses of the brokers in a broker list, or in ``zookeeper://host:port/chroot``.
 
     Raises:
-        ConfigError: the list makes no sense.
+        ConfigError: the list is malformed.
         NetworkError: no ZooKeeper answers.
     """
     if isinstance(bootstrap_servers, str) and bootstrap_servers.startswith(ZOOKEEPER):
@@ -69,9 +70,9 @@ def resolve(bootstrap_servers: str | Sequence[str]) -> list[BrokerAddress]:
 
 
 class Topics07:
-    """Several brokers as one set of numbered partitions.
+    """Several Kafka 0.7 brokers, read as one set of numbered partitions.
 
-    Raises, in every method: as `Driver07`; ConfigError for a partition that is not there.
+    Every method raises as `Driver07`, and ConfigError for a partition that does not exist.
     """
 
     def __init__(self, bootstrap_servers: str | Sequence[str], *, timeout_s: float = 30.0) -> None:
@@ -97,13 +98,11 @@ class Topics07:
         return [driver.connection for driver in self._drivers.values()]
 
     def addresses_opening(self) -> list[Address]:
-        """None: opening a connection is part of a request here."""
+        """Return no addresses: a connection of 0.7 is opened within a request."""
         return []
 
     def partitions(self, topic: str) -> list[int]:
-        """Return the partitions of a topic on all brokers; of one that does not exist, those it would
-        have.
-        """
+        """Return the partitions of a topic on all brokers, or those that a new topic would get."""
         return [
             broker * PARTITIONS_PER_BROKER + number
             for broker, driver in sorted(self._drivers.items())
@@ -111,12 +110,12 @@ class Topics07:
         ]
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """Return the first byte, and the end."""
+        """Return (first byte, end) of a partition."""
         driver, number = self._at(partition)
         return driver.earliest(topic, number), driver.latest(topic, number)
 
     def offset_before(self, topic: str, partition: int, time_ms: int) -> int:
-        """Return the start of the segment that was being written at a time."""
+        """Return the first byte of the segment that was being written at `time_ms`."""
         driver, number = self._at(partition)
         return driver.offset_before(topic, number, time_ms)
 
@@ -128,7 +127,7 @@ class Topics07:
         check_crcs: bool = True,
         unpack: UnpackLimits = DEFAULT_LIMITS,
     ) -> Iterator[pa.RecordBatch]:
-        """Return the messages of a range, in order."""
+        """Yield the messages of a range as batches, in order."""
         driver, number = self._at(wanted.partition)
         return driver.scan(
             wanted.topic,
@@ -142,7 +141,7 @@ class Topics07:
         )
 
     def chunks(self, wanted: Range07) -> Iterator[tuple[int, memoryview]]:
-        """Complete messages of a range as they are, with the offset of their first byte."""
+        """Yield (offset of the first byte, complete messages as bytes) of a range, in pieces."""
         driver, number = self._at(wanted.partition)
         return driver.chunks(wanted.topic, number, wanted.start, wanted.end)
 
@@ -165,7 +164,7 @@ def scan_topic07(
     check_crcs: bool = True,
     unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the messages between two bounds, each batch with its partition; as `penstock.scan_topic`.
+    """Yield (partition, batch) of the messages between two bounds, as `penstock.scan_topic` does.
 
     A datetime means the start of the segment that was being written then: 0.7 has no finer index.
     """
@@ -214,9 +213,9 @@ def scan_log07(
     end: int | None = None,
     unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what the segments of one topic and partition hold from byte `start` to `end`, memory-mapped.
+    """Yield the messages from byte `start` to `end` in the memory-mapped segments of one partition.
 
-    A partial message at the very end, of a broker that runs or was killed, is left out.
+    An incomplete message at the very end, of a broker that runs or was killed, is left out.
 
     Raises:
         StorageError: the files cannot be read.
@@ -256,7 +255,7 @@ CHUNK_BYTES = 16 << 20
 
 
 def _chunks(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Cut a segment at messages into pieces of about `CHUNK_BYTES`."""
+    """Yield a segment in pieces of about `CHUNK_BYTES` that end between messages, with their positions."""
     from penstock.v07.columns import complete_size
 
     position = 0

@@ -1,4 +1,4 @@
-"""Keys and values of topics decoded by their schemas, batch after batch, and records that do not decode."""
+"""Decode the keys and values of topics by their schemas, batch by batch, and collect dead letters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLACES = ("topic", "partition", "offset")
 
 @dataclass(frozen=True)
 class Values:
-    """Which columns are decoded, how, and what a reader has to fetch for it."""
+    """How to decode the keys and values of a read: decoders by column, and the columns to fetch."""
 
     columns: tuple[str, ...]
     decoders: Mapping[str, Decoder]
@@ -50,9 +50,9 @@ class Values:
         dead_letters: DeadLetters | None,
         needs_types: bool,
     ) -> Values | None:
-        """Return what is decoded, or None where nothing is.
+        """Return how to decode the keys and values, or None if no format is given.
 
-        `needs_types` says that the types of the columns have to be known before anything is read.
+        `needs_types` looks up the types of the columns before anything is read.
 
         Raises:
             ConfigError: the arguments do not fit each other, or the registry has no such subject.
@@ -93,13 +93,13 @@ class Values:
 
     @property
     def fetched(self) -> tuple[str, ...]:
-        """The columns to read: those wanted, those of dead letters, and headers, which may name schemas."""
+        """The columns to fetch: requested ones, topic, partition and offset, and headers for a registry."""
         more = (*PLACES, *(("headers",) if self.has_registry else ()))
         return (*self.columns, *(name for name in more if name not in self.columns))
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of what is returned, once the types are known."""
+        """The schema of the decoded batches, once the types are known."""
         fields = [
             pa.field(field.name, self.decoders[field.name].type) if field.name in self.decoders else field
             for field in schema_for(self.columns)
@@ -107,10 +107,10 @@ class Values:
         return pa.schema(fields)
 
     def table(self, table: pa.Table) -> pa.Table:
-        """Return a table with its keys and values decoded; rows that do not decode are left out.
+        """Return a table with its keys and values decoded, without the rows that do not decode.
 
         Raises:
-            DecodeError: some do not, and nothing collects dead letters. The message has the place of one.
+            DecodeError: a row does not decode, and there are no dead letters; the message has its place.
         """
         if any(decoder.type is None for decoder in self.decoders.values()):
             # The reader's schema is the newest that any row names, or what all rows show together.
@@ -121,15 +121,15 @@ class Values:
         return pa.concat_tables([self._decoded(pa.Table.from_batches([each])) for each in batches])
 
     def batches(self, batches: Batches) -> DecodedBatches:
-        """Return batches with their keys and values decoded."""
+        """Return an iterator that decodes the keys and values of `batches`."""
         return DecodedBatches(self, batches)
 
     def placed_batches(self, batches: PlacedBatches) -> DecodedPlacedBatches:
-        """Return batches for asyncio with their keys and values decoded."""
+        """Return an async iterator that decodes the keys and values of `batches`."""
         return DecodedPlacedBatches(self, batches)
 
     def decoded_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Return a batch decoded, or None where no row is left of it. Raises as `table`."""
+        """Return a batch decoded, or None if none of its rows decodes. Raises as `table`."""
         table = self.table(pa.Table.from_batches([batch]))
         return table.combine_chunks().to_batches()[0] if table.num_rows else None
 
@@ -174,7 +174,7 @@ class Values:
 
 
 class DecodedBatches:
-    """Batches whose keys and values are decoded while they are taken, until `close`."""
+    """An iterator that decodes the keys and values of batches lazily, until `close`."""
 
     def __init__(self, values: Values, batches: Batches) -> None:
         self._values = values
@@ -184,19 +184,19 @@ class DecodedBatches:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        """Return the next batch that has rows. Raises as `Values.table`, and what reading raises."""
+        """Return the next decoded batch with rows. Raises as `Values.table`, and the errors of the read."""
         while True:
             batch = self._values.decoded_batch(next(self._batches))
             if batch is not None:
                 return batch
 
     def close(self) -> None:
-        """Close what the batches come from."""
+        """Close the iterator that the batches come from."""
         self._batches.close()
 
 
 class DecodedPlacedBatches:
-    """Batches for asyncio, decoded in another thread while they are taken, until `aclose`."""
+    """An async iterator that decodes batches lazily in another thread, until `aclose`."""
 
     def __init__(self, values: Values, batches: PlacedBatches) -> None:
         self._values = values
@@ -206,7 +206,7 @@ class DecodedPlacedBatches:
         return self
 
     async def __anext__(self) -> tuple[TopicPartition, pa.RecordBatch]:
-        """Return the next batch that has rows, and its partition. Raises as `DecodedBatches.__next__`."""
+        """Return (partition, next decoded batch with rows). Raises as `DecodedBatches.__next__`."""
         while True:
             place, found = await self._batches.__anext__()
             batch = await asyncio.to_thread(self._values.decoded_batch, found)
@@ -214,7 +214,7 @@ class DecodedPlacedBatches:
                 return place, batch
 
     async def aclose(self) -> None:
-        """Close what the batches come from."""
+        """Close the async iterator that the batches come from."""
         await self._batches.aclose()
 
 

@@ -1,1 +1,1 @@
-"""Kinds of tables: a directory, an object store, Delta, Iceberg; each has positions in its own commits."""
+"""The kinds of tables: directory, object store, Delta, Iceberg; each stores positions in its commits."""

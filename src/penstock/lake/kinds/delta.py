@@ -1,14 +1,13 @@
-"""A table of Delta, by the library deltalake: positions stand in the log, as transactions of applications.
+"""A Delta table, by the library deltalake: positions are application transactions in its log.
 
-Data files get their names at once and count from the entry of the log that adds them. The next entry is
-created once, which decides between two writers. Transactions of applications stay in checkpoints: unlike the
-texts of commits they do not go when the log is shortened.
+Data files are written under their final names, and become part of the table by the log entry that adds them.
+Each log entry is created once, which decides between two writers. Application transactions stay in
+checkpoints; texts of commits would be lost when the log is shortened.
 
-    penstock:WRITER             the number of the batch
-    penstock:WRITER:id0 (1, 2)  the topic's id, in pieces of 62 bits
-    penstock:WRITER:token       63 bits of the token of an attempt
-    penstock:WRITER:3           the next offset of partition 3
-    penstock:WRITER:partitions  how many partitions there are to look for: some may have no offset yet
+    penstock:WRITER             the number of the batch penstock:WRITER:id0 (1, 2)  the topic's id, in pieces
+    of 62 bits penstock:WRITER:token       63 bits of the token of an attempt penstock:WRITER:3           the
+    next offset of partition 3 penstock:WRITER:partitions  how many partitions there are to look for: some may
+    have no offset yet
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ _PIECE_MASK = (1 << 62) - 1
 
 
 class DeltaLakeTable:
-    """The Delta table at a path or URL such as ``s3://bucket/orders``; options are those of deltalake."""
+    """The Delta table at a path or URL such as ``s3://bucket/orders``; its options are those of deltalake."""
 
     def __init__(self, url: str, settings: TableSettings, options: StoreOptions, topic: str) -> None:
         try:
@@ -89,7 +88,7 @@ class DeltaLakeTable:
     # -- positions
 
     def positions(self) -> Positions | None:
-        """Read back how far the writer is. Raises StorageError."""
+        """Return the positions of the writer's last commit, or None. Raises StorageError."""
         table = self._refreshed()
         batch = None if table is None else table.transaction_version(self._app)
         if batch is None:
@@ -100,7 +99,7 @@ class DeltaLakeTable:
         return Positions(self._topic, _id_text(pieces), offsets, batch, "" if token is None else str(token))
 
     def begins(self) -> Mapping[int, int]:
-        """Read back where the writer has begun. Raises StorageError."""
+        """Return where the writer has begun, by partition. Raises StorageError."""
         return {} if self._refreshed() is None else self._by_partition("begin")
 
     def _by_partition(self, what: str) -> dict[int, int]:
@@ -128,7 +127,7 @@ class DeltaLakeTable:
     # -- columns
 
     def schema(self) -> pa.Schema | None:
-        """Return the columns of the table; None where there is none. Raises StorageError."""
+        """Return the columns of the table, or None if it does not exist. Raises StorageError."""
         table = self._refreshed()
         if table is None:
             return None
@@ -177,7 +176,7 @@ class DeltaLakeTable:
     # -- rows
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Write rows; files are sent as they fill. Raises StorageError."""
+        """Write rows to files; a file is sent when it is full. Raises StorageError."""
         if not self.pending_bytes:
             self._begun = time.monotonic()
         self.pending_bytes += rows.nbytes
@@ -194,21 +193,21 @@ class DeltaLakeTable:
         self._spool.add(rows)
 
     def join(self, schema: pa.Schema) -> None:
-        """Have rows written into the table as it is. Raises ConfigError."""
+        """Prepare to write rows of `schema` into the existing table. Raises ConfigError."""
         self._layout = layout_of(schema, self._settings, "delta")
 
     def hand_over(self) -> list[HandedFile]:
-        """Complete the files, and leave them to another process. Raises StorageError."""
+        """Complete the files; return their descriptions for another process. Raises StorageError."""
         files = [] if self._spool is None else self._spool.finish()
         self._forget()
         return handed(files, self._begun)
 
     def take_over(self, files: Sequence[str]) -> None:
-        """Have the next entry of the log add files of other processes. Raises DecodeError."""
+        """Add files of other processes to the next log entry. Raises DecodeError."""
         self._taken, self._begun = taken(files)
 
     def commit(self, before: Positions, after: Positions) -> Written:
-        """Make the rows count by an entry of the log. Raises OtherWriterError and StorageError."""
+        """Commit the rows by an entry of the log. Raises OtherWriterError and StorageError."""
         files = [*self._taken, *([] if self._spool is None else self._spool.finish())]
         if files and time.monotonic() - self._begun > WRITE_S_MAX:
             self.abandon()
@@ -244,15 +243,13 @@ class DeltaLakeTable:
         return Written(sum(f.rows for f in files), len(files), sum(f.size_bytes for f in files), 1)
 
     def _keep(self, files: list[LandedFile]) -> None:
-        """Have files that are sent committed by the next attempt."""
+        """Keep files that have been sent for the next attempt to commit."""
         if self._spool is not None:
             self._spool.close()
         self._spool, self._taken = None, files
 
     def _attempt(self, files: list[Any], rows: pa.Table | None, after: Positions, token: str) -> bool:
-        """Return whether the entry is in the log; otherwise the table is another one by now, or it is not
-        known.
-        """
+        """Return True if the log has the entry; False if the table has changed or the outcome is unknown."""
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import CommitProperties, Transaction
 
@@ -328,7 +325,7 @@ class DeltaLakeTable:
         )
 
     def _look_again(self) -> Positions | None:
-        """Return the positions after an attempt with an uncertain end. Raises StorageError."""
+        """Return the positions after an attempt with an unknown outcome, retrying. Raises StorageError."""
         wait_s = 0.2
         while True:
             try:
@@ -340,7 +337,7 @@ class DeltaLakeTable:
                 time.sleep(wait_s)
 
     def abandon(self) -> None:
-        """Drop rows that are not committed; remove their files unless a commit may have named them."""
+        """Drop uncommitted rows; remove their files unless a commit may have added them."""
         sent = [] if self._spool is None else [file.path for file in self._spool.sent]
         self._forget()
         is_uncertain, self._is_uncertain = self._is_uncertain, False
@@ -357,7 +354,7 @@ class DeltaLakeTable:
     # -- state and upkeep
 
     def state(self) -> TableState:
-        """Read how the table is. Raises StorageError."""
+        """Return the current state of the table. Raises StorageError."""
         positions = self.positions()
         if self._table is None:
             return TableState(None, 0, 0, 0, 0)
@@ -369,13 +366,13 @@ class DeltaLakeTable:
         )
 
     def tidy(self, *, small_bytes: int, keep_snapshots_s: float, orphan_s: float) -> Tidied:
-        """Put files together, and remove files that the table does not name. Raises StorageError.
+        """Merge files, and remove files that the table does not name. Raises StorageError.
 
-        The library takes one size: files below that of files to come go together up to it, and
-        `small_bytes` does not count.
+        The library takes one size: files below the target size of new files are merged up to it, and
+        `small_bytes` has no effect.
 
         Older versions of the table stay readable for `keep_snapshots_s` seconds, and files that no version
-        names stay for `orphan_s`; the larger one of both counts, in whole hours.
+        names stay for `orphan_s`; the larger of both applies, in whole hours.
         """
         if self._refreshed() is None:
             return Tidied()
@@ -399,7 +396,7 @@ class DeltaLakeTable:
 
 
 def _id_pieces(topic_id: str) -> list[int]:
-    """Return a topic's id of 128 bits in numbers that the log takes."""
+    """Return a topic's 128-bit id as integers that fit into the log."""
     whole = int.from_bytes(base64.urlsafe_b64decode(topic_id + "=="), "big")
     return [whole >> 66, (whole >> 4) & _PIECE_MASK, whole & 15]
 
@@ -413,7 +410,7 @@ def _id_text(pieces: list[int | None]) -> str | None:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return a type as shapes have it: offsets of texts and bytes have 32 bits."""
+    """Return a type as `shapes` has it: text and bytes with 32-bit offsets."""
     plain = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     for view, each in (("string_view", pa.string()), ("binary_view", pa.binary())):
         if hasattr(pa, view):

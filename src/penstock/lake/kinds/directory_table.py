@@ -1,4 +1,4 @@
-"""A table in a directory: files get their names when their manifest counts (`penstock.landing`)."""
+"""A lake table in a directory: files get their final names when their manifest is there."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from penstock.landing.table import HIDDEN, LandingTable
 
 
 class DirectoryTable:
-    """Parquet files in the directory `root`, as Spark's landing leaves them."""
+    """A table of Parquet files in the directory `root`, in the layout of Spark's landing."""
 
     def __init__(self, root: str | os.PathLike[str], settings: TableSettings) -> None:
         self.title = os.fspath(root)
@@ -49,17 +49,17 @@ class DirectoryTable:
         self.pending_bytes = 0
 
     def positions(self) -> Positions | None:
-        """Read back how far the writer is. Raises DecodeError and StorageError."""
+        """Return the positions of the writer's last batch, or None. Raises DecodeError and StorageError."""
         newest = self._table.newest(self._settings.writer)
         self._batch = -1 if newest is None else newest.batch
         return None if newest is None else positions_of(newest)
 
     def begins(self) -> Mapping[int, int]:
-        """Read back where the writer has begun. Raises DecodeError and StorageError."""
+        """Return where the writer has begun, by partition. Raises DecodeError and StorageError."""
         return begins_of(self._table.manifests(self._settings.writer))
 
     def schema(self) -> pa.Schema | None:
-        """Return the columns of the first file; None where there is none. Raises StorageError."""
+        """Return the columns of the first file, or None without a table. Raises StorageError."""
         layout = self._table.layout()
         if layout is None:
             return None
@@ -74,7 +74,7 @@ class DirectoryTable:
         self._table.declare(self._layout)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Write rows under hidden names. Raises StorageError."""
+        """Write rows to files with hidden names. Raises StorageError."""
         assert self._layout is not None
         if self._files is None:
             settings = FileSettings(self._settings.compression, self._settings.file_bytes)
@@ -87,22 +87,22 @@ class DirectoryTable:
         self._done += self._files.add(rows)
 
     def join(self, schema: pa.Schema) -> None:
-        """Have rows written into the table as it is. Raises ConfigError."""
+        """Prepare to write rows of `schema` into the existing table. Raises ConfigError."""
         self._layout = layout_of(schema, self._settings)
 
     def hand_over(self) -> list[HandedFile]:
-        """Complete the files, and leave them to another process. Raises StorageError."""
+        """Complete the files; return their descriptions for another process. Raises StorageError."""
         if self._files is not None:
             self._done += self._files.finish()
         files, self._done, self._files, self.pending_bytes = self._done, [], None, 0
         return handed(files, self._begun)
 
     def take_over(self, files: Sequence[str]) -> None:
-        """Have the next manifest name files of other processes. Raises DecodeError."""
+        """Add files of other processes to the next manifest. Raises DecodeError."""
         self._done, self._begun = taken(files)
 
     def commit(self, before: Positions, after: Positions) -> Written:
-        """Make the files count. Raises OtherWriterError, ConfigError and StorageError."""
+        """Commit the files by a manifest. Raises OtherWriterError, ConfigError and StorageError."""
         assert self._layout is not None
         if self._files is not None:
             self._done += self._files.finish()
@@ -126,23 +126,23 @@ class DirectoryTable:
         return Written(sum(f.rows for f in files), len(files), sum(f.size_bytes for f in files), 1)
 
     def abandon(self) -> None:
-        """Remove the files that do not count."""
+        """Remove the files that are not committed."""
         if self._files is not None:
             self._files.abandon()
         self._table.discard(self._done)
         self._done, self._files, self.pending_bytes = [], None, 0
 
     def state(self) -> TableState:
-        """Read how the table is. Raises DecodeError and StorageError."""
+        """Return the current state of the table. Raises DecodeError and StorageError."""
         files = [file for file, _ in self._table.files()]
         batches = sum(len(self._table.manifests(writer)) for writer in self._table.writers())
         sizes = sum(file.size_bytes for file in files)
         return TableState(self.positions(), len(files), sizes, sum(file.rows for file in files), batches)
 
     def tidy(self, *, small_bytes: int, keep_snapshots_s: float, orphan_s: float) -> Tidied:
-        """Remove files on their way that are older than `orphan_s` seconds. Raises StorageError.
+        """Remove uncommitted files of the writer that are older than `orphan_s` seconds. Raises StorageError.
 
-        Files are not put together: manifests of a directory never change.
+        Files are not merged: manifests of a directory never change.
         """
         moment = time.time()
         removed = 0

@@ -1,4 +1,4 @@
-"""Files of Parquet on their way between processes, as texts: what a manifest or Delta's log needs of each."""
+"""Descriptions of Parquet files as texts, by which one process hands its files to another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from penstock.landing.manifest import LandedFile
 
 
 def handed(files: Iterable[LandedFile], begun: float) -> list[HandedFile]:
-    """Return files for another process. `begun` is when the first one was, by `time.monotonic`."""
+    """Return descriptions of files for another process.
+
+    `begun` is the `time.monotonic` reading when the first file was begun.
+    """
     begun_s = time.time() - (time.monotonic() - begun)
     return [
         HandedFile(
@@ -26,10 +29,10 @@ def handed(files: Iterable[LandedFile], begun: float) -> list[HandedFile]:
 
 
 def taken(texts: Sequence[str]) -> tuple[list[LandedFile], float]:
-    """Return the files of some texts, and when the first one was begun, by `time.monotonic`.
+    """Return (the files in some descriptions, the `time.monotonic` reading when the first was begun).
 
     Raises:
-        DecodeError: a text is no such file.
+        DecodeError: a text is no description of a file.
     """
     files, begun = [], time.monotonic()
     for text in texts:

@@ -1,7 +1,8 @@
-"""A table of Iceberg in a catalog, by the library pyiceberg: positions stand in summaries of snapshots.
+"""An Iceberg table in a catalog, by the library pyiceberg: positions are in the summaries of snapshots.
 
-Data files get their names at once, with field ids, and count from the commit of their snapshot. The catalog
-takes a commit only on top of the snapshot that it was made for, which decides between two writers.
+Data files are written under their final names, with field ids, and become part of the table by the commit of
+their snapshot. The catalog accepts a commit only on top of the snapshot for which it was made, which decides
+between two writers.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ BUFFERED_BYTES_MAX = 64 << 20
 class IcebergTable:
     """The table `name` (``namespace.table``) of a catalog.
 
-    `catalog` is a name in the configuration of pyiceberg, or any name where `options` have all that
+    `catalog` is a name in the configuration of pyiceberg, or any name if `options` have all that
     `pyiceberg.catalog.load_catalog` needs.
     """
 
@@ -88,7 +89,7 @@ class IcebergTable:
     # -- positions
 
     def positions(self) -> Positions | None:
-        """Read back how far the writer is. Raises DecodeError and StorageError."""
+        """Return the positions of the writer's last commit, or None. Raises DecodeError and StorageError."""
         table = self._refreshed()
         if table is None:
             return None
@@ -96,7 +97,7 @@ class IcebergTable:
         return None if text is None else Positions.from_json(text)
 
     def begins(self) -> Mapping[int, int]:
-        """Read back where the writer has begun. Raises DecodeError and StorageError."""
+        """Return where the writer has begun, by partition. Raises DecodeError and StorageError."""
         positions = self.positions()
         return {} if positions is None else positions.begins
 
@@ -115,7 +116,7 @@ class IcebergTable:
     # -- columns
 
     def schema(self) -> pa.Schema | None:
-        """Return the columns of the table; None where there is none. Raises StorageError."""
+        """Return the columns of the table, or None if it does not exist. Raises StorageError."""
         table = self._refreshed()
         if table is None:
             return None
@@ -155,7 +156,7 @@ class IcebergTable:
         self._evolve(schema)
 
     def _evolve(self, schema: pa.Schema) -> None:
-        """Rename, drop, add and widen columns, and set the sort order, where that is another one."""
+        """Rename, drop, add and widen columns, and set the sort order, as far as the table differs."""
         for _ in range(ATTEMPTS_MAX):
             try:
                 with (
@@ -188,7 +189,7 @@ class IcebergTable:
     # -- rows
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Take rows; they become a file as soon as there are enough. Raises StorageError."""
+        """Buffer rows, and write a file as soon as there are enough. Raises StorageError."""
         if not self._files and not self._buffered:
             self._begun = time.monotonic()
             self._write_id, self._count = uuid.uuid4(), itertools.count()
@@ -216,12 +217,12 @@ class IcebergTable:
         return files
 
     def join(self, schema: pa.Schema) -> None:
-        """Have rows written into the table as it is. Raises StorageError."""
+        """Prepare to write rows into the existing table. Raises StorageError."""
         if self._refreshed() is None:
             raise StorageError(f"{self.title} is gone: was it removed?")
 
     def hand_over(self) -> list[HandedFile]:
-        """Complete the files, and leave them to another process. Raises StorageError."""
+        """Complete the files; return their descriptions for another process. Raises StorageError."""
         if self._buffered:
             self._flush(pa.Table.from_batches(self._buffered))
         begun_s = time.time() - (time.monotonic() - self._begun)
@@ -237,7 +238,7 @@ class IcebergTable:
         ]
 
     def take_over(self, files: Sequence[str]) -> None:
-        """Have the next snapshot add files of other processes. Raises DecodeError and StorageError."""
+        """Add files of other processes to the next snapshot. Raises DecodeError and StorageError."""
         if self._table is None and self._refreshed() is None:
             raise StorageError(f"{self.title} is gone: was it removed?")
         for text in files:
@@ -247,7 +248,7 @@ class IcebergTable:
             self._files.append(file)
 
     def commit(self, before: Positions, after: Positions) -> Written:
-        """Make the rows count by a snapshot. Raises OtherWriterError and StorageError."""
+        """Commit the rows by a snapshot. Raises OtherWriterError and StorageError."""
         if self._settings.key and self._buffered:
             rows = last_of_each(pa.Table.from_batches(self._buffered), self._settings.key)
             self._gone = rows.select(list(self._settings.key)).to_pylist()
@@ -269,11 +270,11 @@ class IcebergTable:
         raise StorageError(f"cannot commit to {self.title}: other writers were faster {ATTEMPTS_MAX} times")
 
     def _attempt(self, before: Positions, after: Positions, gone: list[Any]) -> bool:
-        """Return whether the commit has taken effect; otherwise the table is another one by now.
+        """Return True if the commit has taken effect, False if the table has changed meanwhile.
 
         Raises:
-            OtherWriterError: another process has written under this name.
-            StorageError: the end of the commit is uncertain, and stays so.
+            OtherWriterError: another process has committed under this name.
+            StorageError: the outcome of the commit is unknown, and stays so.
         """
         found = self.positions()
         if found is not None and found.token == after.token:
@@ -313,7 +314,7 @@ class IcebergTable:
         return True
 
     def _look_again(self) -> Positions | None:
-        """Return the positions after an attempt with an uncertain end. Raises StorageError."""
+        """Return the positions after an attempt with an unknown outcome, retrying. Raises StorageError."""
         wait_s = 0.2
         while True:
             try:
@@ -325,7 +326,7 @@ class IcebergTable:
                 time.sleep(wait_s)
 
     def abandon(self) -> None:
-        """Drop rows that are not committed; remove their files unless a commit may have named them."""
+        """Drop uncommitted rows; remove their files unless a commit may have added them."""
         files, self._files, self._gone = self._files, [], []
         self._buffered, self._buffered_bytes, self.pending_bytes = [], 0, 0
         is_uncertain, self._is_uncertain = self._is_uncertain, False
@@ -338,7 +339,7 @@ class IcebergTable:
     # -- state and upkeep
 
     def state(self) -> TableState:
-        """Read how the table is. Raises DecodeError and StorageError."""
+        """Return the current state of the table. Raises DecodeError and StorageError."""
         positions = self.positions()
         if self._table is None:
             return TableState(None, 0, 0, 0, 0)
@@ -351,7 +352,7 @@ class IcebergTable:
         )
 
     def tidy(self, *, small_bytes: int, keep_snapshots_s: float, orphan_s: float) -> Tidied:
-        """Put small files together, expire snapshots, remove orphans. Raises StorageError."""
+        """Merge small files, expire snapshots, remove orphans. Raises StorageError."""
         from penstock.lake.kinds.iceberg_upkeep import compact, expire, remove_orphans
 
         if self._refreshed() is None:
@@ -384,14 +385,14 @@ class IcebergTable:
 
 
 class _Conflict(Exception):
-    """The catalog has refused a commit since the table is another one by now."""
+    """The catalog has refused a commit because the table has changed."""
 
 
 def _stored(table: Any, key: str) -> str | None:
-    """Return the positions of the newest snapshot that has them; those of the table where snapshots have
-    expired.
+    """Return the positions in the newest snapshot that has them, else those in the table's properties.
 
-    A table that was rolled back has the positions of what it was rolled back to.
+    The properties have them for the time when these snapshots have expired. A table that was rolled back has
+    the positions of the snapshot to which it was rolled back.
     """
     snapshot = table.current_snapshot()
     while snapshot is not None:
@@ -412,7 +413,7 @@ def _codec(name: str) -> str:
 
 
 def _any_of(rows: list[Mapping[str, Any]]) -> Any:
-    """Return the filter for rows with any of some keys."""
+    """Return a filter expression for the rows with any of the keys in `rows`."""
     from pyiceberg import expressions
 
     library: Any = expressions
@@ -424,13 +425,13 @@ def _any_of(rows: list[Mapping[str, Any]]) -> Any:
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """Return a field as shapes have it: no metadata, and offsets of texts and bytes of 32 bits."""
+    """Return a field as `shapes` has it: without metadata, and with 32-bit offsets of text and bytes."""
     small = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     return pa.field(field.name, small.get(field.type, field.type))
 
 
 def _widest(schema: pa.Schema, there: Any) -> pa.Schema:
-    """`schema`, with the table's type where that is wider: rows are cast into it."""
+    """Return `schema` with the table's type for each column where that is wider."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     known = schema_to_pyarrow(there, include_field_ids=False)

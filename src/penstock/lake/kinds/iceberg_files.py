@@ -1,7 +1,7 @@
-"""Data files of Iceberg on their way between processes, as texts. Needs pyiceberg.
+"""Descriptions of Iceberg's data files as texts, by which one process hands its files to another.
 
-A text has what a manifest of Iceberg has of the file. Values of partitions and bounds of columns are in
-Iceberg's own bytes for single values.
+Needs pyiceberg. A text has the fields that a manifest of Iceberg has of the file. Values of partitions and
+bounds of columns are in Iceberg's single-value serialization.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ _BOUNDS = ("lower_bounds", "upper_bounds")
 
 
 def file_text(file: Any, metadata: Any, begun_s: float) -> str:
-    """Return a data file as text. `begun_s` is when its writer began the first one, in seconds since 1970."""
+    """Return the description of a data file as text.
+
+    `begun_s` is when its writer began its first file, in seconds since 1970.
+    """
     from pyiceberg.conversions import to_bytes
 
     kinds = [each.field_type for each in metadata.spec().partition_type(metadata.schema()).fields]
@@ -48,7 +51,7 @@ def file_text(file: Any, metadata: Any, begun_s: float) -> str:
 
 
 def file_of(text: str, metadata: Any) -> tuple[Any, float]:
-    """Return a data file, and when the first one of its writer was begun, in seconds since 1970.
+    """Return (the data file in a description, when its writer began its first file in seconds since 1970).
 
     Raises:
         DecodeError: the text is no data file of this table.

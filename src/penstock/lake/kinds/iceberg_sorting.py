@@ -1,4 +1,4 @@
-"""The sort order of Iceberg tables: set as people write it, ``day(timestamp) desc``, and kept in files.
+"""The sort order of Iceberg tables: set it from texts like ``day(timestamp) desc``, and sort files by it.
 
 Needs pyiceberg.
 """
@@ -18,7 +18,7 @@ _SORT_ORDER_ID = 15
 
 
 def set_order(update: Any, texts: Sequence[str], schema: pa.Schema) -> None:
-    """Have an update of pyiceberg set the order that texts say. Nulls come first where it ascends.
+    """Set the sort order in `texts` by an update of pyiceberg. Nulls come first where it ascends.
 
     Raises:
         ConfigError: a text is no transform, or names no column.
@@ -37,7 +37,7 @@ def set_order(update: Any, texts: Sequence[str], schema: pa.Schema) -> None:
 
 
 def has_order(metadata: Any, texts: Sequence[str]) -> bool:
-    """Return whether a table has the order that texts say.
+    """Return whether a table has the sort order in `texts`.
 
     Raises:
         ConfigError: a text is no transform, or names no column.
@@ -52,7 +52,7 @@ def has_order(metadata: Any, texts: Sequence[str]) -> bool:
 
 
 class _Fields:
-    """Takes the fields of an order as an update does."""
+    """Collects the fields of a sort order, with the methods of pyiceberg's update."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
@@ -72,9 +72,9 @@ class _Fields:
 
 
 def in_order(rows: pa.Table, metadata: Any) -> pa.Table:
-    """Return rows in the table's sort order; as they are where the table has none.
+    """Return rows sorted by the table's sort order; unchanged if the table has none.
 
-    Fields within other fields, and columns that the rows do not have, order nothing.
+    Nested fields, and columns that the rows do not have, are ignored.
     """
     from pyiceberg.table.sorting import NullOrder, SortDirection
 
@@ -104,7 +104,7 @@ def in_order(rows: pa.Table, metadata: Any) -> pa.Table:
 
 
 def note_order(files: Sequence[Any], metadata: Any) -> None:
-    """Have data files name the table's sort order, which their rows have."""
+    """Set the id of the table's sort order in data files whose rows are sorted by it."""
     if metadata.default_sort_order_id:
         for file in files:
             file[_SORT_ORDER_ID] = metadata.default_sort_order_id

@@ -1,4 +1,4 @@
-"""Partition transforms of Iceberg as people write them: ``day(timestamp)``, ``bucket(16, key)``, ``type``."""
+"""Parse Iceberg's partition transforms: ``day(timestamp)``, ``bucket(16, key)``, ``type``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _CALL = re.compile(
 
 
 def transforms(texts: Sequence[str], schema: pa.Schema) -> list[tuple[str, Any]]:
-    """Return columns and the transforms of pyiceberg that they are partitioned by.
+    """Return (column, transform of pyiceberg) for each text.
 
-    ``date`` and ``hour`` are those of the column with the time, where no column has that name.
+    ``date`` and ``hour`` are transforms of the column with the time, unless a column has that name.
 
     Raises:
         ConfigError: a text is no transform, or names no column.

@@ -1,4 +1,4 @@
-"""Upkeep of Iceberg tables: small files put together, snapshots expired, orphans removed. Needs pyiceberg."""
+"""Upkeep of Iceberg tables: merge small files, expire snapshots, remove orphans. Needs pyiceberg."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _WHOLE = {"write.target-file-size-bytes": str(1 << 62)}
 
 
 def compact(table: Any, small_bytes: int, file_bytes: int) -> tuple[int, int]:
-    """Write the rows of files under `small_bytes` into files of about `file_bytes`; return both counts.
+    """Merge files under `small_bytes` into files of about `file_bytes`; return (files merged, files made).
 
-    They have the sort order of the table. In memory are the rows of one such file at a time. Rows that others
-    append meanwhile stay; where others replace what is put together here, that is given up.
+    The new files have the sort order of the table. The rows of one such file at a time are in memory. Rows
+    that others append meanwhile stay; if others replace files that are being merged, that merge is given up.
     """
     before = after = 0
     for bins in _commits(_small(table, small_bytes), file_bytes):
@@ -50,7 +50,7 @@ def compact(table: Any, small_bytes: int, file_bytes: int) -> tuple[int, int]:
 
 
 def _small(table: Any, small_bytes: int) -> list[list[Any]]:
-    """Return the scan tasks of small files, those of a partition together."""
+    """Return the scan tasks of small files, grouped by partition."""
     groups: dict[str, list[Any]] = {}
     for task in table.scan().plan_files():
         if task.file.file_size_in_bytes < small_bytes:
@@ -59,7 +59,7 @@ def _small(table: Any, small_bytes: int) -> list[list[Any]]:
 
 
 def _commits(groups: list[list[Any]], file_bytes: int) -> Iterator[list[list[Any]]]:
-    """Yield the files of each commit, those that become one file together: two of them at least."""
+    """Yield the groups of files for each commit; a group becomes one file, and has two files at least."""
     bins: list[list[Any]] = []
     size = 0
     for group in groups:
@@ -74,7 +74,7 @@ def _commits(groups: list[list[Any]], file_bytes: int) -> Iterator[list[list[Any
 
 
 def _bins(tasks: list[Any], file_bytes: int) -> Iterator[list[Any]]:
-    """Yield neighbours that are as large as one file together; what has none to go with is left out."""
+    """Yield groups of consecutive files that are together as large as one file; skip files left alone."""
     found: list[Any] = []
     size = 0
     for task in tasks:
@@ -89,7 +89,7 @@ def _bins(tasks: list[Any], file_bytes: int) -> Iterator[list[Any]]:
 
 
 def _put_together(table: Any, tasks: list[Any]) -> list[Any]:
-    """Write the rows of some files into one, or into one for each partition of a newer specification."""
+    """Write the rows of some files into one file, or one for each partition of a newer specification."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
 
@@ -102,7 +102,7 @@ def _put_together(table: Any, tasks: list[Any]) -> list[Any]:
 
 
 def _replace(table: Any, chosen: list[Any], made: list[Any]) -> bool:
-    """Return whether one snapshot replaces files, on top of what others have appended meanwhile."""
+    """Replace the files `chosen` by `made` in one snapshot; return False if others have changed `chosen`."""
     from pyiceberg.exceptions import CommitFailedException
 
     before = table.metadata
@@ -137,12 +137,12 @@ def _replace(table: Any, chosen: list[Any], made: list[Any]) -> bool:
 
 
 def _deletes(task: Any) -> frozenset[str]:
-    """Return the files that say which rows of a file are deleted."""
+    """Return the delete files that apply to a data file."""
     return frozenset(each.file_path for each in task.delete_files)
 
 
 def _remove_unnamed(table: Any, made: list[Any]) -> None:
-    """Remove files that no snapshot names. What stays, where the catalog does not answer, is an orphan."""
+    """Remove those of the files `made` that no snapshot names; on a failure they stay as orphans."""
     with suppress(Exception):
         table.refresh()
         named = _named(table)
@@ -152,7 +152,7 @@ def _remove_unnamed(table: Any, made: list[Any]) -> None:
 
 
 def expire(table: Any, moment: datetime) -> int:
-    """Expire the snapshots that are older than `moment`, in UTC without a zone; return how many."""
+    """Expire the snapshots older than `moment` (UTC without a zone); return how many."""
     before = len(table.metadata.snapshots)
     if before <= SNAPSHOTS_KEPT:
         return 0
@@ -162,7 +162,7 @@ def expire(table: Any, moment: datetime) -> int:
 
 
 def remove_orphans(table: Any, orphan_s: float) -> int:
-    """Remove the files at the table's location that no snapshot names and that are older than `orphan_s`."""
+    """Remove files at the table's location that no snapshot names, older than `orphan_s` seconds."""
     from pyarrow.fs import FileSelector
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
@@ -184,7 +184,7 @@ def remove_orphans(table: Any, orphan_s: float) -> int:
 
 
 def _named(table: Any) -> set[str]:
-    """Return every file that the table's metadata lead to."""
+    """Return the paths of all files to which the table's metadata refer."""
     metadata = table.metadata
     paths = {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
     paths |= {each.statistics_path for each in metadata.statistics}

@@ -1,4 +1,4 @@
-"""Positions as the manifests of landed tables have them, and the layout of tables by Arrow's schema."""
+"""Convert between positions and the manifests of landed tables, and from Arrow schemas to layouts."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def layout_of(schema: pa.Schema, settings: TableSettings, format: str = "parquet
 
 
 def positions_of(manifest: Manifest) -> Positions:
-    """Return where the writer of a manifest is.
+    """Return the positions of the writer of a manifest.
 
     Raises:
-        DecodeError: the manifest is not one of a single topic.
+        DecodeError: the manifest does not have exactly one topic.
     """
     topics = {each.topic for each in manifest.ranges}
     if len(topics) != 1:
@@ -48,14 +48,14 @@ def positions_of(manifest: Manifest) -> Positions:
 
 
 def begins_of(manifests: Sequence[Manifest]) -> Mapping[int, int]:
-    """Return where the writer of manifests has begun, of which the first one is its batch 0."""
+    """Return where the writer has begun, by partition; empty if the first manifest is not batch 0."""
     if not manifests or manifests[0].batch:
         return {}
     return {each.partition: each.start for each in manifests[0].ranges}
 
 
 def ranges_between(before: Positions, after: Positions) -> list[OffsetRange]:
-    """Return what was read from one commit to the next: every partition, those with nothing new as well."""
+    """Return the offset ranges between two positions, also of partitions without new records."""
     return [
         OffsetRange(after.topic, partition, before.offsets.get(partition, 0), end)
         for partition, end in sorted(after.offsets.items())
@@ -63,5 +63,5 @@ def ranges_between(before: Positions, after: Positions) -> list[OffsetRange]:
 
 
 def topic_ids_of(positions: Positions) -> Mapping[str, str]:
-    """Return what a manifest says of the topic's id."""
+    """Return the topic ids for a manifest: that of the positions' topic, or none if unknown."""
     return {} if positions.topic_id is None else {positions.topic: positions.topic_id}

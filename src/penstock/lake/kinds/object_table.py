@@ -1,11 +1,11 @@
-"""A table in an object store: files under their final names, which count once a manifest names them.
+"""A lake table in an object store: files under their final names, and manifests that name them.
 
     s3://bucket/orders/date=2026-01-31/00000000000000000012-00000-4f1c9a2b7d3e-0000.parquet
     s3://bucket/orders/_penstock/table.json                                     columns and partitions
-    s3://bucket/orders/_penstock/manifests/WRITER/00000000000000000012.json     what batch 12 consists of
+    s3://bucket/orders/_penstock/manifests/WRITER/00000000000000000012.json     the files of batch 12
 
 The names and texts are those of `penstock.landing.table`. A manifest is created by a request that the store
-refuses where there is one already: this decides between two writers, and makes a batch count whole.
+refuses if it exists already: this decides between two writers, and makes the commit of a batch atomic.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MANIFEST = re.compile(rf"{HIDDEN}/manifests/([^/]+)/(\d{{20}})\.json")
 
 
 class ObjectTable:
-    """Parquet files and manifests below a URL such as ``s3://bucket/orders/``."""
+    """A table of Parquet files and manifests below a URL such as ``s3://bucket/orders/``."""
 
     def __init__(self, url: str, settings: TableSettings, options: StoreOptions) -> None:
         self._url = url
@@ -64,7 +64,7 @@ class ObjectTable:
     # -- positions
 
     def positions(self) -> Positions | None:
-        """Read back how far the writer is. Raises DecodeError and StorageError."""
+        """Return the positions of the writer's last batch, or None. Raises DecodeError and StorageError."""
         self._renew()
         newest = max(self._batches(self._writer), default=-1)
         self._batch = newest
@@ -73,7 +73,7 @@ class ObjectTable:
         return positions_of(self._manifest(self._writer, newest))
 
     def begins(self) -> Mapping[int, int]:
-        """Read back where the writer has begun. Raises DecodeError and StorageError."""
+        """Return where the writer has begun, by partition. Raises DecodeError and StorageError."""
         self._renew()
         first = min(self._batches(self._writer), default=-1)
         return begins_of([] if first < 0 else [self._manifest(self._writer, first)])
@@ -91,7 +91,7 @@ class ObjectTable:
         return manifests_from_json(text, path)[0]
 
     def manifests(self) -> Iterator[Manifest]:
-        """Yield the batches of all writers that count. Raises DecodeError and StorageError."""
+        """Yield the manifests of all writers. Raises DecodeError and StorageError."""
         for each in self._objects.found(f"{HIDDEN}/manifests/"):
             if match := _MANIFEST.fullmatch(each.path):
                 yield self._manifest(match[1], int(match[2]))
@@ -99,7 +99,7 @@ class ObjectTable:
     # -- columns
 
     def schema(self) -> pa.Schema | None:
-        """Return the columns of the newest file; None where there is none. Raises StorageError."""
+        """Return the columns of the newest file, or None without a table. Raises StorageError."""
         layout = self._stored_layout()
         if layout is None:
             return None
@@ -131,7 +131,7 @@ class ObjectTable:
     # -- rows
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Write rows; files are sent as they fill. Raises StorageError."""
+        """Write rows to files; a file is sent when it is full. Raises StorageError."""
         assert self._layout is not None
         if self._spool is None:
             self._renew()
@@ -142,21 +142,21 @@ class ObjectTable:
         self._spool.add(rows)
 
     def join(self, schema: pa.Schema) -> None:
-        """Have rows written into the table as it is. Raises ConfigError."""
+        """Prepare to write rows of `schema` into the existing table. Raises ConfigError."""
         self._layout = layout_of(schema, self._settings)
 
     def hand_over(self) -> list[HandedFile]:
-        """Complete the files, and leave them to another process. Raises StorageError."""
+        """Complete the files; return their descriptions for another process. Raises StorageError."""
         files = [] if self._spool is None else self._spool.finish()
         self._forget()
         return handed(files, self._begun)
 
     def take_over(self, files: Sequence[str]) -> None:
-        """Have the next manifest name files of other processes. Raises DecodeError."""
+        """Add files of other processes to the next manifest. Raises DecodeError."""
         self._taken, self._begun = taken(files)
 
     def commit(self, before: Positions, after: Positions) -> Written:
-        """Make the files count by a manifest. Raises OtherWriterError and StorageError."""
+        """Commit the files by a manifest. Raises OtherWriterError and StorageError."""
         files = [*self._taken, *([] if self._spool is None else self._spool.finish())]
         if files and time.monotonic() - self._begun > WRITE_S_MAX:
             self.abandon()
@@ -181,7 +181,7 @@ class ObjectTable:
         return Written(sum(f.rows for f in files), len(files), sum(f.size_bytes for f in files), 1)
 
     def abandon(self) -> None:
-        """Remove the files that were sent since the last commit, unless a manifest names them after all."""
+        """Remove the files sent since the last commit, unless a manifest names them after all."""
         sent = [] if self._spool is None else [file.path for file in self._spool.sent]
         if self._is_uncertain:  # workers of a group may have committed on top of it
             sent = []
@@ -205,7 +205,7 @@ class ObjectTable:
     # -- state and upkeep
 
     def state(self) -> TableState:
-        """Read how the table is. Raises DecodeError and StorageError."""
+        """Return the current state of the table. Raises DecodeError and StorageError."""
         manifests = list(self.manifests())
         files = [file for manifest in manifests for file in manifest.files]
         rows, size_bytes = sum(file.rows for file in files), sum(file.size_bytes for file in files)
@@ -214,7 +214,7 @@ class ObjectTable:
     def tidy(self, *, small_bytes: int, keep_snapshots_s: float, orphan_s: float) -> Tidied:
         """Remove files that no manifest names and that are older than `orphan_s` seconds.
 
-        Files are not put together: manifests never change. Raises DecodeError and StorageError.
+        Files are not merged: manifests never change. Raises DecodeError and StorageError.
         """
         moment = time.time()
         # Listed before manifests are read: what a commit names meanwhile is seen as named.

@@ -1,4 +1,4 @@
-"""An object store as a table needs it: whole objects, created once, listed and removed. Needs obstore."""
+"""An object store or directory for a table's files: create once, read, list, remove. Needs obstore."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _CLIENT_OPTIONS = (
 
 
 class Found(NamedTuple):
-    """An object: its path below the prefix, its size, and when it was written, in seconds since 1970."""
+    """A listed object: its path below the prefix, its size, and its time in seconds since 1970."""
 
     path: str
     size_bytes: int
@@ -57,29 +57,29 @@ class Found(NamedTuple):
 
 
 class Files(Protocol):
-    """Where files of a table are sent to, by their paths in it."""
+    """The place to which files of a table are sent, by their paths in the table."""
 
     def send(self, path: str, file: Path) -> None:
-        """Write a file of this machine under a name. Raises StorageError."""
+        """Write the local file `file` under the path `path`. Raises StorageError."""
 
     def remove(self, paths: list[str]) -> None:
-        """Remove files; those that are gone already count as removed. Raises StorageError."""
+        """Remove files; missing ones are not an error. Raises StorageError."""
 
 
 class DirectoryFiles:
-    """Files below a directory, written whole and brought to the disk."""
+    """The files of a table below a directory, each written atomically and flushed to disk."""
 
     def __init__(self, root: str) -> None:
         self._root = Path(root)
 
     def send(self, path: str, file: Path) -> None:
-        """Write a file. Raises StorageError."""
+        """Copy the local file `file` to `path` in the directory. Raises StorageError."""
         target = self._root / path
         make_directory(target.parent)
         write_whole(target, lambda hidden: _copy(file, hidden))
 
     def remove(self, paths: list[str]) -> None:
-        """Remove files. Raises StorageError."""
+        """Remove files; missing ones are not an error. Raises StorageError."""
         for path in paths:
             try:
                 (self._root / path).unlink(missing_ok=True)
@@ -92,15 +92,15 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def files_at(url: str, options: StoreOptions) -> Files:
-    """Return where the files of a table at a path or URL are sent to. Raises ConfigError."""
+    """Return the place for the files of a table at a path or URL. Raises ConfigError."""
     return Objects(url, options.values()) if "://" in url else DirectoryFiles(url)
 
 
 class Objects:
-    """The objects below a URL such as ``s3://bucket/prefix/``.
+    """The objects of a store below a URL such as ``s3://bucket/prefix/``.
 
-    `options` are those of the library obstore by name, such as ``endpoint`` and ``access_key_id``; what they
-    leave out comes from the environment, as AWS_ENDPOINT_URL.
+    `options` are those of the library obstore by name, such as ``endpoint`` and ``access_key_id``; options
+    left out are taken from the environment, for example AWS_ENDPOINT_URL.
     """
 
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
@@ -148,7 +148,7 @@ class Objects:
         self._store: Any = store()
 
     def read(self, path: str) -> bytes | None:
-        """Return the bytes of an object; None where there is none. Raises StorageError."""
+        """Return the bytes of an object, or None if it does not exist. Raises StorageError."""
         with self._refusals("read", path):
             try:
                 return bytes(self._obstore.get(self._store, path).bytes())
@@ -156,9 +156,9 @@ class Objects:
                 return None
 
     def create(self, path: str, data: bytes) -> bool:
-        """Write an object unless there is one; whether it is there with these bytes now.
+        """Create an object unless it exists; return whether it now exists with exactly these bytes.
 
-        An attempt with an uncertain end is repeated by the library, and finds its own object then.
+        If the outcome of a request is unknown, the library repeats it, and then finds its own object.
 
         Raises:
             StorageError: the store refuses, or has no conditional writes.
@@ -173,9 +173,10 @@ class Objects:
         return True
 
     def need_conditions(self, path: str) -> None:
-        """Check, at a path of its own, that the store refuses to create an object twice.
+        """Check, with an object at `path`, that the store refuses to create an object twice.
 
-        Some stores answer such a request as if it had no condition: two writers would undo each other's work.
+        Some stores ignore the condition of such a request: two writers would then overwrite each other's
+        manifests.
 
         Raises:
             StorageError: the store writes the object twice.
@@ -193,7 +194,7 @@ class Objects:
         )
 
     def send(self, path: str, file: Path) -> None:
-        """Write a file of this machine by one request. Raises StorageError."""
+        """Write the local file `file` as an object, by one request. Raises StorageError."""
         store = self._store
         # The library counts the time for the bytes in: a large file would never go over a slow line.
         sending_s = file.stat().st_size // SENT_BYTES_PER_S_MIN
@@ -211,7 +212,7 @@ class Objects:
                     yield Found(each["path"], each["size"], modified.timestamp())
 
     def remove(self, paths: list[str]) -> None:
-        """Remove objects; those that are gone already count as removed. Raises StorageError."""
+        """Remove objects; missing ones are not an error. Raises StorageError."""
         for path in paths:
             with self._refusals("remove", path):
                 try:

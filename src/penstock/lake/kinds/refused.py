@@ -1,4 +1,4 @@
-"""Error texts of stores and catalogs, made into one line that says what to do.
+"""Turn error texts of stores and catalogs into one line with advice.
 
 Their libraries return several lines, terminal colours, and XML documents.
 """
@@ -57,7 +57,7 @@ _ADVICE = (
 
 
 def answer_of(error: BaseException) -> str:
-    """Return the text of an error of a library, on one line without secrets, and what to do about it."""
+    """Return a library's error as one line without secrets, with advice what to do."""
     text = str(error) or type(error).__name__
     codes = [*_CODE.findall(text)]
     messages = _MESSAGE.findall(text)

@@ -1,7 +1,7 @@
-"""Parquet files on their way to a store: written whole on this machine, then sent by one request.
+"""Write Parquet files completely on this machine, then send each to a store by one request.
 
-A store never has half a file of ours, and a process that is killed leaves nothing there that waits for its
-end. What it leaves on this machine is removed by the next writer.
+So a store never has half a file, and a killed process leaves no unfinished upload there. Files that it
+leaves on this machine are removed by the next writer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Send = Callable[[str, Path], None]
 
 
 class Spool:
-    """Files of one commit. Each is sent when it is complete."""
+    """The files of one commit, each sent when it is complete."""
 
     def __init__(
         self, layout: Layout, batch: int, settings: FileSettings, send: Send, parent: str | None = None
@@ -46,16 +46,16 @@ class Spool:
         """The files that the store has."""
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Write rows; raises as `penstock.landing.files.TaskFiles.add`, and what sending raises."""
+        """Write rows. Raises as `penstock.landing.files.TaskFiles.add`, and StorageError of a send."""
         self._take(self._files.add(rows))
 
     def finish(self) -> list[LandedFile]:
-        """Complete and send all files; return them. Raises StorageError."""
+        """Complete and send all files; return all files sent. Raises StorageError."""
         self._take(self._files.finish())
         return self.sent
 
     def close(self) -> None:
-        """Remove what is on this machine."""
+        """Remove the files on this machine."""
         self._files.abandon()
         self._directory.remove()
 
@@ -69,7 +69,7 @@ class Spool:
 
 
 class _Directory:
-    """A directory that this process holds a lock on, so that others remove it only after its end."""
+    """A directory locked by this process, so that others remove it only after this process's end."""
 
     def __init__(self, parent: str | None) -> None:
         for each in _left_behind(parent or tempfile.gettempdir()):
@@ -87,7 +87,7 @@ class _Directory:
 
 
 def _left_behind(parent: str) -> Iterator[Path]:
-    """Directories of processes that were killed."""
+    """Yield the directories of processes that were killed, whose locks are free."""
     for each in Path(parent).glob(f"{PREFIX}*"):
         with suppress(OSError):  # another user's, or removed meanwhile
             descriptor = os.open(each, os.O_RDONLY | os.O_CLOEXEC)

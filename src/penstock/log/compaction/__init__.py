@@ -1,1 +1,1 @@
-"""Log compaction: for every key the last record stays."""
+"""Log compaction: keep the last record of every key, and remove the records before it."""

@@ -1,16 +1,15 @@
-"""One batch under compaction: which of its records stay, and the batch that holds them.
+"""Compact one batch: decide which of its records stay, and write the batch that holds them.
 
 A record goes when a later one has its key. A tombstone (a record without a value) goes when it has been kept
-for `delete.retention.ms` since compaction first met it; that moment, the *delete horizon*, is noted in the
-batch (KIP-534). Offsets never change: a batch keeps its first and last one when records are taken out of it,
-and
-stays with no records at all where it is still needed: the last batch of a producer carries its sequence
-numbers, the last batch of a segment says where the segment ends.
+for `delete.retention.ms` since compaction first met it; the time until which it is kept, the *delete
+horizon*, is noted in the batch (KIP-534). Offsets never change: a batch keeps its first and last offset when
+records are taken out of it. A batch without records is kept where readers need it: the last batch of a
+producer carries its sequence numbers, the last batch of a segment shows where the segment ends.
 
-A record whose offset lies outside its batch, or whose time is no 64-bit number, makes its whole batch one
-that cannot be read: such an offset would remove other records. The caller leaves it as it is.
+A record whose offset lies outside its batch, or whose time is no 64-bit number, makes its whole batch
+unreadable, because such an offset would remove other records. The caller leaves that batch as it is.
 
-The caller decides what becomes of batches of transactions and of markers (`transactions`). Messages of
+The caller decides what happens to batches of transactions and to markers (`transactions`). Messages of
 magic 0 and 1 stay whole or go whole. Works on bytes, not on files.
 """
 
@@ -47,14 +46,16 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 class WhenEmpty(Enum):
-    """What becomes of a batch that loses all its records."""
+    """What compaction does with a batch that loses all its records: drop it or keep it without records."""
 
     DROP = 0
     KEEP = 1
 
 
 def keys_of(batch: bytes, entry: Entry, scan: Scanner = scan_keys) -> list[tuple[bytes, int]]:
-    """Return (key, offset) of every record that may replace earlier ones. Of markers that is none.
+    """Return (key, offset) of every record of a batch with a key; control batches have none.
+
+    Compaction removes earlier records with these keys.
 
     Raises:
         CorruptRecordError: the records cannot be read.
@@ -83,9 +84,9 @@ def clean(
     fate: Fate = Fate.BY_KEY,
     scan: Scanner = scan_keys,
 ) -> bytes | None:
-    """Return what is left of a batch: itself where nothing goes, None where nothing stays.
+    """Return a batch after compaction: unchanged, with fewer records, or None if it is removed.
 
-    `latest` is what is known of offsets below `up_to_offset`; records from there on stay.
+    `latest` has the last offset of each key below `up_to_offset`; records from `up_to_offset` on stay.
 
     Raises:
         CorruptRecordError: the records cannot be read.
@@ -130,7 +131,7 @@ def _clean_whole(
     delete_retention_ms: int,
     scan: Scanner,
 ) -> bytes | None:
-    """Return what is left of a batch that stays, or goes, with all its records."""
+    """Return a batch whose records stay or go together after compaction, or None if it is removed."""
     if fate is Fate.NEEDED:
         return batch
     if fate is Fate.SPENT and header.record_count:
@@ -145,12 +146,12 @@ def _clean_whole(
 
 
 def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, list[Span]]:
-    """Return the records of a batch of magic 2: their bytes, and where each lies.
+    """Return the records of a batch of magic 2: their bytes, and the span of each.
 
     Raises:
-        CorruptRecordError: they cannot be read; or an offset lies outside the batch, or is not above the
-            one before; or a time is no 64-bit number.
-        UnpackLimitError: they take more memory than `UnpackBudget` allows by default.
+        CorruptRecordError: the records cannot be read; or an offset lies outside the batch, or is not above
+            the previous one; or a time is no 64-bit number.
+        UnpackLimitError: the records take more memory than `UnpackBudget` allows by default.
     """
     budget = UnpackBudget()
     data = bytes(records_bytes(batch, 0, len(batch), header, budget))
@@ -172,7 +173,7 @@ def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, lis
 
 
 def _is_needed(batch: bytes, entry: Entry, latest: LatestOffsets) -> bool:
-    """Return whether some message in an entry of magic 0 or 1 is the last of its key."""
+    """Return whether an entry of magic 0 or 1 has a message that is the last of its key."""
     return any(row.key is not None and latest.get(row.key, -1) <= row.offset for row in _rows(batch, entry))
 
 
@@ -180,7 +181,7 @@ def _rows(batch: bytes, entry: Entry) -> list[Record]:
     """Return the messages of an entry of magic 0 or 1.
 
     Raises:
-        CorruptRecordError: they cannot be read, or an offset is past the entry's.
+        CorruptRecordError: the messages cannot be read, or an offset is past the entry's last offset.
     """
     rows = decode_batch(batch, 0, entry.size, "", -1, verify=False)
     for row in rows:
@@ -192,10 +193,10 @@ def _rows(batch: bytes, entry: Entry) -> list[Record]:
 
 
 def _with_horizon(data: bytes, header: BatchHeader, kept: list[Span], horizon_ms: int) -> bytes:
-    """Write the records that stay, noting when tombstones among them may go.
+    """Return a batch of the records that stay, with the time from which its tombstones may be removed.
 
-    The horizon takes the place of the base timestamp, from which the records' own times are counted. All
-    other bytes of a record stay as they are.
+    That time, the delete horizon, replaces the base timestamp, from which the records' own times are counted.
+    All other bytes of a record stay as they are.
 
     Raises:
         CorruptRecordError: a record's time is too far from the horizon for a 64-bit number.
@@ -220,7 +221,7 @@ def _with_horizon(data: bytes, header: BatchHeader, kept: list[Span], horizon_ms
 
 
 def _emptied(header: BatchHeader) -> bytes:
-    """Return a batch with the offsets and the producer of another, and no records."""
+    """Return a batch without records that has the offsets and the producer fields of `header`."""
     return _rebuilt(header, b"", 0, header.max_timestamp, header.max_timestamp)
 
 
@@ -232,7 +233,7 @@ def _rebuilt(
     latest_ms: int,
     more_attributes: int = 0,
 ) -> bytes:
-    """Write a batch that takes the place of another: same offsets, producer, codec and kind of time."""
+    """Return a batch with other records but the offsets, producer, codec and timestamp type of `header`."""
     attributes = header.attributes | more_attributes
     if not count:
         attributes &= ~DELETE_HORIZON_BIT

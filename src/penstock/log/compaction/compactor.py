@@ -1,20 +1,20 @@
-"""Compaction of a log: for every key the last record stays, the ones before it go.
+"""Compact a log: for every key the last record stays, the records before it go.
 
-Three steps, so that the thread that serves readers is held up by none of them. `plan` looks at the log and
-decides what is worth doing. `Compaction.run`, in any thread, reads sealed segments through files of its own
-and writes new ones beside them. `Compaction.finish` puts those in place, if nothing else has happened to the
-old ones meanwhile, which readers may go on reading.
+Three steps, so that the thread that serves readers never waits for them. `plan` looks at the log and decides
+whether compaction is worth its cost. `Compaction.run`, in any thread, reads sealed segments through files of
+its own and writes new ones beside them. `Compaction.finish` puts the new segments in place, if the old ones
+have not changed meanwhile; readers may go on reading the old ones.
 
-Only a new segment that is complete, forced to disk and read back replaces anything, and only once all of
-one compaction are: an early end of `run`, by an error of any kind, leaves the log as it was. What
-is read is not used either. A batch whose checksum fails, or a segment that does not end with a whole
-batch, ends the compaction; a batch whose checksum fits and whose records make no sense was written so by a
-client: it stays as it is, and its keys replace nothing.
+Only a new segment that is complete, flushed to disk and read back replaces an old one, and only when all new
+segments of one compaction are complete: if `run` ends early, by an error of any kind, the log is unchanged.
+Damaged input is not used. A batch whose checksum fails, or a segment that does not end with a whole
+batch, ends the compaction. A batch whose checksum fits but whose records cannot be parsed was sent so by a
+client: it stays as it is, and its keys remove nothing.
 
-The last segment is never touched, nor is what is younger than `min.compaction.lag.ms`, nor a segment in which
-a transaction is open, or behind it. Names and order of
-the temporary files are Kafka's: `.cleaned` while a segment is written, `.swap` once it is complete and on
-the disk; `recovery.tidy` finishes or undoes it after a crash.
+Compaction never touches the last segment, records younger than `min.compaction.lag.ms`, a segment in which a
+transaction is open, or a segment after that. Names and order of the temporary files are Kafka's: `.cleaned`
+while a segment is written, `.swap` once it is complete and on the disk; `recovery.tidy` finishes or undoes
+the replacement after a crash.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ KEYS_MAX = 5_000_000
 
 
 class CompactionPolicy(NamedTuple):
-    """The settings of a topic that compaction obeys, with Kafka's defaults."""
+    """The settings of a topic for compaction, with Kafka's defaults."""
 
     min_lag_ms: int = 0
     """`min.compaction.lag.ms`: records stay untouched at least so long."""
@@ -60,7 +60,7 @@ class CompactionPolicy(NamedTuple):
 
 
 class Dirt(NamedTuple):
-    """What of a log could be compacted: [start, end), as a share of all that would be read."""
+    """The offsets of a log that compaction could clean, [start, end), and their share of its bytes."""
 
     start_offset: int
     end_offset: int
@@ -69,7 +69,10 @@ class Dirt(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What producers need of a log. Of each that is kept a batch stays, without records if need be."""
+    """The producer and transaction state that compaction must preserve in a log.
+
+    The last batch of each producer id listed here stays, if need be without records.
+    """
 
     last_offsets: Mapping[int, int] = MappingProxyType({})
     """The offset of the last batch of each producer id, which has its sequence numbers."""
@@ -85,7 +88,7 @@ NOTHING_KEPT = Kept()
 
 
 def find_dirt(log: Log, policy: CompactionPolicy, now_ms: int, stable_offset: int = NEVER) -> Dirt | None:
-    """Return what of a log could be compacted; None if nothing."""
+    """Return the part of a log that could be compacted, or None if there is none."""
     first = max(log.cleaned_to, log.start_offset)
     sealed = log.segments[:-1]
     dirty = []
@@ -115,10 +118,10 @@ def plan(
     kept: Kept = NOTHING_KEPT,
     keys_max: int = KEYS_MAX,
 ) -> Compaction | None:
-    """Decide whether a log is worth compacting; return the work to be done, None if it is not.
+    """Decide whether a log is worth compacting; return the compaction to run, or None if it is not.
 
     Raises:
-        StorageError: a segment cannot be opened, or what an earlier compaction could not finish still cannot.
+        StorageError: a segment cannot be opened, or the rest of an earlier compaction still fails.
     """
     log.settle()
     dirt = find_dirt(log, policy, now_ms, kept.stable_offset)
@@ -128,7 +131,7 @@ def plan(
 
 
 class Compaction:
-    """One compaction of one log, from plan to end."""
+    """One compaction of one log; the caller calls `run`, then `finish` or `abandon`."""
 
     def __init__(
         self,
@@ -163,13 +166,13 @@ class Compaction:
     # --- anywhere ---------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Read what is old, write what is new. Touches nothing that the log's own thread uses.
+        """Read the old segments and write the new ones. Touches nothing that the log's own thread uses.
 
-        Stops half-way if the log is closed meanwhile. However it ends, `is_complete` says whether
-        `finish` will put anything in place; what was written is removed where it will not.
+        Stops early if the log is closed meanwhile. Afterwards `is_complete` is True if `finish` may put the
+        new segments in place; otherwise they are removed.
 
         Raises:
-            StorageError: the disk refuses, or a segment is damaged.
+            StorageError: a file cannot be written, or a segment is damaged.
         """
         try:
             if self.bytes_before >= FAST_FROM_BYTES:
@@ -226,7 +229,7 @@ class Compaction:
         """Yield the batches of a segment; fewer if the log is closed meanwhile.
 
         Raises:
-            StorageError: it does not hold whole batches, in order, from its beginning to its end.
+            StorageError: the segment does not hold whole batches, in order, from its beginning to its end.
         """
         next_offset = segment.base_offset
         for entry in source.entries():
@@ -241,10 +244,10 @@ class Compaction:
             yield entry
 
     def _load(self, source: Source, entry: Entry) -> bytes:
-        """Read a batch.
+        """Return the bytes of a batch.
 
         Raises:
-            StorageError: it cannot be read, or fails its checksum.
+            StorageError: the batch cannot be read, or fails its checksum.
         """
         batch = source.load(entry.position, entry.size)
         if len(batch) != entry.size or not has_valid_checksum(batch, 0, entry):
@@ -255,7 +258,7 @@ class Compaction:
         return batch
 
     def _groups(self) -> Iterator[list[tuple[Segment, Source]]]:
-        """Consecutive segments that fit into one: what compaction leaves would be ever smaller files."""
+        """Yield groups of consecutive segments to merge into one, so that files do not become tiny."""
         group: list[tuple[Segment, Source]] = []
         size = 0
         limit = min(self.log.config.segment_bytes, RELATIVE_OFFSET_MAX)
@@ -272,7 +275,7 @@ class Compaction:
             yield group
 
     def _rewrite(self, group: Sequence[tuple[Segment, Source]]) -> None:
-        """Write one new segment for several old ones, if that changes anything."""
+        """Write one new segment with the compacted batches of `group`, unless nothing would change."""
         segments = [segment for segment, _ in group]
         target = self.log.new_compacted(segments[0])
         self._made.append((segments, target))
@@ -298,10 +301,10 @@ class Compaction:
             target.delete()
 
     def _verify(self, target: Segment, batches: int) -> None:
-        """Read back what was written.
+        """Read a new segment back from disk and check it.
 
         Raises:
-            StorageError: the segment does not hold so many whole batches, in order.
+            StorageError: the segment does not hold `batches` whole batches, in order.
         """
         source = target.source()
         found = 0
@@ -338,9 +341,7 @@ class Compaction:
             return batch
 
     def _is_needed(self, header: BatchHeader) -> bool:
-        """Return whether a batch says what has to be known of its producer: sequence numbers, or the
-        epoch.
-        """
+        """Return whether a batch holds the last sequence numbers or the epoch of a live producer id."""
         last_offset = self._kept.last_offsets.get(header.producer_id)
         if last_offset is not None:
             return last_offset == header.last_offset
@@ -348,16 +349,18 @@ class Compaction:
 
     @property
     def spent_markers(self) -> set[int]:
-        """The markers of aborted transactions of which the log has no batch any more."""
+        """The offsets of abort markers whose transactions have no batch in the log any more."""
         return self._transactions.spent
 
     # --- in the log's own thread --------------------------------------------------------------------
 
     def finish(self) -> bool:
-        """Put the new segments in place; return whether all of them were. None is if `run` did not complete.
+        """Put the new segments in place of the old; return True if all were, False if none or not all.
+
+        Nothing is put in place if `run` did not complete.
 
         Raises:
-            StorageError: the disk refuses. What is in place by then is as good as what it replaced,
+            StorageError: a file cannot be renamed or removed. Segments that are in place by then are valid,
                 and the rest is removed.
         """
         log = self.log
@@ -383,7 +386,7 @@ class Compaction:
         return done
 
     def abandon(self) -> None:
-        """Remove what was written and is not in place."""
+        """Remove the new segments that are not in place."""
         self.is_complete = False
         while self._made:
             _, new = self._made.pop()
@@ -404,7 +407,7 @@ def compact(
     now_ms: int,
     kept: Kept = NOTHING_KEPT,
 ) -> bool:
-    """Compact a log here and now, if it is worth it; return whether it was.
+    """Compact a log in this thread if it is worth it; return whether all new segments were put in place.
 
     Raises:
         StorageError: as `Compaction.run` and `finish`.

@@ -1,10 +1,11 @@
-"""Transactions under compaction: which batches were aborted, and which markers end nothing that is left.
+"""Transactions under compaction: find aborted batches, and markers whose transactions have no batch left.
 
-Records of an aborted transaction go at once, and their keys replace nothing. A marker stays as long as a
-batch of its transaction is there; when a pass meets none any more, the marker is kept for
-`delete.retention.ms`, as a tombstone is, and goes then. The rules are Kafka's (`CleanedTransactionMetadata`).
+Records of an aborted transaction go at once, and their keys remove nothing. A marker stays as long as a
+batch of its transaction is there; after a pass that finds none, the marker is kept for
+`delete.retention.ms`, as a tombstone is, and is then removed. The rules are Kafka's
+(`CleanedTransactionMetadata`).
 
-All that is looked at lies below the last stable offset, so that the outcome of each transaction is known.
+Only offsets below the last stable offset are examined, so that the outcome of each transaction is decided.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from penstock.records.format.batch_header import BatchHeader
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction: its producer's batches in [first, marker) count for nothing."""
+    """An aborted transaction: the batches of its producer at offsets [first, marker) are not read."""
 
     producer_id: int
     first_offset: int
@@ -41,7 +42,7 @@ class Fate(Enum):
 
 
 class TransactionsOfPass:
-    """What one walk over a log, from a first offset on, has learned of its transactions."""
+    """The state of transactions during one pass of compaction over a log, from a first offset on."""
 
     def __init__(self, aborted: Iterable[Aborted], start_offset: int) -> None:
         self._spans: dict[int, tuple[list[int], list[int]]] = {}
@@ -59,7 +60,7 @@ class TransactionsOfPass:
         """Markers of aborted transactions of which no batch was met."""
 
     def abort_of(self, producer_id: int, offset: int) -> int | None:
-        """Return the marker that aborted what a producer has written at an offset; None if none did."""
+        """Return the offset of the marker that aborted a producer's batch at `offset`, or None."""
         spans = self._spans.get(producer_id)
         if spans is None:
             return None
@@ -68,7 +69,7 @@ class TransactionsOfPass:
         return markers[number] if number >= 0 and offset < markers[number] else None
 
     def fate_of(self, batch: bytes, header: BatchHeader) -> Fate:
-        """Say what may be done with a batch. Batches are asked about in their order, each once."""
+        """Return what compaction may do with a batch. Call it once for each batch, in log order."""
         producer_id = header.producer_id
         if header.is_control:
             return self._fate_of_marker(batch, header)

@@ -1,1 +1,1 @@
-"""The data directory as a whole: files that identify it, checkpoints, locks, and how files reach the disk."""
+"""Files of a whole data directory: identity files, checkpoints, locks, and atomic file writes."""

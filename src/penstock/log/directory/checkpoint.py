@@ -1,9 +1,8 @@
-"""Kafka's checkpoint files: a version, a count, and one line of words for every entry.
+"""Read and write Kafka's checkpoint files: a version, a count, and one line of words for every entry.
 
 Four files have this form: in a data directory `recovery-point-offset-checkpoint`,
-`log-start-offset-checkpoint` and `cleaner-offset-checkpoint`, up to where compaction has come (topic,
-partition, offset), and in every partition's directory
-`leader-epoch-checkpoint` (epoch, start offset).
+`log-start-offset-checkpoint` and `cleaner-offset-checkpoint`, how far compaction has come (topic, partition,
+offset), and in every partition's directory `leader-epoch-checkpoint` (epoch, start offset).
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 
 
 def read_checkpoint(path: str, words: int) -> list[list[str]]:
-    """Return the entries of a checkpoint file, each as `words` words. No file, or an empty one: none.
+    """Return the entries of a checkpoint file, each as `words` words; none if the file is missing or empty.
 
     Raises:
-        StorageError: another version, a wrong number of entries, or a line with too few or many words.
+        StorageError: unknown version, a wrong number of entries, or a line with too few or too many words.
     """
     text = read_text(path)
     if not text:
@@ -44,7 +43,7 @@ def read_checkpoint(path: str, words: int) -> list[list[str]]:
 
 
 def write_checkpoint(path: str, entries: Iterable[Iterable[object]], *, sync: bool) -> None:
-    """Replace a checkpoint file."""
+    """Replace a checkpoint file; with `sync`, flush it to disk."""
     lines = [" ".join(map(str, entry)) for entry in entries]
     write_text(path, "\n".join((str(VERSION), str(len(lines)), *lines, "")), sync=sync)
 
@@ -65,5 +64,5 @@ def read_offsets(path: str) -> dict[TopicPartition, int]:
 
 
 def write_offsets(path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace a checkpoint file of offsets, and see it on the disk."""
+    """Replace a checkpoint file of offsets and flush it to disk."""
     write_checkpoint(path, ((*partition, offset) for partition, offset in sorted(offsets.items())), sync=True)

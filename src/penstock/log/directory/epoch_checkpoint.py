@@ -1,4 +1,4 @@
-"""The file `leader-epoch-checkpoint` of a partition: its leader epochs, each with its first offset."""
+"""Read and write a partition's `leader-epoch-checkpoint`: each leader epoch with its first offset."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from penstock.log.epochs import Entries, LeaderEpochs
 
 
 def new_epochs(path: str) -> LeaderEpochs:
-    """Return leader epochs, none yet, of which every change is written to `path`."""
+    """Return empty leader epochs that write every change to `path`."""
     return _saved_in(path, ())
 
 
 def load_epochs(path: str) -> LeaderEpochs:
-    """Return the leader epochs in the file, none where there is no file; changes are written to it.
+    """Return the leader epochs in the file `path`, empty if it is missing; changes are written to the file.
 
     Raises:
-        StorageError: unreadable or malformed.
+        StorageError: the file is unreadable or malformed.
     """
     try:
         entries = [(int(epoch), int(offset)) for epoch, offset in read_checkpoint(path, 2)]

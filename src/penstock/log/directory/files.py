@@ -1,7 +1,7 @@
-"""What the log asks of the file system, with failures as StorageError.
+"""File operations of the log, with failures of the system raised as StorageError.
 
 Every failure of the operating system leaves this package as a `StorageError` that names the file,
-what was being done, the reason, and what may help. The system's number stays in its `errno`.
+the operation, the reason, and what may help. The system's error number stays in its `errno`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 
 def storage_error(action: str, path: str, error: OSError) -> StorageError:
-    """Return the error to raise when the system refused to `action` (a verb, "read") `path`."""
+    """Return the error to raise when the system refuses to `action` (a verb, "read") the file `path`."""
     failure = StorageError(f"cannot {action} {path}: {reason_of(error)}")
     failure.errno = error.errno
     return failure
@@ -32,7 +32,7 @@ def storage_error(action: str, path: str, error: OSError) -> StorageError:
 
 @contextmanager
 def storage(action: str, path: str) -> Iterator[None]:
-    """Turn an `OSError` inside the block into a `StorageError` about `action` and `path`."""
+    """Turn an `OSError` raised inside the block into a `StorageError` about `action` and `path`."""
     try:
         yield
     except StorageError:
@@ -52,7 +52,7 @@ Identity = tuple[int, int]
 
 
 def identity_of(path: str | int) -> Identity | None:
-    """Return which file or directory has a name, or is open under a number; None where there is none.
+    """Return the identity of the file or directory `path` (a name or descriptor), or None if it is missing.
 
     Raises:
         StorageError: the file system fails.
@@ -67,20 +67,20 @@ def identity_of(path: str | int) -> Identity | None:
 
 
 def check_in_place(path: str, identity: Identity | None) -> None:
-    """See that a name still stands for the file or directory it stood for.
+    """Check that `path` is still the file or directory with this identity.
 
     Raises:
-        StorageError: it does not, or the file system fails.
+        StorageError: the file is missing or another one, or the file system fails.
     """
     if identity is None or identity_of(path) != identity:
         raise StorageError(f"{path} {GONE}")
 
 
 class OpenFile(FileIO):
-    """An unbuffered file that closes itself when its last user drops it.
+    """An unbuffered file that is closed when the last reference to it is dropped.
 
-    A segment and the regions handed out to readers share one. It is never closed by hand, so a
-    descriptor cannot be closed, and its number given to another file, under a reader.
+    A segment and the regions that readers hold share one. It is never closed explicitly, so a
+    descriptor cannot be closed, and its number given to another file, while a reader uses it.
     """
 
     def __del__(self) -> None:
@@ -93,10 +93,10 @@ needs them: a checkpoint, a directory that is listed, a module that is imported 
 
 
 def open_file(path: str, *, writable: bool) -> OpenFile:
-    """Open a file that exists, and that stays open.
+    """Open an existing file.
 
     Raises:
-        StorageError: it cannot be opened, or no more than `DESCRIPTORS_SPARE` would be left.
+        StorageError: the file cannot be opened, or fewer than `DESCRIPTORS_SPARE` descriptors would be left.
     """
     with storage("open", path):
         file = OpenFile(path, "r+" if writable else "r")
@@ -108,17 +108,17 @@ def open_file(path: str, *, writable: bool) -> OpenFile:
 
 
 def make_directory(path: str) -> None:
-    """Make a directory for records, readable by its owner only, unless it is there; its parents as usual.
+    """Create a directory that only its owner may read, unless it exists; parents get the usual mode.
 
     Raises:
-        StorageError: it cannot be made.
+        StorageError: the directory cannot be created.
     """
     with storage("create", path):
         os.makedirs(path, mode=DIRECTORY_MODE, exist_ok=True)
 
 
 def warn_if_others_may_read(path: str) -> None:
-    """Log a warning where others than its owner may look into a directory, which is left as it is.
+    """Log a warning if other users than its owner may read a directory; its mode is not changed.
 
     Raises:
         StorageError: the file system fails.
@@ -136,15 +136,15 @@ def warn_if_others_may_read(path: str) -> None:
 
 
 def create_file(path: str) -> None:
-    """Make an empty file, or an existing one empty."""
+    """Create an empty file, or truncate an existing one."""
     with storage("create", path):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | OPEN_FLAGS, FILE_MODE))
 
 
 def read_text(path: str) -> str | None:
-    """Return the text of a small file; None if there is no such file.
+    """Return the text of a small file, or None if there is no such file.
 
-    Bytes that are not UTF-8 come as U+FFFD: what reads them will find them malformed.
+    U+FFFD replaces bytes that are not UTF-8; parsers then report the text as malformed.
     """
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -156,19 +156,19 @@ def read_text(path: str) -> str | None:
 
 
 def write_text(path: str, text: str, *, sync: bool) -> None:
-    """Replace a small file as a whole, as `write_whole`."""
+    """Replace a small file atomically by `text`, as `write_whole` does."""
     write_whole(path, text.encode(), sync=sync)
 
 
 def write_whole(path: str, data: bytes, *, sync: bool) -> None:
-    """Replace a small file as a whole: a reader, or a crash, meets the old bytes or the new.
+    """Replace a small file atomically: a reader, or a crash, sees the old bytes or the new ones.
 
-    They are written beside it, under the name with `.tmp` behind, which replaces the old file once all is
-    written. An early end of any kind removes that again and leaves the old file. With `sync` the bytes are
-    on the disk before the old file goes; without, a power cut may leave none, or zeros.
+    The bytes are written to the name with `.tmp` appended, and that file is then renamed over the old one. An
+    error removes the temporary file and leaves the old one. With `sync` the bytes are on the disk before the
+    old file goes; without, a power cut may leave an empty file, or zeros.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: the file cannot be written.
     """
     fresh = path + ".tmp"
     with storage("write", path):
@@ -190,7 +190,7 @@ def write_whole(path: str, data: bytes, *, sync: bool) -> None:
 
 
 def remove_file(path: str) -> None:
-    """Delete a file; one that is gone already is fine."""
+    """Delete a file; a missing file is not an error."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -200,6 +200,6 @@ def remove_file(path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Make creations and renames in a directory last."""
+    """Flush creations and renames in a directory to disk."""
     with storage("flush", path):
         sync_directory_entries(path)

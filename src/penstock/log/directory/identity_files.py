@@ -1,4 +1,4 @@
-"""The two small files that say whose data these are: `meta.properties` and `partition.metadata`."""
+"""Read and write `meta.properties` and `partition.metadata`: node, cluster, directory and topic ids."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ADVICE = (
 
 
 class MetaProperties(NamedTuple):
-    """Which node of which cluster a data directory belongs to (`meta.properties`, KIP-631, KIP-858)."""
+    """The node, cluster and directory id in a data directory's `meta.properties` (KIP-631, KIP-858)."""
 
     cluster_id: str
     node_id: int
@@ -30,10 +30,10 @@ class MetaProperties(NamedTuple):
 
 
 def read_meta_properties(directory: str) -> MetaProperties | None:
-    """Return what `meta.properties` says, in version 0 (`broker.id`) or 1 (`node.id`); None without it.
+    """Return `meta.properties`, version 0 (`broker.id`) or 1 (`node.id`); None if the file is missing.
 
     Raises:
-        StorageError: unreadable, or a needed entry is missing or malformed.
+        StorageError: the file is unreadable, or a required entry is missing or malformed.
     """
     path = f"{directory}/{META_PROPERTIES}"
     text = read_text(path)
@@ -67,7 +67,7 @@ def read_meta_properties(directory: str) -> MetaProperties | None:
 
 
 def write_meta_properties(directory: str, meta: MetaProperties) -> None:
-    """Write `meta.properties`, version 1."""
+    """Write `meta.properties` in version 1."""
     lines = ["#", f"cluster.id={meta.cluster_id}"]
     if meta.directory_id is not None:
         lines.append(f"directory.id={meta.directory_id}")
@@ -76,12 +76,12 @@ def write_meta_properties(directory: str, meta: MetaProperties) -> None:
 
 
 def read_topic_id(directory: str) -> bytes | None:
-    """Return the topic id in a partition's `partition.metadata`; None without the file, or in an empty one.
+    """Return the topic id in a partition's `partition.metadata`; None if the file is missing or empty.
 
-    A power cut may leave nothing in it, or zeros.
+    A file of zeros, which a power cut may leave, counts as empty.
 
     Raises:
-        StorageError: unreadable or malformed.
+        StorageError: the file is unreadable or malformed.
     """
     path = f"{directory}/{PARTITION_METADATA}"
     text = read_text(path)
@@ -97,6 +97,6 @@ def read_topic_id(directory: str) -> bytes | None:
 
 
 def write_topic_id(directory: str, topic_id: bytes) -> None:
-    """Write `partition.metadata`, version 0."""
+    """Write the topic id into a partition's `partition.metadata`, version 0."""
     text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
     write_text(f"{directory}/{PARTITION_METADATA}", text, sync=False)

@@ -1,6 +1,6 @@
 """Snapshots of the metadata log: the files `OFFSET-EPOCH.checkpoint` beside it (KIP-630, KIP-853).
 
-A snapshot holds everything that the log says below its offset. It is a file of batches with offsets of their
+A snapshot holds the state of the metadata below its offset. It is a file of batches with offsets of their
 own: a control batch with a SnapshotHeader and, for a quorum whose voters may change, KRaftVersion and
 KRaftVoters; batches of metadata records; a control batch with a SnapshotFooter. `0…0-0….checkpoint` has no
 metadata records: it names the first voters of a quorum.
@@ -50,7 +50,7 @@ _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 class SnapshotFile(NamedTuple):
-    """A snapshot: it holds all before `end_offset`; `epoch` is the raft epoch of the last of it."""
+    """A snapshot file: the state below `end_offset`; `epoch` is the raft epoch of the record before that."""
 
     end_offset: int
     epoch: int
@@ -58,13 +58,13 @@ class SnapshotFile(NamedTuple):
 
 
 class Quorum(NamedTuple):
-    """The voters of a quorum as control records have them; None where they are in the settings."""
+    """The voters of a quorum as encoded control records; None if the settings name the voters."""
 
     kraft_version: bytes | None = None
     voters: bytes | None = None
 
     def after(self, kind: int, value: bytes) -> Quorum:
-        """Return what a further control record makes of it."""
+        """Return this quorum with the control record of type `kind` applied."""
         if kind == KRAFT_VERSION:
             return self._replace(kraft_version=value)
         if kind == VOTERS:
@@ -72,7 +72,7 @@ class Quorum(NamedTuple):
         return self
 
     def voter_ids(self) -> set[int] | None:
-        """Return the node ids of the voters; None where no record names them.
+        """Return the node ids of the voters, or None if no record names them.
 
         Raises:
             DecodeError: the record is damaged.
@@ -85,7 +85,7 @@ class Quorum(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What a snapshot holds: metadata records in their frames, and the voters."""
+    """The contents of a snapshot: encoded metadata records, and the voters of the quorum."""
 
     file: SnapshotFile
     values: Sequence[bytes]
@@ -93,17 +93,17 @@ class Snapshot(NamedTuple):
 
     @property
     def end_offset(self) -> int:
-        """The offset from which the log goes on."""
+        """The offset from which the log continues after this snapshot."""
         return self.file.end_offset
 
     @property
     def epoch(self) -> int:
-        """The raft epoch of the last record that it holds."""
+        """The raft epoch of the last record that the snapshot covers."""
         return self.file.epoch
 
 
 def snapshots_in(directory: str) -> list[SnapshotFile]:
-    """Return the snapshots beside a metadata log, the newest first, but for the one of the first voters.
+    """Return the snapshots beside a metadata log, newest first, without the one of the first voters.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -119,7 +119,7 @@ def snapshots_in(directory: str) -> list[SnapshotFile]:
 
 
 def unfinished_in(directory: str) -> list[str]:
-    """Return the names of files that a crash has left of snapshots being written here.
+    """Return the names of unfinished snapshot files that a crash has left in the directory.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -130,9 +130,9 @@ def unfinished_in(directory: str) -> list[str]:
 
 
 def last_timestamp_ms(file: SnapshotFile) -> int | None:
-    """Return the time of the last record that a snapshot stands for, as its header has it.
+    """Return the time of the last record that a snapshot covers, from its header.
 
-    None where the header cannot be read.
+    None if the header cannot be read.
 
     Raises:
         StorageError: the file system fails.
@@ -149,9 +149,10 @@ def last_timestamp_ms(file: SnapshotFile) -> int | None:
 
 
 def newest_whole(directory: str, start_offset: int = 0, end_offset: int | None = None) -> Snapshot | None:
-    """Return the newest snapshot that is whole and from which a log goes on; None if there is none.
+    """Return the newest complete snapshot that fits a log, or None if there is none.
 
-    `start_offset` and `end_offset` are those of the log; without an end, every snapshot will do.
+    A snapshot fits if its end is between `start_offset` and `end_offset` of the log, both included. Without
+    an `end_offset`, there is no upper limit.
 
     Raises:
         StorageError: the file system fails.
@@ -169,20 +170,20 @@ def newest_whole(directory: str, start_offset: int = 0, end_offset: int | None =
 
 
 def first_voters(directory: str) -> Quorum:
-    """Return the first voters of a quorum, where a checkpoint names them.
+    """Return the first voters of a quorum from the checkpoint at offset 0; an empty `Quorum` without one.
 
     Raises:
-        StorageError: it cannot be read, or is not whole.
+        StorageError: the file cannot be read, or is not complete.
     """
     path = f"{directory}/{0:020d}-{0:010d}{SUFFIX}"
     return read_snapshot(SnapshotFile(0, 0, path)).quorum if os.path.exists(path) else Quorum()
 
 
 def read_snapshot(file: SnapshotFile) -> Snapshot:
-    """Read a snapshot as a whole.
+    """Read a whole snapshot.
 
     Raises:
-        StorageError: it cannot be read, or is not whole.
+        StorageError: the file cannot be read, or is not complete.
     """
     with storage("read", file.path), open(file.path, "rb") as opened:
         data = opened.read()
@@ -227,13 +228,13 @@ def write_snapshot(
     now_ms: int,
     read_back: bool = False,
 ) -> SnapshotFile:
-    """Write a snapshot of what stands below `end_offset`: `values` are metadata records in their frames.
+    """Write a snapshot of the state below `end_offset`; `values` are the encoded metadata records.
 
-    With `read_back` it gets its name only once it has been read from the disk, and holds `values`.
+    With `read_back`, the file gets its name only after it was read from the disk and has the same `values`.
 
     Raises:
-        StorageError: it cannot be written, or what is read differs; there is none of that name then, or the
-            one there was.
+        StorageError: the file cannot be written, or reading it back gives something else. An older file of
+            the same name is then unchanged.
     """
     path = f"{directory}/{end_offset:020d}-{epoch:010d}{SUFFIX}"
     controls = [(HEADER, bytes(2) + last_timestamp_ms.to_bytes(8, "big") + _NO_TAGS)]
@@ -281,13 +282,14 @@ def _control(offset: int, records: list[tuple[int, bytes]], epoch: int, now_ms: 
 
 
 def write_first_voters(directory: str, node_id: int, directory_id: bytes, now_ms: int) -> None:
-    """Name this node as the one voter of the quorum, for a Kafka without static voters (KIP-853).
+    """Write the checkpoint that names this node as the only voter of the quorum (KIP-853).
 
-    The address is that of Kafka's example configurations: a quorum of one sends no requests, and Apache Kafka
-    writes the address that it really has once it leads or joins another quorum.
+    A Kafka without static voters starts from it. The address is that of Kafka's example configurations: a
+    quorum of one sends no requests, and Apache Kafka writes its real address once it leads or joins another
+    quorum.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: the file cannot be written.
     """
     # Written by hand, as is all that a start of a new directory writes: compiling codecs would take 40 ms.
     name, host = CONTROLLER_LISTENER.encode(), b"localhost"

@@ -1,9 +1,9 @@
-"""Directories whose partitions were deleted: few are removed at once, many in a thread.
+"""Remove the directories of deleted partitions: a few at once, many in a thread.
 
-Deleting a topic renames the directories of its partitions, which makes them none; their files may be
-removed at any time after that. One directory takes a fraction of a millisecond, but one request may delete
-thousands, and a file of gigabytes takes longer. So the caller's thread spends a share of every second on it,
-and a thread does the rest. What is left at a stop, or by a crash, is removed after the next start.
+Deleting a topic renames the directories of its partitions; their files may be removed at any time after that.
+One directory takes a fraction of a millisecond, but one request may delete thousands, and a file of gigabytes
+takes longer. So the caller's thread spends a share of every second on it, and a thread does the rest. What is
+left at a stop, or by a crash, is removed after the next start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INLINE_S = 0.02
 
 
 class Remover:
-    """Removes directories of one data directory. All methods are for one thread, the caller's."""
+    """Removes directories of deleted partitions of one data directory. Its methods are for one thread."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -40,10 +40,10 @@ class Remover:
         """Directories that could not be removed, for `retry`."""
 
     def remove(self, path: str) -> None:
-        """Remove a directory with all that is in it, now or soon.
+        """Remove a directory with all its contents, at once or soon in a thread.
 
         Raises:
-            StorageError: it was to be removed now, and cannot be; `retry` tries again.
+            StorageError: the directory cannot be removed at once; `retry` tries again.
         """
         began = self._monotonic()
         if not 0 <= began - self._period_began < PERIOD_S:
@@ -61,7 +61,7 @@ class Remover:
         self._begin()
 
     def retry(self) -> None:
-        """Try again, in the thread, to remove what could not be removed."""
+        """Try again, in the thread, to remove the directories that could not be removed."""
         while self._left:
             self._waiting.append(self._left.popleft())
         if self._waiting:
@@ -73,7 +73,7 @@ class Remover:
             self._thread.start()
 
     def wait(self) -> None:
-        """Return when everything has been removed."""
+        """Wait until all directories have been removed."""
         while self._waiting or (self._thread is not None and self._thread.is_alive()):
             if self._thread is not None:
                 self._thread.join()
@@ -81,7 +81,7 @@ class Remover:
                 self._run()
 
     def stop(self) -> None:
-        """Return when nothing is being removed any more: after the file at hand, however many wait.
+        """Stop removing, after the file that is being removed now, however many directories are left.
 
         Directories that are left keep their names, by which the next start finds them.
         """
@@ -90,7 +90,7 @@ class Remover:
             self._thread.join()
 
     def _run(self) -> None:
-        """Remove what waits. A directory that cannot be removed is left to `retry`, or the next start."""
+        """Remove the waiting directories; one that cannot be removed is left to `retry` or the next start."""
         while self._waiting and not self._stopping.is_set():
             path = self._waiting.popleft()
             try:
@@ -103,12 +103,12 @@ class Remover:
 
 
 def remove_directory(path: str, is_enough: Callable[[], bool] = lambda: False) -> bool:
-    """Remove a directory that holds files, and perhaps directories, but none worth keeping.
+    """Remove a directory with its files and directories; return whether it is gone.
 
-    Return whether it is gone: before each file, `is_enough` may say to leave what is still there.
+    Before each file, `is_enough` is called; if it returns True, the rest is left.
 
     Raises:
-        StorageError: something in it cannot be removed.
+        StorageError: a file in it cannot be removed.
     """
     for child in _children(path):
         if is_enough():

@@ -1,1 +1,1 @@
-"""Logs on disk: one partition's, a whole data directory of them, and reading one that no broker has open."""
+"""Logs on disk: one partition's log, a whole data directory, and reading beside a running broker."""

@@ -1,10 +1,13 @@
-"""A whole data directory: which partitions it holds, whose it is, and how it was left.
+"""A whole data directory: its partitions, its node and cluster, and whether it was closed cleanly.
 
 The files are Kafka's. In the directory: `meta.properties`; `.lock`, held while a process uses it;
-`.kafka_cleanshutdown`, there only while none does and the last one closed everything; the checkpoints
-`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint` and `cleaner-offset-checkpoint`. One
-directory a partition, named topic-partition; one whose deletion has begun ends in `-delete`, and what is left
-of it is removed after the next start, while `-stray` and `-future` (Kafka's own affairs) are left alone.
+`.kafka_cleanshutdown`, there only while no process uses it and the last one closed everything; the
+checkpoints
+`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint` and `cleaner-offset-checkpoint`. Each
+partition
+has one directory, named topic-partition; one whose deletion has begun ends in `-delete`, and its rest
+is removed after the next start. Names in `-stray` and `-future`, which only Apache Kafka uses, are left
+alone.
 """
 
 from __future__ import annotations
@@ -71,7 +74,7 @@ _in_use: set[str] = set()
 
 
 def parse_partition_name(name: str) -> TopicPartition | None:
-    """Return the partition that a directory name stands for; None if it stands for none."""
+    """Return the partition that a directory name stands for, or None for any other name."""
     topic, dash, partition = name.rpartition("-")
     if not (dash and topic and partition.isascii() and partition.isdigit()):
         return None
@@ -79,7 +82,7 @@ def parse_partition_name(name: str) -> TopicPartition | None:
 
 
 def find_partitions(directory: str) -> dict[TopicPartition, str]:
-    """Return the directory of every partition in a data directory, in order.
+    """Return the path of each partition's directory in a data directory, in the order of partitions.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -91,16 +94,17 @@ def find_partitions(directory: str) -> dict[TopicPartition, str]:
 
 
 class DataDirectory:
-    """A data directory in use by this process. Opening locks it; closing in good order marks it clean."""
+    """A data directory in use by this process. Opening locks it; a successful `close` marks it clean."""
 
     def __init__(self, path: str, *, node_id: int = 1, cluster_id: str | None = None) -> None:
-        """Open `path`, which is made if need be.
+        """Open the data directory `path`, and create it if it is missing.
 
-        `cluster_id` (22 characters of base64; a random one by default) counts for a new directory,
-        and must not contradict one that exists.
+        `cluster_id` (22 characters of base64; a random one by default) is used for a new directory,
+        and must be that of an existing one.
 
         Raises:
-            StorageError: in use by another process, unreadable, unwritable, or another cluster's.
+            StorageError: the directory is in use by another process, unreadable, unwritable, or of another
+                cluster.
         """
         self.path = os.path.abspath(os.fspath(path))
         self.logs: dict[TopicPartition, DiskLog] = {}
@@ -175,12 +179,12 @@ class DataDirectory:
     # --- partitions -------------------------------------------------------------------------------
 
     def home_of(self, partition: TopicPartition) -> DataDirectory:
-        """Where a partition lies, or will lie: here."""
+        """Return the directory where a partition is or will be: this one."""
         return self
 
     @property
     def all(self) -> Sequence[DataDirectory]:
-        """The directories of the broker: this one."""
+        """All data directories of the broker: only this one."""
         return (self,)
 
     @property
@@ -189,12 +193,12 @@ class DataDirectory:
         return sorted(self._paths)
 
     def topic_id(self, partition: TopicPartition) -> bytes | None:
-        """Return the topic id that a partition's directory notes; None if it has none.
+        """Return the topic id in a partition's `partition.metadata`, or None if there is none.
 
-        A power cut may leave half of one, which is as good as none: it is reported.
+        A malformed file, which a power cut may leave, counts as missing and is logged.
 
         Raises:
-            StorageError: it cannot be read.
+            StorageError: the file cannot be read.
         """
         try:
             return read_topic_id(self._paths[partition])
@@ -205,18 +209,18 @@ class DataDirectory:
             return None
 
     def note_topic_id(self, partition: TopicPartition, topic_id: bytes) -> None:
-        """Write the topic id into a partition's directory, because an older broker or a power cut left none.
+        """Write the topic id into a partition's directory, if an older broker or a power cut left none.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: the file cannot be written.
         """
         write_topic_id(self._paths[partition], topic_id)
 
     def open_log(self, partition: TopicPartition, config: LogConfig | None = None, *, now_ms: int) -> DiskLog:
-        """Open the log of a partition that is on disk, once.
+        """Open the log of a partition that is on disk and not open yet.
 
         Raises:
-            StorageError: there is none, or it cannot be opened.
+            StorageError: the partition is not on disk, or its log cannot be opened.
         """
         path = self._paths.get(partition)
         if path is None:
@@ -246,10 +250,10 @@ class DataDirectory:
         *,
         now_ms: int,
     ) -> DiskLog:
-        """Make the directory of a new partition, and its empty log: all of it, or nothing.
+        """Create the directory of a new partition with an empty log; on an error, nothing of it is left.
 
         Raises:
-            StorageError: there is one already, or it cannot be made.
+            StorageError: the partition exists already, or its files cannot be created.
         """
         path = f"{self.path}/{partition}"
         self.check_in_place()
@@ -279,10 +283,10 @@ class DataDirectory:
     def delete_log(self, partition: TopicPartition) -> None:
         """Remove a partition with all its files. Slices that were read stay readable.
 
-        The directory is renamed first: a crash on the way leaves nothing that looks like a partition. Where
-        many are deleted, their files are removed in a thread, after this has returned. What the system
-        refuses is logged, and done later: with the next checkpoint, when the name is needed, or at the next
-        start.
+        The directory is renamed first, so that a crash before the end leaves nothing that looks like a
+        partition. If many are deleted, their files are removed in a thread, after this method has returned. A
+        failure of the system is logged, and the removal is tried again: with the next checkpoint, when the
+        name is needed, or at the next start.
         """
         del self._paths[partition]
         self._deleted.add(partition)
@@ -297,10 +301,10 @@ class DataDirectory:
             logger.warning("%s; it is tried again later", error)
 
     def _take_away(self, partition: TopicPartition) -> None:
-        """Rename a directory that is no partition, and have it removed.
+        """Rename the directory of a deleted partition, and start to remove it.
 
         Raises:
-            StorageError: it keeps its name.
+            StorageError: the directory cannot be renamed.
         """
         path = f"{self.path}/{partition}"
         mark = f".{random_uuid().hex()}{SUFFIX_DELETE}"
@@ -314,12 +318,12 @@ class DataDirectory:
             logger.warning("%s; it is tried again later", error)
 
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
-        """Look through what was there at the start; may run in another thread.
+        """Compare the files found at the start with the checkpoints; callable in another thread.
 
         `known` returns whether a partition is in the metadata, for those without a directory.
 
         Yields:
-            What is missing, in words, with what to do; the empty string after each partition.
+            A sentence for each missing file, with what to do; the empty string after each partition.
         """
         for partition, noted in self._noted_at_start.items():
             path = self._paths_at_start.get(partition)
@@ -337,19 +341,19 @@ class DataDirectory:
     # --- whether it is all still there ------------------------------------------------------------
 
     def check_in_place(self) -> None:
-        """See that the directory has not been removed, moved or replaced: its lock is where it was.
+        """Check that the directory has not been removed, moved or replaced, by the identity of its lock file.
 
         Raises:
-            StorageError: it has.
+            StorageError: the lock file is not where it was.
         """
         if identity_of(f"{self.path}/{LOCK}") != self._lock_identity:
             raise StorageError(f"{self.path} {GONE}")
 
     def missing(self) -> list[StorageError]:
-        """Look whether something was removed or moved; return what was, and have appends look, too.
+        """Check for removed or moved files; return an error for each, and let appends check too.
 
-        Meant to be called once a second. Of the open logs `LOOKED_AT_ONCE` are looked at in turn, and those
-        that were missing; each append looks for itself when that was a second ago.
+        Meant to be called once a second. In turn, `LOOKED_AT_ONCE` of the open logs are checked, and those
+        that were missing; each append checks its own log if the last check was a second ago.
         """
         try:
             self.check_in_place()
@@ -377,10 +381,10 @@ class DataDirectory:
     # --- durability -------------------------------------------------------------------------------
 
     def write_checkpoints(self) -> None:
-        """Note how far every open log is safe, where it begins, and up to where it is compacted.
+        """Write the recovery point, start offset and compacted offset of every open log to the checkpoints.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: a checkpoint cannot be written.
         """
         self.check_in_place()
         for partition in list(self._unwanted):
@@ -401,7 +405,8 @@ class DataDirectory:
         """Flush and close every log, and mark the directory clean.
 
         Raises:
-            StorageError: something could not be written; then there is no mark, and the next start
+            StorageError: a file could not be written; the directory is then not marked clean, and the next
+                start
                 checks the logs.
         """
         try:
@@ -422,7 +427,7 @@ class DataDirectory:
             self.abandon()
 
     def abandon(self) -> None:
-        """Let go of everything as a crash would, but for the lock, which is released."""
+        """Release the lock and all files without flushing or closing the logs, as after a crash."""
         self._remover.stop()
         for log in self.logs.values():
             log.abandon()
@@ -434,10 +439,10 @@ class DataDirectory:
 
 
 def _lock(path: str) -> int:
-    """Take the lock that Kafka takes, and return its descriptor.
+    """Take the lock file that Kafka uses, and return its descriptor.
 
     Raises:
-        StorageError: another process has it, or this one.
+        StorageError: another process, or this one, holds the lock.
     """
     lock = f"{path}/{LOCK}"
     taken = f"{path} is in use by another broker; stop that one, or name another directory"
@@ -458,7 +463,10 @@ def _lock(path: str) -> int:
 
 
 def _offsets_or_none(path: str) -> dict[TopicPartition, int]:
-    """Return the offsets in a checkpoint; none, and a warning, if it is damaged: they only save work."""
+    """Return the offsets in a checkpoint, or none with a warning if it is damaged.
+
+    Checkpoints only save work: the logs have the offsets too.
+    """
     try:
         return read_offsets(path)
     except StorageError as error:

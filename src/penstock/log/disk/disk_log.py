@@ -1,4 +1,4 @@
-"""A log on disk, in Kafka's layout: one directory, one `.log` file a segment, two indexes beside it."""
+"""A log on disk in Kafka's layout: one directory, with one `.log` file and two indexes per segment."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ logger = logger_named("penstock.log")
 
 
 class FileFlush:
-    """The files and directories that have to reach the disk for a log to be safe up to an offset.
+    """The files and directories of a log to flush, so that all batches below `up_to_offset` are on disk.
 
-    `sync` may run in another thread: it touches nothing but files that it holds.
+    `sync` may run in another thread: it uses only the files that this object holds open.
     """
 
     __slots__ = ("_directories", "_files", "up_to_offset")
@@ -45,10 +45,10 @@ class FileFlush:
         self.up_to_offset = up_to_offset
 
     def sync(self) -> None:
-        """Wait until all of it is on the disk.
+        """Wait until all the files are on the disk.
 
         Raises:
-            StorageError: the device failed, and what was written before may be lost; or a file was removed.
+            StorageError: the device failed, and data written before may be lost; or a file was removed.
         """
         for file in self._files:
             try:
@@ -63,9 +63,9 @@ class FileFlush:
 
 
 class DiskLog(SegmentedLog):
-    """The contract `Log` in a directory.
+    """The log of one partition in a directory (contract `Log`).
 
-    One process at a time: `DataDirectory` sees to that.
+    Only one process may use it; `DataDirectory` holds the lock for that.
     """
 
     flush_is_instant = False
@@ -81,14 +81,14 @@ class DiskLog(SegmentedLog):
         start_offset: int = 0,
         cleaned_to: int = 0,
     ) -> None:
-        """Open the log in `directory`, which is made if need be; repair what a crash left.
+        """Open the log in `directory`, which is created if missing; repair the damage of a crash.
 
-        `clean_shutdown` says that the last process closed it; otherwise it is checked from
-        `recovery_point` on. `start_offset` is the start that was noted last, `cleaned_to` how far
-        compaction has come. What was found and done is in `recovery`.
+        `clean_shutdown`: the last process closed the log; otherwise its batches are checked from
+        `recovery_point` on. `start_offset` and `cleaned_to` (how far compaction has come) are those of the
+        checkpoints. The attribute `recovery` has what was found and changed.
 
         Raises:
-            StorageError: it cannot be read or written.
+            StorageError: a file cannot be read or written.
         """
         config = config or LogConfig()
         self.directory = os.fspath(directory)
@@ -158,10 +158,11 @@ class DiskLog(SegmentedLog):
         )
 
     def check_in_place(self) -> None:
-        """See that the directory and the growing segment have not been removed, moved or replaced.
+        """Check that the directory and the active segment have not been removed, moved or replaced.
 
         Raises:
-            StorageError: they have; or the log is closed, and others may have its files.
+            StorageError: one of them is missing or another one; or the log is closed, and another process may
+                use its files.
         """
         if self.is_closed:
             raise StorageError(f"{self.directory} is closed: the broker that wrote to it has stopped")
@@ -171,7 +172,7 @@ class DiskLog(SegmentedLog):
         check_in_place(active.path, active.identity)
 
     def settle(self) -> None:
-        """Finish what compaction has decided, and remove what an earlier one could not remove.
+        """Retry the file operations of earlier compactions that failed, and remove their leftover files.
 
         A start after a crash would take such leftovers for part of the next compaction.
         """
@@ -183,7 +184,7 @@ class DiskLog(SegmentedLog):
                 remove_file(f"{self.directory}/{name}")
 
     def _complete_epochs(self) -> None:
-        """Take the leader epochs from the batches if the file does not reach back to the first of them."""
+        """Read the leader epochs from the batches if the file does not reach back to the first batch."""
         epochs, known = self.leader_epochs, self.leader_epochs.entries
         first = next(self.entries(), None)
         if first is None or first.leader_epoch < 0:
@@ -237,8 +238,10 @@ class DiskLog(SegmentedLog):
         self.look_again()
 
     def abandon(self) -> None:
-        """Let go of the files as a crash would. What is left of the broker cannot write to them any more:
-        the next one has them.
+        """Release all files without writing, as after a crash.
+
+        Code of this broker that still runs cannot write to them any more, because the next broker may use
+        them.
         """
         self.is_closed = True
         for segment in self._segments:
@@ -248,7 +251,7 @@ class DiskLog(SegmentedLog):
 
 
 def _load_epochs(path: str) -> LeaderEpochs:
-    """Return the leader epochs in a file; none if it is damaged."""
+    """Return the leader epochs in a file; empty, with a warning, if the file is damaged."""
     try:
         return load_epochs(path)
     except StorageError as error:

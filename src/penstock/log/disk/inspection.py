@@ -1,8 +1,8 @@
-"""What is missing in a data directory, found without reading the logs: for a start to say.
+"""Find missing files in a data directory at a start, without reading the logs.
 
-Of each partition the names of its segments, where each of them ends, and what the checkpoints noted are
-compared. Reads only, and may run beside a broker that uses the directory. What is damaged inside a segment is
-found when it is read.
+For each partition, the names of its segments and where each of them ends are compared with the
+checkpoints. Reads only, and may run beside a broker that uses the directory. Damage inside a segment is
+found when that is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.log.segments.segment_files import SUFFIX_CLEANED, SUFFIX_SWAP
 
 
 class Noted(NamedTuple):
-    """What the checkpoints say of a partition."""
+    """The offsets of one partition in the checkpoints of the data directory."""
 
     recovery_point: int = 0
     """Up to where it had been forced to disk."""
@@ -32,9 +32,9 @@ class Noted(NamedTuple):
 
 
 def problems_of(directory: str, noted: Noted) -> list[str]:
-    """Return what is missing in a partition's directory, in words; nothing while the directory changes.
+    """Return a sentence for each file missing in a partition's directory.
 
-    What was found is looked for a second time: the broker may have been at work in between.
+    A problem counts only if a second look finds it too: the broker may have changed files in between.
     """
     found = list(_problems(directory, noted))
     if not found:
@@ -67,9 +67,7 @@ def _problems(directory: str, noted: Noted) -> Iterator[str]:
 
 
 def _first_of_epochs(directory: str) -> int:
-    """Return the first offset of the first leader epoch, which is raised when records are deleted; -1 if
-    unknown.
-    """
+    """Return the first offset of the first leader epoch, or -1 if unknown. Deleting records raises it."""
     try:
         entries = read_checkpoint(f"{directory}/{LEADER_EPOCHS}", 2)
         return int(entries[0][1]) if entries else -1

@@ -1,7 +1,7 @@
-"""Several data directories of one broker, as `log.dirs` names them; a partition lies in one (KIP-112).
+"""Several data directories of one broker, from `log.dirs`; each partition is in one of them (KIP-112).
 
 They belong to one node of one cluster, and each has an id of its own (KIP-858), which the records of
-partitions name. The cluster's own log lies in one of them, the first by default.
+partitions name. The metadata log is in one of them, the first by default.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 
 class LogDirectories:
-    """Data directories in use by this process, with the methods of `DataDirectory` over all of them."""
+    """The data directories of this process, with the methods of `DataDirectory` over all of them."""
 
     def __init__(self, paths: Sequence[str], *, node_id: int = 1) -> None:
-        """Open the directories, which are made if need be; the first is the one for the cluster's own log.
+        """Open the directories, creating missing ones; the first is for the metadata log.
 
         Raises:
-            StorageError: one is in use, unreadable, unwritable, another cluster's, or has what another has.
+            StorageError: a directory is in use, unreadable, unwritable, of another cluster or node, or holds
+                a
+                partition that another one holds.
         """
         self.all: list[DataDirectory] = []
         try:
@@ -62,12 +64,12 @@ class LogDirectories:
 
     @property
     def meta(self) -> MetaProperties:
-        """Whose the directories are; the directory id is that of the first."""
+        """The node and cluster of the directories; the directory id is that of the first directory."""
         return self.all[0].meta
 
     @property
     def was_clean(self) -> bool:
-        """Whether the last process closed the logs in all of them."""
+        """Whether the last process closed the logs in all directories."""
         return all(each.was_clean for each in self.all)
 
     @property
@@ -77,7 +79,7 @@ class LogDirectories:
 
     @property
     def broker_epoch(self) -> int:
-        """What the marks of a clean shutdown name."""
+        """The broker epoch in the clean-shutdown files."""
         return self.all[0].broker_epoch
 
     @broker_epoch.setter
@@ -88,9 +90,7 @@ class LogDirectories:
     # --- which partition lies where ----------------------------------------------------------------------
 
     def home_of(self, partition: TopicPartition) -> DataDirectory:
-        """Return where a partition lies, or will lie: where it was assigned to, else where there are the
-        fewest.
-        """
+        """Return the directory of a partition: where it is or is assigned, else the emptiest one."""
         found = self._home.get(partition) or self._wanted.get(partition)
         if found is None:
             found = min(self.all, key=lambda each: self._counts[each.path])
@@ -105,7 +105,7 @@ class LogDirectories:
         self._wanted[partition] = directory
 
     def assign(self, partition: TopicPartition, directory_id: str) -> None:
-        """Note where a partition is to lie that is in none of the directories; unknown ids mean nothing."""
+        """Assign a partition that has no directory yet to the one with this id; an unknown id is ignored."""
         directory = self._by_id.get(directory_id)
         if directory is not None and partition not in self._home:
             self._want(partition, directory)
@@ -157,7 +157,7 @@ class LogDirectories:
             each.write_checkpoints()
 
     def close(self) -> None:
-        """Close all of them; what fails in one is raised once the others are closed."""
+        """Close all directories; the first error is raised after all are closed."""
         failure: StorageError | None = None
         for each in self.all:
             try:

@@ -1,8 +1,7 @@
-"""A log that another process may be writing: opened for reading, and left as it is.
+"""A log opened only for reading, which another process may be writing.
 
-The segments there are at the moment of opening are held open, so that none can be taken away by
-retention while they are read, and the log ends with the last batch that is whole. Nothing is locked,
-repaired, renamed or written.
+The segments that exist at the moment of opening are held open, so that retention cannot remove them while
+they are read, and the log ends with the last complete batch. Nothing is locked, repaired, renamed or written.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ OPEN_ATTEMPTS = 5
 
 
 class Region(NamedTuple):
-    """Batches in a file, from one position to another."""
+    """Consecutive batches in a file, from one position to another."""
 
     file: OpenFile
     position: int
@@ -39,13 +38,13 @@ class Region(NamedTuple):
 
 
 class ReadOnlyLog(SegmentedLog):
-    """The reading half of the contract `Log`, over a partition's directory in any state."""
+    """The reading methods of the contract `Log`, over a partition's directory in any state."""
 
     def __init__(self, directory: str, partition: TopicPartition) -> None:
         """Open the segments of `directory`.
 
         Raises:
-            StorageError: something cannot be read.
+            StorageError: a file cannot be read.
         """
         self.directory = directory
         segments, self._held = _open_segments(directory)
@@ -69,22 +68,23 @@ class ReadOnlyLog(SegmentedLog):
         raise StorageError(f"the log in {self.directory} is open for reading only")
 
     def check_in_place(self) -> None:
-        """The files are held open, and nothing is written."""
+        """Do nothing: the files are held open, and nothing is written."""
 
     def flush(self) -> None:
-        """Nothing is written, so there is nothing to flush."""
+        """Do nothing, because nothing was written."""
 
     def close(self) -> None:
-        """The files close with the last user of this object."""
+        """Do nothing; the files are closed when the last user drops this object."""
 
     def regions(self, start_offset: int, end_offset: int) -> Iterator[Region]:
-        """Yield what holds the offsets, segment by segment.
+        """Yield the file regions that hold the batches of these offsets, segment by segment.
 
-        The first position is that of a batch; records outside the range may be among them.
+        A region begins with a batch; its records may lie outside the range.
 
         Raises:
-            DamagedLogError: a segment that others follow does not end with a whole batch, or not with the
-                last one it had.
+            DamagedLogError: a segment before the last does not end with a complete batch, or not at the
+                offset
+                where the next one begins.
         """
         for segment in self._segments[self._index_of(start_offset) :]:
             if segment.base_offset >= end_offset:
@@ -102,10 +102,10 @@ class ReadOnlyLog(SegmentedLog):
                 raise damage[1]
 
     def committed(self, end_offset: int) -> tuple[int, list[tuple[int, int, int]]]:
-        """Find what a reader of committed data leaves out, by walking from the first batch.
+        """Find the last stable offset and the aborted transactions, by reading all batch headers.
 
         Returns:
-            The last stable offset (the first of any transaction still open, else `end_offset`), and
+            The last stable offset (the first offset of any open transaction, else `end_offset`), and
             (producer id, first offset, offset of the marker) of every aborted transaction.
         """
         open_since: dict[int, int] = {}
@@ -128,7 +128,7 @@ class ReadOnlyLog(SegmentedLog):
 
 
 def _open_segments(directory: str) -> tuple[list[FileSegment], list[OpenFile]]:
-    """Return the segments of a directory, and their files, which stay open while they are held."""
+    """Return the segments of a directory, and their open files, which the caller holds."""
     for attempt in range(OPEN_ATTEMPTS):
         with storage("read", directory):
             names = os.listdir(directory)
@@ -153,10 +153,10 @@ def _open_segments(directory: str) -> tuple[list[FileSegment], list[OpenFile]]:
 
 
 def _effective(directory: str, names: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield (base offset, suffix) of the segments that count.
+    """Yield (base offset, suffix) of the segments that make up the log.
 
-    A compacted one that waits as `.swap` to be put in place stands for those that it covers, unless
-    its fellows are still being written (`.cleaned`).
+    A compacted segment (`.swap`) that is not in place yet is yielded instead of those that it replaces,
+    unless other segments of the same compaction are still being written (`.cleaned`).
     """
     covered: list[range] = []
     unfinished = min(segments_in(names, SUFFIX_LOG + SUFFIX_CLEANED), default=None)

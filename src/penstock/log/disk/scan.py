@@ -1,11 +1,11 @@
-"""Read topics from a Kafka data directory into Arrow, with no broker running, or with one.
+"""Read topics from a Kafka data directory into Arrow, without a broker or beside a running one.
 
-Segments are mapped into memory and decoded where they are. The directory may be ours or Apache
-Kafka's, and in use: what is read ends with the last whole batch there was when the partition's turn
-came. Nothing is locked or written. See `ReadOnlyLog`.
+Segments are mapped into memory and decoded there. The directory may be Penstock's or Apache
+Kafka's, and in use: each partition is read up to the last complete batch at the time when its reading
+began. Nothing is locked or written. See `ReadOnlyLog`.
 
-A log that is cut shorter while it is read (a follower that its new leader overrules) takes mapped
-pages away, which ends the process with SIGBUS; deleting segments does not.
+If a log is truncated while it is read (a follower that follows a new leader), mapped pages disappear, which
+ends the process with SIGBUS; deleting segments does not.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_log(
 
 
 def as_table(batches: Iterable[pa.RecordBatch], columns: Sequence[str] | None) -> pa.Table:
-    """Return the batches of a scan as one table, which has its columns also where there are no records."""
+    """Return the batches of a scan as one table, which has all its columns even without records."""
     import pyarrow
 
     from penstock.records.arrow import schema_for
@@ -110,27 +110,27 @@ def scan_log(
 
     Args:
         directory: a broker's data directory (`log.dirs`), or one partition's directory in it.
-        topic: may be left out where there is only one.
-        partitions: their numbers; all by default.
+        topic: name of the topic; may be left out if the directory has only one.
+        partitions: numbers of the partitions to read; all by default.
         start: where to begin: "earliest", "latest", an offset, a `datetime` (the first record at or
-            after it), or offsets by partition number, the partitions not named beginning at the
-            earliest. Offsets before the log's start mean its start.
-        end: where to stop, exclusive; likewise, the partitions not named ending at the latest.
+            after it), or a mapping of partition numbers to offsets, in which a partition that is
+            missing begins at the earliest. Offsets before the log's start mean its start.
+        end: where to stop, exclusive, in the same forms; a partition missing in a mapping ends at the latest.
         columns: names of `COLUMN_NAMES`, in the order wanted; all by default.
-        isolation: "read_committed" leaves out aborted transactions, and stops at the first that is
-            still open. It takes a walk over all headers of the partition.
-        batch_bytes: size of a batch's columns, roughly; one batch of the log, however large it is
-            decompressed, stays whole.
+        isolation: "read_committed" leaves out aborted transactions, and stops at the first open
+            transaction. It reads all batch headers of the partition first.
+        batch_bytes: approximate size of the columns of an Arrow batch; a batch of the log is never
+            divided, however large it is decompressed.
         unpack_max_bytes: how many bytes one compressed batch may take when it is decompressed.
         unpack_max_records: how many records one compressed batch may hold.
         last: how many offsets before the end of each partition to start, in place of `start`.
 
     Raises:
-        ConfigError: no such topic, partition or column; a time without a time zone; other arguments
-            that make no sense. Raised at once.
-        StorageError: something cannot be read.
+        ConfigError: no such topic, partition or column; a time without a time zone; other invalid
+            arguments. Raised before the first batch.
+        StorageError: a file cannot be read.
         CorruptRecordError: a checksum or the layout of a batch is wrong.
-        UnpackLimitError: a compressed batch is beyond one of these two limits; the message names it.
+        UnpackLimitError: a compressed batch exceeds `unpack_max_bytes` or `unpack_max_records`.
         MissingDependencyError: pyarrow or numpy is not installed.
     """
     names = checked_columns(columns)
@@ -149,11 +149,11 @@ def scan_log(
 def find_topic(
     directory: str, topic: str | None, partitions: int | Iterable[int] | None = None
 ) -> dict[TopicPartition, str]:
-    """Return the directories of the partitions meant, in order.
+    """Return the directory of each partition to read, in order.
 
     Raises:
-        ConfigError: there is no such topic or partition, or several topics and none named; the
-            message names those there are.
+        ConfigError: there is no such topic or partition, or `topic` is None and there are several topics; the
+            message names those that exist.
         StorageError: the directory cannot be read.
     """
     directory = os.path.abspath(directory)
@@ -288,7 +288,7 @@ def _scan(
 
 
 def _resolve(log: ReadOnlyLog, partition: TopicPartition, position: Position, default: int) -> int:
-    """Return the offset that a position means in a log, within the log."""
+    """Return the offset, within the log, that a position of `scan_log` means."""
     if isinstance(position, Mapping):
         position = position.get(partition.partition, default)
     if isinstance(position, datetime):
@@ -302,7 +302,7 @@ def _resolve(log: ReadOnlyLog, partition: TopicPartition, position: Position, de
 
 
 def _mapped(region: Region) -> memoryview | WholeBatches:
-    """Return a stretch of a file as memory. The mapping ends with the last view of it."""
+    """Return a region of a file mapped into memory. The mapping ends when the last view of it is dropped."""
     from penstock.records.decode import WholeBatches
 
     file, position, end, end_offset = region

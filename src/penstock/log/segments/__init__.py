@@ -1,1 +1,1 @@
-"""One segment of a log: its file, its two indexes, its cuts."""
+"""The segments of a log on disk: files, indexes, recovery after a crash."""

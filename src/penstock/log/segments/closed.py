@@ -1,7 +1,7 @@
-"""Start, end and size of a log that is not open, from the names and sizes of its files.
+"""Find the size and age of a log that is not open, from the names and sizes of its files.
 
-A broker with many partitions opens those that are used. For the others retention and sizes are looked up
-here: a directory listing, and the last entry of one time index.
+A broker with many partitions opens only the logs in use. For the others, retention and sizes are answered
+here, from a directory listing and the last entry of one time index.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TIME_ENTRY = Struct(">qi")
 
 
 def size_of(directory: str) -> int:
-    """Return the bytes of the `.log` files of a partition.
+    """Return the total bytes of the `.log` files in a partition's directory.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -27,10 +27,9 @@ def size_of(directory: str) -> int:
 
 
 def may_be_due(directory: str, retention_ms: int, retention_bytes: int, now_ms: int) -> bool:
-    """Return whether retention may have something to drop: the oldest segment is too old, or there is too
-    much.
+    """Return whether retention may have a segment to delete, because of its age or the log's size.
 
-    Both limits are -1 where there is none. False is certain; True is not: a time index may lag.
+    A limit of -1 means no limit. False is certain; True is not, because a time index may lag.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -47,7 +46,7 @@ def may_be_due(directory: str, retention_ms: int, retention_bytes: int, now_ms: 
 
 
 def _sizes(directory: str) -> dict[int, int]:
-    """Return the size of each segment by its base offset; one that goes meanwhile is left out."""
+    """Return the size of each segment by its base offset, without segments deleted meanwhile."""
     with storage("read", directory):
         bases = segments_in(os.listdir(directory))
         sizes = {}
@@ -60,7 +59,7 @@ def _sizes(directory: str) -> dict[int, int]:
 
 
 def _newest_ms(directory: str, base: int) -> int:
-    """Return the greatest timestamp in the time index of a segment; without one, when it was written."""
+    """Return the greatest timestamp in a segment's time index, or else the modification time of its log."""
     try:
         with open(segment_path(directory, base, SUFFIX_TIME_INDEX), "rb") as file:
             data = file.read().rstrip(b"\0")

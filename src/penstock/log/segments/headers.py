@@ -1,7 +1,7 @@
-"""The batch headers in a partition's directory, in any state of the log, also while another process writes.
+"""Read the batch headers in a partition's directory, in any state, also while another process writes.
 
-For those who ask what producers have written before the log itself is opened. Reads only; nothing is locked,
-repaired or held open. A segment that is damaged is reported and read as far as it goes, then the next.
+Producer state is rebuilt from them before the log itself is opened. Reads only; nothing is locked,
+repaired or held open. A damaged segment is reported and read up to the damage, then the next one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logger_named("penstock.log")
 
 
 def headers_behind(directory: str, offset: int = 0) -> Iterator[tuple[str, Entry, BatchHeader]]:
-    """Yield (path, entry, header) of every batch of magic 2 that reaches `offset` or follows it.
+    """Yield (path, entry, header) of every batch of magic 2 whose last offset is `offset` or later.
 
     Raises:
         StorageError: the directory or a file cannot be read.
@@ -63,7 +63,7 @@ def _headers_in(
 
 
 def _place_of(index_path: str, base: int, offset: int, size: int) -> int:
-    """Return the position in the last index entry that is not past `offset`; 0 without one."""
+    """Return the position in the last index entry not past `offset`, or 0 if there is none."""
     if offset <= base:
         return 0
     last = last_entry_in(index_path)
@@ -78,7 +78,7 @@ def _place_of(index_path: str, base: int, offset: int, size: int) -> int:
 
 
 def _begins_batch(fd: int, position: int, base: int, offset: int) -> bool:
-    """Return whether a batch of the segment that is not past `offset` begins at `position`."""
+    """Return whether a batch of the segment with a base offset up to `offset` begins at `position`."""
     head = operating_system.pread(fd, HEAD_BYTES, position)
     try:
         entry = next(walk(lambda at, size: head[at : at + size], 0, 1 << 62, HEAD_BYTES), None)

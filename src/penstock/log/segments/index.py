@@ -1,9 +1,9 @@
 """The two indexes of a segment: offset to position, and timestamp to offset.
 
-Both are sparse: one entry for every few kilobytes of log. They live in memory as arrays and on disk
-as Kafka has them, and the disk is behind: entries are written by the page, since everything in an
-index can be found again in the log. So a file that is short, or gone, costs a walk, not data; one
-that contradicts itself is reported as damaged, to be rebuilt.
+Both are sparse: one entry for every few kilobytes of log. They are kept in memory as arrays and on disk
+in Kafka's format. The files may lag: entries are written a page at a time, because every entry
+can be rebuilt from the log. So a file that is short or missing costs reading the log, not data; one
+that contradicts itself is reported as damaged and rebuilt.
 
 Entries, big-endian (Kafka's OffsetIndex and TimeIndex):
 `.index`      int32 offset less the segment's base, int32 position of the batch that ends there;
@@ -39,16 +39,16 @@ _SWAP = sys.byteorder == "little"
 
 
 class DamagedIndexError(StorageError):
-    """An index file contradicts itself or its log. The cure is to rebuild it; callers here do."""
+    """An index file contradicts itself or its log; callers in this package rebuild it."""
 
 
 def _read(path: str, entry_bytes: int) -> tuple[bytes, int]:
-    """Return the entries of an index file without the zeros that it may end with, and their number.
+    """Return (entries of an index file without zeros at its end, their number).
 
-    The number is -1 if there were such zeros: the file then holds more than is known.
+    The number is -1 if there were zeros at the end: the file is then longer than its entries.
 
     Raises:
-        DamagedIndexError: no such file, or a size that no number of entries has.
+        DamagedIndexError: the file is missing, or its size is not a multiple of an entry's.
     """
     try:
         with open(path, "rb") as file:
@@ -66,9 +66,9 @@ def _read(path: str, entry_bytes: int) -> tuple[bytes, int]:
 
 
 def last_entry_in(path: str) -> tuple[int, int] | None:
-    """Return (relative offset, position) of the last entry of an offset index, reading nothing else.
+    """Return (relative offset, position) of the last entry of an offset index, reading only that entry.
 
-    None if there is no such file, no entry, or nothing but zeros at its end.
+    None if there is no such file, no entry, or the file ends in zeros.
     """
     try:
         with open(path, "rb") as file:
@@ -84,7 +84,7 @@ def last_entry_in(path: str) -> tuple[int, int] | None:
 
 
 def _write(path: str, entry_bytes: int, data: bytes, at_entry: int, entries: int) -> None:
-    """Write entries from the one numbered `at_entry`, and end the file after `entries`."""
+    """Write entries from number `at_entry` on, and truncate the file to `entries` entries."""
     with storage("write", path):
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | OPEN_FLAGS, FILE_MODE)
         try:
@@ -96,7 +96,7 @@ def _write(path: str, entry_bytes: int, data: bytes, at_entry: int, entries: int
 
 
 class OffsetIndex:
-    """Offset to position. An entry is the last offset of a batch, and where that batch begins."""
+    """An index from offsets to positions: the last offset of a batch, and where that batch begins."""
 
     __slots__ = ("base_offset", "offsets", "path", "positions", "saved", "unproven")
 
@@ -118,7 +118,8 @@ class OffsetIndex:
         """Read an index file.
 
         Raises:
-            DamagedIndexError: missing, not ascending, or pointing past the `log_bytes` of the log.
+            DamagedIndexError: the file is missing, does not ascend, or points past the `log_bytes` of the
+                log.
         """
         data, saved = _read(path, OFFSET_ENTRY_BYTES)
         numbers = array("i")
@@ -143,15 +144,15 @@ class OffsetIndex:
         self.positions.append(position)
 
     def place_of(self, offset: int) -> int:
-        """Return the number of the last entry not past `offset`; -1 if there is none."""
+        """Return the index of the last entry with an offset up to `offset`, or -1 if there is none."""
         return bisect_right(self.offsets, offset - self.base_offset) - 1
 
     def place_at(self, position: int) -> int:
-        """Return the number of the last entry not past `position`; -1 if there is none."""
+        """Return the index of the last entry with a position up to `position`, or -1 if there is none."""
         return bisect_right(self.positions, position) - 1
 
     def truncate(self, position: int) -> None:
-        """Drop the entries of batches at `position` and later."""
+        """Remove the entries of batches at `position` and later."""
         keep = bisect_left(self.positions, position)
         if keep < len(self.positions):
             del self.offsets[keep:], self.positions[keep:]
@@ -161,10 +162,10 @@ class OffsetIndex:
                 self.saved = keep
 
     def save(self) -> None:
-        """Write what the file lacks.
+        """Write the entries that the file does not have yet.
 
         Raises:
-            StorageError: it cannot be written. Nothing is lost: it can be rebuilt.
+            StorageError: the file cannot be written. Nothing is lost: it can be rebuilt.
         """
         count, first = len(self.offsets), max(self.saved, 0)
         if self.saved == count:
@@ -178,7 +179,7 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """Timestamp to offset. An entry (time, offset) says: up to `offset` nothing is later than `time`."""
+    """An index from timestamps to offsets: no record up to the entry's offset is later than its timestamp."""
 
     __slots__ = ("base_offset", "offsets", "path", "saved", "timestamps")
 
@@ -198,7 +199,7 @@ class TimeIndex:
         """Read an index file.
 
         Raises:
-            DamagedIndexError: missing, timestamps not ascending, offsets descending.
+            DamagedIndexError: the file is missing, or its timestamps or offsets do not ascend.
         """
         index = cls(path, base_offset)
         data, index.saved = _read(path, TIME_ENTRY_BYTES)
@@ -215,7 +216,7 @@ class TimeIndex:
         return index
 
     def append(self, timestamp: int, offset: int) -> None:
-        """Add an entry, unless an earlier one implies it."""
+        """Add an entry, unless the last one has this timestamp or a later one."""
         timestamps = self.timestamps
         if timestamp > (timestamps[-1] if timestamps else NO_TIMESTAMP):
             timestamps.append(timestamp)
@@ -228,12 +229,12 @@ class TimeIndex:
         return self.timestamps[-1], self.base_offset + self.offsets[-1]
 
     def lookup(self, timestamp: int) -> int:
-        """Return an offset below which every record is earlier than `timestamp`: the nearest one known."""
+        """Return the highest known offset below which every record is earlier than `timestamp`."""
         entry_index = bisect_left(self.timestamps, timestamp) - 1
         return self.base_offset + self.offsets[entry_index] + 1 if entry_index >= 0 else self.base_offset
 
     def truncate(self, offset: int) -> None:
-        """Drop the entries about `offset` and later ones."""
+        """Remove the entries for `offset` and later offsets."""
         keep = bisect_left(self.offsets, offset - self.base_offset)
         if keep < len(self.offsets):
             del self.timestamps[keep:], self.offsets[keep:]
@@ -242,7 +243,7 @@ class TimeIndex:
                 self.saved = keep
 
     def save(self) -> None:
-        """Write what the file lacks. Raises as `OffsetIndex.save` does."""
+        """Write the entries that the file does not have yet. Raises as `OffsetIndex.save` does."""
         count, first = len(self.timestamps), max(self.saved, 0)
         if self.saved == count:
             return

@@ -1,12 +1,12 @@
-"""Open what a partition's directory holds, however it was left.
+"""Open the segments in a partition's directory, after a clean stop or a crash.
 
-After a clean stop the files are taken as they are; only the end of the last segment is looked at. After
-anything else, every batch from the recovery point on is checked, the log is cut before the first that
-is damaged, not whole or not there, and what came after is removed: an offset behind a gap would be given
-out without those before it. What was cut is reported.
+After a clean stop the files are used as they are; only the end of the last segment is checked. After
+a crash, every batch from the recovery point on is checked. The log is cut before the first batch that
+is damaged, incomplete or missing, and later segments are removed, because offsets behind a gap would be
+read without those before them. What was cut is logged.
 
-Kafka's temporary files are dealt with as Kafka does: `.deleted` and `.cleaned` go, `.swap` (the result
-of a compaction that was being put in place) replaces the segments that it covers.
+Kafka's temporary files are treated as Kafka treats them: `.deleted` and `.cleaned` are removed, `.swap` (the
+result of a compaction that was being put in place) replaces the segments that it covers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ logger = logger_named("penstock.log")
 
 
 class Recovery(NamedTuple):
-    """What opening a log found and did."""
+    """What recovery did when it opened a log: segments checked, bytes cut, segments removed, and why."""
 
     segments_checked: int = 0
     """Segments whose every batch was checked."""
@@ -49,7 +49,7 @@ class Recovery(NamedTuple):
 
 
 def base_offset_of(name: str, suffix: str) -> int | None:
-    """Return the base offset in the name of a segment's file; None for any other name."""
+    """Return the base offset in the name of a segment's file, or None for any other name."""
     digits = name.removesuffix(suffix)
     if len(digits) != 20 or digits == name or not (digits.isascii() and digits.isdigit()):
         return None
@@ -57,12 +57,12 @@ def base_offset_of(name: str, suffix: str) -> int | None:
 
 
 def segments_in(names: Iterable[str], suffix: str = SUFFIX_LOG) -> list[int]:
-    """Return the base offsets of the segments among the files of a directory, in order."""
+    """Return the base offsets, in order, of the segments among the file names `names`."""
     return sorted(base for name in names if (base := base_offset_of(name, suffix)) is not None)
 
 
 def tidy(directory: str) -> list[int]:
-    """Finish or undo what was interrupted in a partition's directory; return its segments.
+    """Finish or undo an interrupted compaction or deletion; return the base offsets of the segments.
 
     Raises:
         StorageError: the directory cannot be read or changed.
@@ -89,13 +89,14 @@ def tidy(directory: str) -> list[int]:
 
 
 def _put_in_place(directory: str, swaps: set[str], names: set[str]) -> None:
-    """Remove the segments that `.swap` files cover, then give these their proper names.
+    """Remove the segments that `.swap` files replace, then rename those to their usual names.
 
-    An index that waits without its log is of no use, nor is the one whose place it was to take: whether the
-    log there is the old one or the new is unknown. Both can be rebuilt from the log.
+    A `.swap` index without a `.swap` log is removed, and so is the index that it would have replaced, because
+    it is unknown which of them fits the log. Both can be rebuilt from the log.
 
     Raises:
-        StorageError: the disk refuses; or a `.swap` is damaged, and may be the only copy of what it holds.
+        StorageError: a file cannot be changed; or a `.swap` is damaged, and may be the only copy of its
+            batches.
     """
     logs = {name[:20] for name in swaps if name.endswith(SUFFIX_LOG + SUFFIX_SWAP)}
     for name in [name for name in swaps if name[:20] not in logs]:
@@ -119,7 +120,7 @@ def _end_offset_of(path: str, base_offset: int) -> int:
     """Return the offset after the last batch in a `.log` file.
 
     Raises:
-        StorageError: it does not consist of whole batches whose checksums fit.
+        StorageError: the file does not consist of complete batches with right checksums.
     """
     file = open_file(path, writable=False)
     end, position = base_offset, 0
@@ -149,13 +150,13 @@ def open_segments(
     recovery_point: int,
     start_offset: int,
 ) -> tuple[list[FileSegment], Recovery]:
-    """Return the segments of a directory, the last ready for appending, and what was done to them.
+    """Return the segments of a directory, the last one open for appends, and what recovery did to them.
 
-    A directory without segments gets one that begins with `start_offset`; so does one whose log ends
-    before it, which is then worth nothing.
+    A directory without segments gets one that begins with `start_offset`. So does a log that ends
+    before `start_offset`; its segments are removed.
 
     Raises:
-        StorageError: something cannot be read or changed.
+        StorageError: a file cannot be read or changed.
     """
     bases = tidy(directory)
     segments = [
@@ -182,7 +183,7 @@ def open_segments(
 
 
 def _suspects(segments: list[FileSegment], clean_shutdown: bool, recovery_point: int) -> int:
-    """Return the number of the first segment that must be checked; their count if none must."""
+    """Return the index of the first segment to check; the number of segments if none needs a check."""
     if not clean_shutdown:
         return max((n for n, s in enumerate(segments) if s.base_offset <= recovery_point), default=0)
     try:
@@ -196,10 +197,10 @@ def _suspects(segments: list[FileSegment], clean_shutdown: bool, recovery_point:
 def _recover(
     directory: str, segments: list[FileSegment], first: int, epochs: LeaderEpochs, whole_from: int
 ) -> Recovery:
-    """Check the segments from number `first` on; remove from `segments` those behind a cut or a gap.
+    """Check the segments from index `first` on; delete those behind a cut or a gap, also from the list.
 
-    From the offset `whole_from` on every segment begins where the one before it ends. A machine that
-    fails may have kept a segment and lost the end of an earlier one, at a batch's very end, too.
+    From the offset `whole_from` on, every segment begins where the one before it ends. After a machine
+    failure, a segment may exist while an earlier one has lost its last batches, even at a batch boundary.
     """
     for number in range(first, len(segments)):
         segment = segments[number]

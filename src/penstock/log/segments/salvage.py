@@ -1,8 +1,8 @@
-"""The batches of a segment that are sound, where what is damaged between them is to be passed over.
+"""Read the undamaged batches of a segment, passing over the damage between them.
 
 For the broker's own topics, whose state is rebuilt at a start: one damaged batch must not hide the others.
-A batch is sound where its length fits into the segment and its checksum fits its bytes. Behind damage the
-next batch of magic 2 is searched for byte by byte, since the length of the damaged one may be what is wrong.
+A batch is undamaged if its length fits into the segment and its checksum fits its bytes. After damage, the
+next batch of magic 2 is searched for byte by byte, because the damaged batch may have a wrong length.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Damaged = Callable[[int, int], None]
 
 
 def sound_batches(segment: Segment, damaged: Damaged) -> Iterator[tuple[memoryview, int]]:
-    """Yield (bytes, magic) of every sound batch; call `damaged` with (position, size) of what lies between.
+    """Yield (bytes, magic) of every undamaged batch; call `damaged` with (position, size) of each gap.
 
     Raises:
         StorageError: the segment cannot be read.
@@ -46,7 +46,7 @@ def sound_batches(segment: Segment, damaged: Damaged) -> Iterator[tuple[memoryvi
 
 
 class _Window:
-    """Part of a segment in memory."""
+    """A part of a segment that is loaded in memory, and moved as positions are read."""
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
@@ -64,7 +64,7 @@ class _Window:
 
 
 def _sound_at(window: _Window, position: int) -> tuple[int, int]:
-    """Return the size and magic of the sound batch at `position`; a size of 0 where there is none."""
+    """Return the size and magic of the undamaged batch at `position`, or a size of 0 if there is none."""
     head = window.get(position, HEADER_BYTES)
     size, magic = _claimed(bytes(head[: _HEAD.size]), 0, window.size - position)
     if not size:
@@ -75,7 +75,7 @@ def _sound_at(window: _Window, position: int) -> tuple[int, int]:
 
 
 def _claimed(data: bytes, at: int, room: int) -> tuple[int, int]:
-    """Return the size and magic of the batch whose head is at `at`; a size of 0 if it cannot be one."""
+    """Return the size and magic in the header at `at`, or a size of 0 if no batch can have them."""
     if room < LENGTH_EXTRA_BYTES + LENGTH_MIN[0]:
         return 0, 0
     head = data[at : at + _HEAD.size].ljust(_HEAD.size, b"\0")
@@ -89,7 +89,7 @@ def _claimed(data: bytes, at: int, room: int) -> tuple[int, int]:
 
 
 def _next_candidate(window: _Window, position: int) -> int:
-    """Return the next position at which a batch of magic 2 may begin; the segment's end if there is none."""
+    """Return the next position at which a batch of magic 2 may begin, or the segment's end."""
     if not isinstance(window.segment, FileSegment):
         return window.size  # batches in memory have no damage between them
     while position + HEADER_BYTES <= window.size:

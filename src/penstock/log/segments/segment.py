@@ -1,18 +1,18 @@
-"""A segment on disk that grows and is read: one `.log` file with its two indexes.
+"""A segment on disk: one `.log` file with its two indexes, appended to and read.
 
-Appends go straight to the file and touch no other; reads answer with regions of it. The position of an offset
-is found in three steps, each cheaper than the next: what the last reads and the last append left
-behind, the index in memory, and a walk over the few headers between two index entries.
+Appends write to the log file and to no other; reads return regions of it. The position of an offset
+is found in three steps, the cheapest first: cached positions of the last reads and the last append,
+the index in memory, and a walk over the few headers between two index entries.
 
-What a read passes over has to be there: the walk over a sealed segment ends where the file does, with the
-last offset before the next segment's first, or else that is a `DamagedLogError`, never a smaller answer. Only
+Missing data is an error: the walk over a sealed segment must end where the file does, with the last offset
+before the next segment's first. Otherwise a read raises `DamagedLogError` instead of returning less. Only
 compaction leaves gaps between offsets.
 
-The contents of an index file are checked against the log before it is used; a wrong one is rebuilt on the
-spot.
+The entries of an index file are checked against the log before they are used; a wrong index is rebuilt at
+once.
 
 Compaction writes a segment beside those that it replaces. Its files end in `.cleaned` while it is written, in
-`.swap` once it counts, and then have their usual names.
+`.swap` once it is complete, and then have their usual names.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _UNKNOWN = (-1, 0)
 
 
 class FileSegment(Segment):
-    """A segment in a file. One written by an earlier process loads its indexes when needed."""
+    """A segment in a file; one written by an earlier process loads its indexes when needed."""
 
     __slots__ = (
         "_file",
@@ -115,8 +115,8 @@ class FileSegment(Segment):
     ) -> None:
         """Describe a segment whose file is opened when needed.
 
-        `suffix` is what its files' names have behind the usual ones. One that is not `writable` is
-        only looked at: not even an index that had to be rebuilt is written.
+        `suffix` follows the usual names of its files. If not `writable`, the segment is only read: even an
+        index that had to be rebuilt is not written.
         """
         super().__init__(base_offset, now_ms)
         self.directory = directory
@@ -146,36 +146,36 @@ class FileSegment(Segment):
         self._index_bytes = config.segment_index_bytes
 
     def allow_gap(self) -> None:
-        """Compaction may have been here: the last offsets before the next segment may be gone."""
+        """Accept missing offsets at the end of this segment, because it may have been compacted."""
         self._gap_is_fine = True
 
     @property
     def path(self) -> str:
-        """Where the `.log` file is."""
+        """The path of the `.log` file."""
         return self._file.path
 
     @property
     def file(self) -> OpenFile:
-        """The open file. It stays open while a reference is held: hold it while using its number."""
+        """The open file. It is open only while referenced: keep a reference while using its descriptor."""
         return self._file.opened(keep=not self._sealed)
 
     @property
     def identity(self) -> Identity | None:
-        """Which file is open, or has the name where none is; None where there is none."""
+        """The identity of the open file, or else of the file with this name; None if neither exists."""
         return self._file.identity
 
     def release(self) -> None:
-        """Let go of the file until it is needed again. Others who have it keep it."""
+        """Drop the reference to the open file; it is reopened when needed. Other holders keep it open."""
         self._file.release()
 
     @classmethod
     def create(
         cls, directory: str, base_offset: int, config: LogConfig, now_ms: int, *, suffix: str = ""
     ) -> FileSegment:
-        """Make an empty segment: all its files, or none.
+        """Create an empty segment with all its files; on an error, no file is left.
 
         Raises:
-            StorageError: a file cannot be made.
+            StorageError: a file cannot be created.
         """
         segment = cls(directory, base_offset, config, now_ms, suffix=suffix)
         try:
@@ -202,10 +202,10 @@ class FileSegment(Segment):
         suffix: str = "",
         writable: bool = True,
     ) -> FileSegment:
-        """Take up a segment that is on disk, sealed. Only the size of its file is looked at.
+        """Return a sealed segment that is on disk. Only the size of its file is read.
 
         Raises:
-            StorageError: it cannot be opened, or is larger than the positions in an index.
+            StorageError: the file cannot be opened, or is larger than the positions in an index.
         """
         segment = cls(directory, base_offset, config, 0, suffix=suffix, writable=writable)
         with storage("open", segment.path):
@@ -253,7 +253,7 @@ class FileSegment(Segment):
         self.release()
 
     def close(self) -> None:
-        """Complete the index files, and close the file."""
+        """Write the last index entries, and release the file."""
         self._complete_indexes()
         self.release()
 
@@ -267,7 +267,7 @@ class FileSegment(Segment):
         self.release()
 
     def remove_files(self) -> None:
-        """Delete log and indexes, and nothing else that goes by the segment's offset."""
+        """Delete the log and index files of this segment with its suffix."""
         remove_segment_files(self.directory, self.base_offset, self.suffix)
 
     def truncate_to(self, offset: int) -> None:
@@ -284,7 +284,7 @@ class FileSegment(Segment):
         self._use(offsets, times)
 
     def _note(self, entry: Entry) -> None:
-        """Take account of a batch that is in the file, as `append` does of its own."""
+        """Update timestamps and indexes for a batch in the file, as `append` does for a new one."""
         if entry.position == 0:
             self.first_timestamp = entry.max_timestamp
         if entry.max_timestamp > self._latest:
@@ -306,7 +306,7 @@ class FileSegment(Segment):
             self._save_indexes()
 
     def _is_full(self, offsets: OffsetIndex, times: TimeIndex) -> bool:
-        """Return whether an index has reached its limit; of times, one entry is kept for closing."""
+        """Return whether an index has reached its limit; one time entry is reserved for sealing."""
         return (
             len(offsets) >= self._index_bytes // OFFSET_ENTRY_BYTES
             or len(times) >= self._index_bytes // TIME_ENTRY_BYTES - 1
@@ -363,9 +363,9 @@ class FileSegment(Segment):
         return self._walk(self._position_of(offset))
 
     def _only_batch(self, start: int, max_bytes: int, up_to_offset: int) -> bytes | None:
-        """Return the batch that begins at `start`, where it reaches so small a limit alone, and is small.
+        """Return the small batch at `start` if it alone reaches `max_bytes`, read in one call.
 
-        None where another way has to find out what there is, or what is wrong.
+        None in all other cases, damage included; the caller then reads in the usual way.
 
         Raises:
             StorageError: the file cannot be read.
@@ -386,10 +386,10 @@ class FileSegment(Segment):
         return data[:end]
 
     def _bytes(self, file: OpenFile, position: int, size: int) -> bytes:
-        """Read some bytes of the open file.
+        """Return `size` bytes of the open file from `position` on.
 
         Raises:
-            StorageError: they cannot be read, or are not there any more.
+            StorageError: the bytes cannot be read, or the file is too short.
         """
         try:
             found = operating_system.pread(file.fileno(), size, position)
@@ -400,7 +400,7 @@ class FileSegment(Segment):
         return found
 
     def _end_within(self, start: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> int:
-        """Return where the last batch ends that is within the limits, reading from `start`."""
+        """Return the end position of the last batch within the limits, for a read from `start`."""
         limit = start + max_bytes
         known = self._indexed(lambda index: min(index.place_at(limit), index.place_of(up_to_offset)))
         if known > start:
@@ -423,9 +423,9 @@ class FileSegment(Segment):
         return stop
 
     def _remember(self, offset: int, position: int, end: int) -> None:
-        """Note where a read begins, or the batch after it: this reader or another will ask for it.
+        """Store the position of `offset`, where a read begins or ended, for the next read at this offset.
 
-        `end` is where the batch there ends, 0 where that is not known.
+        `end` is where the batch there ends, 0 if unknown.
         """
         if len(self._start_of_reads) >= STARTS_REMEMBERED:
             self._start_of_reads.clear()
@@ -450,9 +450,9 @@ class FileSegment(Segment):
         return self._latest
 
     def whole_bytes(self) -> int:
-        """Return where the last whole batch ends in a file that is only read, checksums aside.
+        """Return the end of the last complete batch of a read-only segment; checksums are not checked.
 
-        A sealed segment that does not end there, or not with the last batch it had, is reported by `damage`.
+        If a sealed segment does not end there, or lacks its last batches, `damage` has the error.
         """
         if self._offset_index is None:
             last = last_entry_in(self._empty_indexes()[0].path)
@@ -466,24 +466,24 @@ class FileSegment(Segment):
 
     @property
     def damage(self) -> tuple[int, DamagedLogError] | None:
-        """Up to which offset a sealed segment can be read, and what is wrong there; None if all is well."""
+        """The offset up to which a damaged sealed segment can be read, and the error; None if undamaged."""
         if self._limit == NEVER:
             return None
         return self._limit_offset, DamagedLogError(self._problem)
 
     def position_before(self, offset: int) -> int:
-        """Return where some batch begins that is not past `offset`, without a walk: the nearest indexed."""
+        """Return the position of the last indexed batch up to `offset`, without reading the log."""
         return self._indexed(lambda index: index.place_of(offset))
 
     def _position_of(self, offset: int) -> int:
-        """Return where the first batch that reaches `offset` begins; the end if none does."""
+        """Return the position of the first batch with a last offset of `offset` or later; else the end."""
         return self._find(offset)[0]
 
     def _find(self, offset: int) -> tuple[int, int]:
-        """Return where the first batch that reaches `offset` begins and ends; the segment's end if none does.
+        """Return begin and end of the first batch that reaches `offset`; the segment's end if none does.
 
         Raises:
-            StorageError: the segment is damaged before it.
+            StorageError: the segment is damaged before that batch.
         """
         start = self._indexed(lambda index: index.place_of(offset))
         if start >= self._limit:
@@ -535,7 +535,7 @@ class FileSegment(Segment):
         return OffsetIndex(paths[0], self.base_offset), TimeIndex(paths[1], self.base_offset)
 
     def _load_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Read the index files, or rebuild them when they are missing or contradict themselves."""
+        """Read the index files, or rebuild them if they are missing or contradict themselves."""
         offsets, times = self._empty_indexes()
         try:
             offsets = OffsetIndex.load(offsets.path, self.base_offset, self.size)
@@ -553,9 +553,9 @@ class FileSegment(Segment):
         return fresh
 
     def _use(self, offsets: OffsetIndex, times: TimeIndex) -> tuple[OffsetIndex, TimeIndex]:
-        """Take indexes as far as they go, and walk from there to the end of the log.
+        """Take these indexes into use, and complete them with the batches behind their last entries.
 
-        The walk completes a short index, and finds the last offset and the greatest timestamp.
+        The walk over those batches also finds the last offset and the greatest timestamp.
         """
         self._offset_index, self._time_index = offsets, times
         self._latest, self._latest_offset = times.last()
@@ -583,11 +583,12 @@ class FileSegment(Segment):
         return offsets, times
 
     def _walk_tail(self, start: int, indexed_to: int, note: Callable[[Entry], object]) -> int | None:
-        """Call `note` with the batches from `start` on. The last index entry points to `indexed_to`.
+        """Call `note` for each batch from `start` on. The last index entry points to `indexed_to`.
 
         Returns:
-            The offset after the last; None in a sealed segment that does not end with a whole batch. What
-            can be read of it then ends where the walk did.
+            The offset after the last batch; None if a sealed segment is damaged there. Reads then end before
+                the
+            damage.
         """
         next_offset = self.base_offset
         self._valid_bytes = start
@@ -612,7 +613,7 @@ class FileSegment(Segment):
         return next_offset
 
     def _check_end(self, next_offset: int) -> None:
-        """Note what is wrong if the last batch of a sealed segment, before `next_offset`, is not its last."""
+        """Record the damage if a sealed segment lacks the batches from `next_offset` to its end offset."""
         if not self._sealed or next_offset == self.end_offset:
             return
         if self._gap_is_fine or self._was_compacted():
@@ -622,9 +623,7 @@ class FileSegment(Segment):
         self._problem = str(self._damaged(missing))
 
     def _was_compacted(self) -> bool:
-        """Return whether batches or records are missing inside the segment, too, which only compaction
-        does.
-        """
+        """Return whether batches or records are missing within the segment, which only compaction causes."""
         next_offset = self.base_offset
         for entry in self._walk(0):
             if entry.base_offset > next_offset and entry.magic == 2:
@@ -637,7 +636,7 @@ class FileSegment(Segment):
         return False
 
     def _indexed(self, find: Callable[[OffsetIndex], int]) -> int:
-        """Return the position in the index entry that `find` picks, once the log has confirmed it."""
+        """Return the position in the index entry that `find` chooses, after checking it against the log."""
         index = self._indexes()[0]
         entry_index = find(index)
         if entry_index < 0:
@@ -650,7 +649,7 @@ class FileSegment(Segment):
         return index.positions[entry_index] if entry_index >= 0 else 0
 
     def _begins_batch(self, position: int, last_offset: int) -> bool:
-        """Return whether a batch that ends with `last_offset`, or before it, begins at `position`."""
+        """Return whether a batch with a last offset up to `last_offset` begins at `position`."""
         try:
             # Old brokers index several batches appended together by the last offset of them all.
             entry = next(walk(fetch_file(self.file), position, self.size, HEAD_BYTES), None)
@@ -661,7 +660,7 @@ class FileSegment(Segment):
         )
 
     def _save_indexes(self) -> None:
-        """Write what the index files lack. Without them the log is as good, only slower to open."""
+        """Write the missing index entries to the files; a failure is only logged, not raised."""
         if not self._file.is_writable:
             return
         try:
@@ -704,12 +703,12 @@ class FileSegment(Segment):
             self._replaced = ()
 
     def _rename(self, suffix: str) -> None:
-        """Give all files of the segment another suffix behind their usual names, the log last.
+        """Change the suffix behind the usual names of all files of the segment, the log last.
 
         So the log has its new name only when its indexes have theirs.
 
         Raises:
-            StorageError: one cannot be renamed.
+            StorageError: a file cannot be renamed.
         """
         # Everything that takes memory comes first: nothing may come between a name and our knowing it.
         index_paths = [
@@ -731,25 +730,25 @@ class FileSegment(Segment):
     # --- after a crash ----------------------------------------------------------------------------
 
     def unseal(self) -> bool:
-        """Make the segment ready for appending; return whether it ends with a whole batch.
+        """Open the segment for appends; return whether it ends with a complete batch.
 
-        Checksums are not looked at.
+        Checksums are not checked.
 
         Raises:
-            StorageError: somewhere behind the last index entry is what no log contains.
+            StorageError: the batches behind the last index entry are damaged.
         """
         self._sealed = False
         self._load_indexes()
         return self._valid_bytes == self.size
 
     def recover(self) -> tuple[int, str, list[tuple[int, int]]]:
-        """Check every batch, cut the file before the first that is not whole, rebuild the indexes.
+        """Check every batch, truncate the file before the first bad one, and rebuild the indexes.
 
         Returns:
-            Bytes cut off; why (empty if none); the leader epochs met, as (epoch, first offset).
+            (bytes cut off, the reason or "", the leader epochs found as (epoch, first offset)).
 
         Raises:
-            StorageError: the file cannot be read or cut.
+            StorageError: the file cannot be read or truncated.
         """
         file, size = self.file, self.size
         self._sealed = False

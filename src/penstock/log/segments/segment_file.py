@@ -1,6 +1,6 @@
 """The file of a segment: opened on first use, and closed when no reader holds it any more.
 
-Only the segment that grows holds its own: however many segments are read, no more are open than are in use.
+Only the active segment keeps its file open: of the others, no more are open than readers use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ logger = logger_named("penstock.log")
 
 
 class SegmentFile:
-    """A file by its path, which is opened when needed."""
+    """The file at a path, opened when needed."""
 
     __slots__ = ("_fd", "_file", "_lent", "is_writable", "path")
 
@@ -29,12 +29,12 @@ class SegmentFile:
         self._fd = -1
 
     def opened(self, *, keep: bool) -> OpenFile:
-        """Return the open file. It stays open while a reference is held: hold it while using its number.
+        """Return the open file, which is open only while referenced: hold it while using its descriptor.
 
-        `keep` holds one here until `release`.
+        With `keep`, this object holds a reference too, until `release`.
 
         Raises:
-            StorageError: it cannot be opened.
+            StorageError: the file cannot be opened.
         """
         file = self._file
         if file is None:
@@ -48,7 +48,7 @@ class SegmentFile:
         return file
 
     def release(self) -> None:
-        """Let go of the file until it is needed again. Others who have it keep it."""
+        """Drop the reference to the open file; it is reopened when needed. Other holders keep it open."""
         if self._file is not None:
             self._lent = ref(self._file)
         self._file = None
@@ -56,16 +56,16 @@ class SegmentFile:
 
     @property
     def identity(self) -> Identity | None:
-        """Which file is open, or has the name where none is; None where there is none."""
+        """The identity of the open file, or else of the file with this name; None if neither exists."""
         return identity_of(self.path) if self._fd < 0 else identity_of(self._fd)
 
     def write(self, data: Bytes, size: int, position: int) -> None:
-        """Write all of `data`, or nothing: what was written of it before a failure is cut off again.
+        """Write all of `data` at `position`; after a failure, the part that was written is cut off.
 
         The file is kept open.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: the file cannot be written.
         """
         fd = self._fd if self._fd >= 0 else self.opened(keep=True).fileno()
         try:
@@ -81,10 +81,10 @@ class SegmentFile:
             raise storage_error("append to", self.path, error) from error
 
     def cut(self, size: int) -> None:
-        """Make the file `size` bytes long.
+        """Truncate the file to `size` bytes.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: the file cannot be truncated.
         """
         file = self.opened(keep=True)
         with storage("cut", self.path):

@@ -1,4 +1,4 @@
-"""The files of a segment: their names, and a sealed one for any thread to read."""
+"""The file names of a segment, their removal, and a reader of a sealed segment for any thread."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ CURE = (
 
 
 def segment_path(directory: str, base_offset: int, suffix: str = SUFFIX_LOG) -> str:
-    """Return the path of one of a segment's files: 20 digits of its base offset, and a suffix."""
+    """Return the path of a segment's file: the base offset in 20 digits, and a suffix."""
     return f"{directory}/{base_offset:020d}{suffix}"
 
 
 def remove_segment_files(directory: str, base_offset: int, suffix: str = "") -> None:
-    """Delete log and indexes with `suffix` behind their usual names; what is gone already is fine.
+    """Delete log and indexes with `suffix` behind their usual names; missing files are not an error.
 
     Raises:
-        StorageError: one cannot be deleted.
+        StorageError: a file cannot be deleted.
     """
     for kind in (SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX):
         remove_file(segment_path(directory, base_offset, kind + suffix))
 
 
 class FileSource:
-    """The batches of a sealed segment, read from its file, which this keeps open."""
+    """A reader of the batches of a sealed segment, which keeps the segment's file open."""
 
     def __init__(self, file: OpenFile, size: int) -> None:
         self._file = file

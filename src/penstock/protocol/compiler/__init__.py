@@ -1,1 +1,1 @@
-"""From a definition at one version to the functions that encode and decode it."""
+"""Compile a message definition at one version into functions that encode and decode it."""

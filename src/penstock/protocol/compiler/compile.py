@@ -1,4 +1,4 @@
-"""From a layout to functions that read and write it.
+"""Compile the layout of a message into Python functions that decode and encode it.
 
 The source is registered with `linecache`, so that tracebacks and debuggers show it.
 """
@@ -36,10 +36,11 @@ _RUNTIME = {
 
 
 def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str, dict[str, Any]]:
-    """Source of ``decode(data, pos=0)``, and the constants it needs. A third argument is not to be given.
+    """Return the source of ``decode(data, pos=0)``, and the constants that it uses.
 
-    Messages are read from bytes, which is fastest. Where records are inside, which are not to be copied,
-    there is a second function for everything else: with `from_views` this is the one that is written.
+    The function's third parameter is internal. Messages are decoded from bytes, which is fastest. A message
+    with records, which must not be copied, needs a second function for all other buffers: `from_views` makes
+    that one.
     """
     out = DecodeEmitter(layout.spec.name, from_views)
     title = literal(f"{_title(layout)}: ")
@@ -73,7 +74,7 @@ def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str,
 
 
 def encoder_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
-    """Source of ``write(message, parts)``, and the constants it needs."""
+    """Return the source of ``write(message, parts)``, and the constants that it uses."""
     out = EncodeEmitter(layout.spec.name)
     with out.block("def write(message, parts):"):
         out.line("append = parts.append")
@@ -95,7 +96,7 @@ def build(
 
 
 class _Lines:
-    """Hands the source to `linecache` without importing it where it is not loaded."""
+    """The lines of generated source, passed to `linecache` only if that module is loaded."""
 
     @staticmethod
     def register(filename: str, source: str) -> None:
@@ -109,5 +110,5 @@ def _title(layout: StructLayout) -> str:
 
 
 def classes_of(message_class: type) -> dict[str, Any]:
-    """Return the message class and the struct classes beside it."""
+    """Return the names in a message class's module, which has the message and its structs."""
     return vars(sys.modules[message_class.__module__])

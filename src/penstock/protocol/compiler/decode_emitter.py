@@ -1,4 +1,4 @@
-"""Source that reads: runs are unpacked by one call of `struct`, at once into their targets."""
+"""Generate decoding source: `struct` unpacks runs of fields by one call, directly into their targets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.protocol.quoting import literal
 
 
 class DecodeEmitter(Emitter):
-    """Source that reads. Locals: `data`, `pos`, `size`, and `seen`, which counts unknown tagged fields."""
+    """Collects decoding source. Locals: `data`, `pos`, `size`, and `seen`, which counts unknown tags."""
 
     def __init__(self, title: str, view: bool) -> None:
         super().__init__(title)
@@ -21,14 +21,14 @@ class DecodeEmitter(Emitter):
         self._whole = "view"
 
     def function(self, opening: str) -> DecodeEmitter:
-        """Return an emitter for a function on the side, to be handed to `finish`."""
+        """Return an emitter for a separate function, which `finish` adds to the source."""
         inner = DecodeEmitter(self.title, self.view)
         inner._whole = "data" if self.view else "memoryview(data)"
         self._beside(inner, opening)
         return inner
 
     def text(self, start: str, end: str) -> str:
-        """Return an expression for the string between two positions, which any bytes are."""
+        """Return an expression for the string between two positions; any bytes decode to a string."""
         how = f"'utf-8', {runtime.MALFORMED!r}"
         return f"str(data[{start}:{end}], {how})" if self.view else f"data[{start}:{end}].decode({how})"
 
@@ -51,7 +51,7 @@ class DecodeEmitter(Emitter):
 
     @contextmanager
     def tags(self) -> Iterator[str]:
-        """The block for tagged fields, should there be any; gives the local with their number."""
+        """Write a block for tagged fields, which runs if there are any; yield the local with their number."""
         tags = self.name("tags")
         if self._run or self._lead:
             self.head(tags, UVARINT)
@@ -67,7 +67,7 @@ class DecodeEmitter(Emitter):
         self.line("    pos += 1")
 
     def _count_tags(self) -> None:
-        """Have a counter of unknown tagged fields, once in each message that has tagged fields at all."""
+        """Write the creation of the counter of unknown tagged fields, once for each message with tags."""
         self.line("if seen is None:")
         self.line("    seen = [0]")
 
@@ -105,7 +105,7 @@ class DecodeEmitter(Emitter):
                 self.line(f"    {final} = {self.constant('zigzag', kind.small)}[{target}]")
 
     def _write_unpack(self, run: Run, lead: ArrayPart | None, targets: list[str]) -> str:
-        """Write the line that reads a run, and return where the heads begin."""
+        """Write the line that unpacks a run, and return the position expression where its heads begin."""
         codes = codes_of(run)
         if lead:
             element = lead.kind
@@ -123,7 +123,7 @@ class DecodeEmitter(Emitter):
         return "pos"
 
     def _long(self, run: Run) -> str:
-        """Return a function that reads a run in which some varint is long. A single one has its own."""
+        """Return a function that reads a run in which some varint has more than one byte."""
         if len(run) == 1:
             return self.constant(f"read_{run[0][1].name}", run[0][1].read)
         name = f"read_{name_of(run)}"

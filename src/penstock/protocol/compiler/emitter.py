@@ -1,8 +1,8 @@
-"""Writing the source of codecs: heads are gathered into runs, tails are written out between them.
+"""Generate the source of codecs: heads of fields are gathered into runs, tails are written between them.
 
-Every wire type begins with a head of fixed size: the value itself, or the length in front of it.
-Heads of adjacent fields form a run, which one call of `struct` reads or writes. A varint takes part
-as the single byte that it nearly always is; a test of that byte leads to the slow path otherwise.
+Every wire type begins with a head of fixed size: the value itself, or the length before it.
+Heads of adjacent fields form a run, which one call of `struct` reads or writes. In a run, a varint
+is the single byte that it nearly always is; otherwise a test of that byte leads to the slow path.
 `decode_emitter` and `encode_emitter` write the runs of either direction.
 """
 
@@ -18,11 +18,11 @@ from penstock.protocol.compiler import runtime
 
 
 class HeadKind:
-    """How a head looks on the wire.
+    """The encoding of a head: a fixed-size value, or a varint.
 
-    A varint takes part in runs as the one byte of a small value: `code` is that byte's. `read` and
-    `write` are for values of any size. What a small byte stands for is looked up in `small`, if given. Where
-    most values take two bytes, `mostly_two` has these read in place, too.
+    A varint takes part in runs as the one byte of a small value, with the struct `code` of that byte. `read`
+    and `write` handle values of any size. `small`, if given, maps a small byte to its value. If most values
+    take two bytes, `mostly_two` makes these be read in place too.
     """
 
     __slots__ = ("code", "mostly_two", "name", "read", "size", "small", "write")
@@ -52,19 +52,19 @@ class HeadKind:
 
     @property
     def recurs(self) -> bool:
-        """Whether the same numbers are sent again and again. Those of 64 bits are offsets and times."""
+        """Whether the same numbers are sent often, so that caching helps; not so 64-bit offsets and times."""
         return self.is_varint and not self.name.endswith("64")
 
     @property
     def packing(self) -> str | None:
-        """How numbers are packed: ``w`` unsigned, ``z`` zig-zag, None where the size is fixed."""
+        """How numbers are packed: ``w`` unsigned varint, ``z`` zig-zag varint, None for a fixed size."""
         return self.name[0] if self.is_varint else None
 
 
 class ArrayPart:
-    """The elements of an array, of one kind each; `sent` is the local with the count on the wire.
+    """The elements of an array of one kind; `sent` is the local with the count on the wire.
 
-    Without it, the count is written with the elements.
+    Without `sent`, the count is written with the elements.
     """
 
     __slots__ = ("bias", "kind", "sent", "values")
@@ -77,7 +77,7 @@ class ArrayPart:
 
 
 def fixed_kind(code: str) -> HeadKind:
-    """Return the head of a value that `struct` describes by `code`."""
+    """Return the head kind of a fixed-size value with the `struct` format `code`."""
     one = Struct(">" + code)
     return HeadKind(_CODE_NAMES.get(code, code), code, one.size, None, one.pack)
 
@@ -99,17 +99,17 @@ Run = list[tuple[str, HeadKind]]
 
 
 def codes_of(run: Sequence[tuple[str, HeadKind]]) -> str:
-    """Return the struct format of a run."""
+    """Return the `struct` format of a run."""
     return "".join(kind.code for _, kind in run)
 
 
 def name_of(run: Sequence[tuple[str, HeadKind]]) -> str:
-    """Return a run as part of a Python name."""
+    """Return a part of a Python name that identifies the kinds in a run."""
     return "".join(kind.name for _, kind in run)
 
 
 def singly(run: Run) -> list[Run]:
-    """Return a run cut so that each varint stands alone."""
+    """Return a run divided so that each varint is alone."""
     pieces: list[Run] = []
     for head in run:
         if head[1].is_varint or not pieces or pieces[-1][-1][1].is_varint:
@@ -119,7 +119,7 @@ def singly(run: Run) -> list[Run]:
 
 
 class Emitter(ABC):
-    """Lines of Python, the constants they use, and the run of heads that is not written yet."""
+    """Collects lines of Python, the constants that they use, and the run of heads that is not written yet."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -136,7 +136,7 @@ class Emitter(ABC):
 
     @contextmanager
     def block(self, opening: str) -> Iterator[None]:
-        """An indented block. No run reaches into it or out of it."""
+        """Write an indented block, whose lines the ``with`` statement adds. No run crosses its borders."""
         self.flush()
         self.line(opening)
         self._indent += 1
@@ -153,7 +153,7 @@ class Emitter(ABC):
         return stem if number == 1 else f"{stem}{number}"
 
     def constant(self, name: str, value: Any) -> str:
-        """Make `value` known to the compiled code under `name`, or a name like it."""
+        """Add `value` to the constants under `name` or a similar name; return that name."""
         candidate, number = name, 1
         while self.constants.get(candidate, value) is not value and self.constants[candidate] != value:
             number += 1
@@ -162,22 +162,22 @@ class Emitter(ABC):
         return candidate
 
     def shared(self, name: str, make: Any) -> str:
-        """Return a constant that is made once for its name."""
+        """Return the name of a constant that `make` creates once."""
         if name not in self.constants:
             self.constants[name] = make()
         return name
 
     def finish(self, name: str, inner: Emitter) -> None:
-        """Take in a function that was written on the side."""
+        """Add a function that `inner` has written to the source."""
         inner.flush()
         self.functions[name] = inner.lines
 
     def source(self) -> str:
-        """Return all that was written, functions on the side first."""
+        """Return the whole source, with separate functions first."""
         return "\n\n\n".join("\n".join(lines) for lines in [*self.functions.values(), self.lines]) + "\n"
 
     def _beside(self, inner: Emitter, opening: str) -> None:
-        """Prepare an emitter for a function on the side: it shares the constants."""
+        """Prepare an emitter for a separate function, which shares constants and functions."""
         inner.constants = self.constants
         inner.functions = self.functions
         inner.path = list(self.path)
@@ -186,17 +186,17 @@ class Emitter(ABC):
 
     @property
     def where(self) -> str:
-        """The field that is being written, for messages."""
+        """The path of the current field, for error messages."""
         return ".".join([self.title, *self.path])
 
     def head(self, expression: str, kind: HeadKind) -> None:
-        """Add a head to the run. For reading, the expression is where the value goes."""
+        """Add a head to the run. For decoding, `expression` is the target of the value."""
         self._run.append((expression, kind))
 
     @abstractmethod
     def array(self, part: ArrayPart) -> None:
-        """Add the elements of an array, whose count is the head before."""
+        """Add the elements of an array to the run; the previous head is their count."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Write the run that was gathered."""
+        """Write the gathered run, and begin a new one."""

@@ -1,7 +1,7 @@
-"""Source that writes: runs are packed by one call, arrays of fixed-size elements among them.
+"""Generate encoding source: runs of fields are packed by one call, with arrays of fixed-size elements.
 
-A run is cut where fixed-size values meet packed ones, because each has its own fast way: the former go
-through `struct`; the bytes of the latter are looked up, a whole short array at a time, and joined.
+A run is divided where fixed-size values meet varints, because each has its own fast way: `struct` packs
+the former; the bytes of the latter are looked up, for a whole short array at a time, and joined.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Piece = tuple[str, "HeadKind | ArrayPart"]
 
 
 class EncodeEmitter(Emitter):
-    """Source that writes. Locals: `parts` and its `append`."""
+    """Collects encoding source. Its locals: `parts` and its method `append`."""
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
         self._pieces: list[Piece] = []
 
     def function(self, opening: str) -> EncodeEmitter:
-        """Return an emitter for a function on the side, to be handed to `finish`."""
+        """Return an emitter for a separate function, which `finish` adds to the source."""
         inner = EncodeEmitter(self.title)
         self._beside(inner, opening)
         return inner
@@ -35,7 +35,7 @@ class EncodeEmitter(Emitter):
         self._pieces.append((part.values, part))
 
     def tags(self, condition: str, section: str) -> None:
-        """Write a section of tagged fields: nearly always it is empty and joins the run."""
+        """Write a section of tagged fields; if `condition` is false, an empty section joins the run."""
         pieces, self._pieces = self._pieces, []
         with self.block(f"if {condition}:"):
             self._pieces = list(pieces)
@@ -45,7 +45,7 @@ class EncodeEmitter(Emitter):
             self._pieces = [*pieces, ("0", UVARINT)]
 
     def before(self, text: str) -> None:
-        """A line that must come before the run being gathered is written."""
+        """Write a line before the run that is being gathered."""
         self.line(text)
 
     def refuse(self, problem: str) -> str:
@@ -82,7 +82,7 @@ class EncodeEmitter(Emitter):
         self.line(f"    append({slow})")
 
     def _with_arrays(self, segment: list[Piece], counts: list[str]) -> tuple[str, str]:
-        """Expressions for the bytes of a segment: of one where other lengths are small, and of any."""
+        """Return two expressions for a segment's bytes: one for small other lengths, one for any lengths."""
         name = "pack_" + "_".join(_piece_name(part) for _, part in segment)
         plan = [
             (part.kind, part.bias) if isinstance(part, ArrayPart) else (part, None) for _, part in segment
@@ -106,7 +106,7 @@ class EncodeEmitter(Emitter):
     # Packed numbers (KIP-625)
 
     def _write_packed(self, segment: list[Piece]) -> None:
-        """Write packed numbers: by their bytes where all were met before, else one after the other."""
+        """Write varints: from cached bytes if all are cached, else one after the other."""
         numbers = [kind for _, kind in _heads(segment)]
         if not numbers or not all(kind.recurs for kind in numbers):
             self.line(f"append({self._joined(segment)})")
@@ -117,7 +117,7 @@ class EncodeEmitter(Emitter):
         self.line(f"    append({self._concatenation(segment)}({', '.join(value for value, _ in segment)}))")
 
     def _concatenation(self, segment: list[Piece]) -> str:
-        """Return a function that makes the bytes of a segment piece by piece, however long each is."""
+        """Return the name of a function that encodes a segment piece by piece, for any lengths."""
         name = "write_" + "_".join(_piece_name(part) for _, part in segment)
         if name in self.functions:
             return name
@@ -129,15 +129,13 @@ class EncodeEmitter(Emitter):
         return name
 
     def _joined(self, segment: list[Piece], plain: bool = False) -> str:
-        """Return an expression for the bytes of a segment. With `plain`, it is a KeyError if a number is
-        new.
-        """
+        """Return an expression for a segment's bytes; with `plain`, it raises KeyError for a new number."""
         terms = [self._term(value, part, plain) for value, part in segment]
         whole = len(terms) == 1 and not terms[0].startswith("*")
         return terms[0] if whole else f'b"".join(({", ".join(terms)},))'
 
     def _term(self, value: str, part: HeadKind | ArrayPart, plain: bool) -> str:
-        """Return an expression for the bytes of one piece, or for several as arguments."""
+        """Return an expression for the bytes of one piece, or for several pieces as starred arguments."""
         kind = part.kind if isinstance(part, ArrayPart) else part
         if not kind.is_varint:
             pack = self.shared(f"pack_{kind.name}", lambda: Struct(">" + kind.code).pack)
@@ -173,9 +171,9 @@ def _piece_name(part: HeadKind | ArrayPart) -> str:
 
 
 def _segments(pieces: list[Piece]) -> list[tuple[list[Piece], str | None]]:
-    """Cut a run by the way of packing: None for fixed-size values, else the encoding of varints.
+    """Divide a run by the way of packing: None for fixed-size values, else the encoding of varints.
 
-    Lengths go with what stands before them, or with what follows at the beginning.
+    A length belongs to the segment before it, or to the next one if it comes first.
     """
     segments: list[tuple[list[Piece], str | None]] = []
     waiting: list[Piece] = []

@@ -1,4 +1,4 @@
-"""A definition at one version: the wire types in the order in which they follow each other."""
+"""Resolve a definition at one version: the wire types of its fields, in wire order."""
 
 from __future__ import annotations
 

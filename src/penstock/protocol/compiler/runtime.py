@@ -1,7 +1,7 @@
-"""What compiled codecs call: the rare and the long, kept out of their straight lines.
+"""Functions that compiled codecs call for rare and long cases, which their generated code leaves out.
 
 Nothing here depends on a message. Reading functions take the bytes and a position and return the value
-and the next position; running off the end shows as `IndexError` or `struct.error`, which the
+and the next position; past the end they raise `IndexError` or `struct.error`, which the
 compiled code turns into `DecodeError`.
 """
 
@@ -32,13 +32,13 @@ _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 def _replace_malformed(error: UnicodeError) -> tuple[str, int]:
-    """Replace what is not UTF-8 by U+FFFD as Java does, so that strings are what Kafka takes them for.
+    """Replace invalid UTF-8 by U+FFFD as Java does, so that strings are equal to Kafka's.
 
-    A surrogate becomes one such character, where Python makes one of each of its bytes. The rest of the
-    string is read here at once: a call for each byte would take seconds for a string of megabytes.
+    A surrogate becomes one such character; Python would replace each of its bytes. The whole rest of the
+    string is decoded at once: a call for each byte would take seconds for a string of megabytes.
 
     Raises:
-        DecodeError: the text, up to three times as long, could not be sent back in an answer.
+        DecodeError: the result, up to three times as long, would be too long to send back.
     """
     assert isinstance(error, UnicodeDecodeError)
     rest = _SURROGATE.sub(b"\xff", error.object[error.start :]).decode("utf-8", "replace")
@@ -58,7 +58,7 @@ SHAPES_CACHED_MAX = 2000
 
 
 def varint_reader(bits: int, value_of: Callable[[int], int] | None = None) -> HeadReader:
-    """Reads a varint of at most `bits` bits. `value_of` turns what was sent into the number."""
+    """Return a function that reads a varint of at most `bits` bits. `value_of` converts the raw number."""
     last_shift = 7 * ((bits - 1) // 7)
 
     def read(data: Data, position: int) -> tuple[int, int]:
@@ -80,7 +80,7 @@ def varint_reader(bits: int, value_of: Callable[[int], int] | None = None) -> He
 
 
 def zigzag_value(bits: int) -> Callable[[int], int]:
-    """Turns zig-zag into the number it stands for."""
+    """Return a function that converts a zig-zag number to the signed number."""
 
     def value_of(sent: int) -> int:
         if sent >> bits:
@@ -91,7 +91,7 @@ def zigzag_value(bits: int) -> Callable[[int], int]:
 
 
 def unsigned_value(bits: int) -> Callable[[int], int]:
-    """Takes the sign back from the upper half of what `bits` bits can hold."""
+    """Return a function that converts an unsigned number of `bits` bits to signed (two's complement)."""
     half, whole = 1 << (bits - 1), 1 << bits
 
     def value_of(sent: int) -> int:
@@ -109,7 +109,7 @@ read_uvarint = varint_reader(32)
 
 
 def write_uvarint(value: int) -> bytes:
-    """Return an unsigned varint. `value` must not be negative."""
+    """Return a number as an unsigned varint. `value` must not be negative."""
     if value < 0x80:
         return ONE_BYTE[value]
     if value < 0x4000:
@@ -130,7 +130,7 @@ ZIGZAG = tuple((value >> 1) ^ -(value & 1) for value in range(128))
 
 
 def zigzag_writer(bits: int) -> HeadWriter:
-    """Writes a number of `bits` bits as zig-zag: 0, -1, 1, -2 … become 0, 1, 2, 3 …"""
+    """Return a function that writes a number of `bits` bits as zig-zag: 0, -1, 1, -2 … become 0, 1, 2, 3 …"""
 
     def write(value: int) -> bytes:
         if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
@@ -141,7 +141,7 @@ def zigzag_writer(bits: int) -> HeadWriter:
 
 
 def unsigned_writer(bits: int) -> HeadWriter:
-    """Writes a number of `bits` bits as if it had no sign; -1 becomes the largest."""
+    """Return a function that writes a signed number of `bits` bits as unsigned; -1 becomes the largest."""
 
     def write(value: int) -> bytes:
         if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
@@ -152,7 +152,7 @@ def unsigned_writer(bits: int) -> HeadWriter:
 
 
 def varints_reader(read_one: HeadReader, signed: bool) -> Callable[[Data, int, int], tuple[list[int], int]]:
-    """Reads a number of varints, given data, position and count."""
+    """Return a function that reads `count` varints, given data, position and count."""
 
     def read(data: Data, position: int, count: int) -> tuple[list[int], int]:
         small = bytes(data[position : position + count])
@@ -170,10 +170,10 @@ def varints_reader(read_one: HeadReader, signed: bool) -> Callable[[Data, int, i
 
 
 class VarintBytes(dict[int, bytes]):
-    """The bytes of numbers that were met, so that most are looked up.
+    """A cache of numbers as varints: each number is encoded on first use.
 
-    `plain` holds the same. Python looks up in a plain dictionary in half the time; what misses there is
-    looked up here.
+    `plain` holds the same items. A lookup in a plain dictionary takes half the time; numbers missing there
+    are looked up here.
     """
 
     def __init__(self, write: HeadWriter) -> None:
@@ -195,12 +195,12 @@ _VARINT_BYTES: dict[str, VarintBytes] = {}
 
 
 def varint_bytes(name: str, write: HeadWriter) -> VarintBytes:
-    """Return the bytes of numbers in the encoding `name`, shared by all codecs."""
+    """Return the cache of encoded numbers for the encoding `name`, shared by all codecs."""
     return _VARINT_BYTES.setdefault(name, VarintBytes(write))
 
 
 class VarintArrays(dict[tuple[int, ...], bytes]):
-    """The bytes of short arrays that were met, count in front: lists of replicas are few and come often."""
+    """A cache of short arrays of varints, counts included, for replica lists, which are few and repeated."""
 
     def __init__(self, known: VarintBytes) -> None:
         super().__init__()
@@ -221,14 +221,14 @@ _VARINT_ARRAYS: dict[str, VarintArrays] = {}
 
 
 def varint_arrays(name: str, write: HeadWriter) -> VarintArrays:
-    """Return the bytes of compact arrays in the encoding `name`, shared by all codecs."""
+    """Return the cache of compact arrays for the encoding `name`, shared by all codecs."""
     return _VARINT_ARRAYS.setdefault(name, VarintArrays(varint_bytes(name, write)))
 
 
 class ArrayUnpackers(dict[int, Any]):
-    """Functions that read an array of fixed-size elements and the values after it, by its count.
+    """A cache of functions that unpack an array of fixed-size elements and the values after it, by count.
 
-    The count is the one on the wire: compact arrays send theirs plus one, which is the `bias`.
+    The key is the count on the wire: compact arrays send the count plus one, which is the `bias`.
     """
 
     def __init__(self, code: str, after: str, bias: int) -> None:
@@ -246,9 +246,10 @@ class ArrayUnpackers(dict[int, Any]):
 
 
 class RunPackers(dict[Any, Any]):
-    """Functions that write a run of values and arrays, by the counts of the arrays as they are sent.
+    """A cache of functions that pack a run of values and arrays, by the counts of the arrays on the wire.
 
-    `plan` has a kind for each piece, and the bias of the count for arrays: compact ones send one more.
+    `plan` has a kind for each piece, and for arrays the bias of the count: compact ones send the count plus
+    one.
     """
 
     def __init__(self, plan: Sequence[tuple[Any, int | None]]) -> None:
@@ -277,7 +278,7 @@ class RunPackers(dict[Any, Any]):
         return pack
 
     def slowly(self, sent: tuple[int, ...], *values: Any) -> bytes:
-        """Write a run in which some length needs more than a byte."""
+        """Return the bytes of a run in which some length takes more than one byte."""
         counts = iter(sent)
         rest = iter(values)
         out = []
@@ -295,10 +296,10 @@ PAUSE_BYTES_MIN = 8 * 1024
 
 
 def pause_collector() -> bool:
-    """Pause the garbage collector, if it runs; whether it did.
+    """Pause the garbage collector if it is enabled; return whether it was.
 
-    While a message is read nothing of it can be garbage. The collector would look through the growing
-    heap of objects again and again: half of the time that a large message takes.
+    While a message is decoded, nothing of it can be garbage. The collector would scan the growing
+    heap of objects repeatedly, which takes half of the time of a large message.
     """
     if not gc.isenabled():
         return False
@@ -315,10 +316,10 @@ millions of them, which take two bytes each, would take seconds to read."""
 
 
 def check_tags(count: int, bytes_left: int) -> None:
-    """Look at the count of a tagged-field section before any of it is read.
+    """Check the count of a tagged-field section before it is read.
 
     Raises:
-        DecodeError: there are more than `SECTION_TAGS_MAX`, or than what is left can hold.
+        DecodeError: there are more than `SECTION_TAGS_MAX`, or more than fit into the bytes left.
     """
     if count > SECTION_TAGS_MAX:
         raise DecodeError(f"{count} tagged fields in one section, the limit is {SECTION_TAGS_MAX}")
@@ -327,7 +328,7 @@ def check_tags(count: int, bytes_left: int) -> None:
 
 
 def count_unknown_tags(seen: list[int], count: int) -> None:
-    """Add to the number of unknown tagged fields in a message, which is the one element of `seen`.
+    """Add `count` to the number of unknown tagged fields in a message, the only element of `seen`.
 
     Raises:
         DecodeError: there are more than `MESSAGE_TAGS_MAX`.
@@ -340,7 +341,10 @@ def count_unknown_tags(seen: list[int], count: int) -> None:
 def read_unknown_tags(
     data: Data, position: int, size: int, count: int, seen: list[int]
 ) -> tuple[dict[int, bytes], int]:
-    """Return a tagged-field section of which nothing is known, after its count."""
+    """Return the payloads of a tagged-field section by tag, for a struct without known tags.
+
+    `position` is behind the section's count; the second result is the position behind the section.
+    """
     check_tags(count, size - position)
     count_unknown_tags(seen, count)
     tags: dict[int, bytes] = {}
@@ -353,7 +357,7 @@ def read_unknown_tags(
 
 
 def read_tag(data: Data, position: int, size: int, last: int) -> tuple[int, int, int]:
-    """Return the number of a tagged field, and where its payload begins and ends."""
+    """Return (tag, begin of the payload, end of the payload) of a tagged field."""
     tag, position = read_uvarint(data, position)
     length, position = read_uvarint(data, position)
     if tag <= last:
@@ -377,7 +381,7 @@ def write_tag_section(known: dict[int, bytes], unknown: dict[int, bytes] | None)
 
 
 def records_size(records: Any) -> int:
-    """Return the bytes of a records value: one piece or a list of them."""
+    """Return the size in bytes of a records value: one piece or a list of pieces."""
     return sum(map(len, records)) if isinstance(records, (list, tuple)) else len(records)
 
 

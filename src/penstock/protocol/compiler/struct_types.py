@@ -1,4 +1,4 @@
-"""Structs on the wire: fields in order, then the section of tagged fields."""
+"""The wire types of structs: fields in order, then the section of tagged fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.protocol.schema.definition import FieldSpec, NewStruct
 
 
 class Structure(WireType):
-    """A struct that is always there."""
+    """The wire type of a struct that cannot be null."""
 
     def __init__(self, layout: StructLayout) -> None:
         self.layout = layout
@@ -59,9 +59,9 @@ class Structure(WireType):
 
 
 class NullableStructure(Structure):
-    """A struct that may be null: a mark in front says whether it is there.
+    """The wire type of a struct that may be null: a mark before it says whether it is present.
 
-    The mark is an int8, -1 for null; that of a tagged field, as Kafka writes it, a varint, 0 for null.
+    The mark is an int8, -1 for null; for a tagged field, as Kafka writes it, a varint, 0 for null.
     """
 
     is_null_allowed = True
@@ -101,7 +101,7 @@ class NullableStructure(Structure):
 
 
 def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None:
-    """Write the lines that make a struct and fill it. `struct` is the local that will hold it."""
+    """Write the lines that create a struct and decode its fields. `struct` is the local for the struct."""
     out.line(f"{struct} = new({layout.spec.name})")
     out.line(f"{struct}.unknown_tags = None")
     for spec in layout.absent:
@@ -123,7 +123,7 @@ def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None
 
 
 def _assign_default(out: DecodeEmitter, layout: StructLayout, spec: FieldSpec, struct: str) -> None:
-    """Write the default of a field. A struct's is built in place, field by field, unless it is made late."""
+    """Write the default of a field. A struct is built in place, field by field, unless made on first use."""
     target = f"{struct}.{spec.slot}"
     if spec.default is not NewStruct:
         out.line(f"{target} = {'[]' if spec.default == () else repr(spec.default)}")
@@ -140,7 +140,7 @@ def _assign_default(out: DecodeEmitter, layout: StructLayout, spec: FieldSpec, s
 
 
 def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
-    """Write the function that reads the tagged fields of a struct, and return its name."""
+    """Write the function that decodes the tagged fields of a struct; return its name."""
     name = f"read_tags_{layout.spec.name}"
     if name in out.functions:
         return name
@@ -169,7 +169,7 @@ def _decode_tags_function(out: DecodeEmitter, layout: StructLayout) -> str:
 
 
 def encode_struct(out: EncodeEmitter, layout: StructLayout, struct: str) -> None:
-    """Write the lines that append a struct. `struct` is the local that holds it."""
+    """Write the lines that encode a struct. `struct` is the local that holds it."""
     strict = [not_default(layout, spec, struct) for spec in layout.absent if not spec.ignorable]
     if not layout.flexible:
         strict.append(f"{struct}.unknown_tags")
@@ -189,7 +189,7 @@ def encode_struct(out: EncodeEmitter, layout: StructLayout, struct: str) -> None
 
 
 def _encode_tags_function(out: EncodeEmitter, layout: StructLayout) -> str:
-    """Write the function that makes the section of tagged fields, and return its name."""
+    """Write the function that encodes the section of tagged fields; return its name."""
     name = f"write_tags_{layout.spec.name}"
     if name in out.functions:
         return name
@@ -210,7 +210,7 @@ def _encode_tags_function(out: EncodeEmitter, layout: StructLayout) -> str:
 
 
 def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
-    """Return a condition: a field of the expression `struct` does not have its default."""
+    """Return a Python condition for: the field of the expression `struct` is not its default."""
     default, value = spec.default, f"{struct}.{spec.slot}"
     if default is None:
         return f"{value} is not None"
@@ -229,7 +229,7 @@ def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
 
 
 def has_default(layout: StructLayout, spec: FieldSpec, struct: Any) -> bool:
-    """Return whether a field of `struct` is at its default; `not_default` writes code for the opposite."""
+    """Return whether a field of `struct` has its default; `not_default` writes code for the opposite."""
     default, value = spec.default, getattr(struct, spec.attribute)
     if default is None or value is None:
         return value is default
@@ -242,7 +242,7 @@ def has_default(layout: StructLayout, spec: FieldSpec, struct: Any) -> bool:
 
 
 def struct_problem(layout: StructLayout, value: Any) -> str | None:
-    """Return what keeps a struct from being written: the path of the field, and why."""
+    """Return why a struct cannot be encoded, with the path of the field; None if it can."""
     if value is None:
         return ": null is not allowed"
     for spec in layout.absent:

@@ -1,4 +1,4 @@
-"""The contract of a wire type, and a struct at one version: its fields, each with its wire type.
+"""The contract of a wire type, and the layout of a struct at one version: its fields and their wire types.
 
 The wire types themselves are in `penstock.protocol.compiler.wire_types`, those of structs in
 `penstock.protocol.compiler.struct_types`.
@@ -18,7 +18,7 @@ from penstock.protocol.schema.definition import FieldSpec, StructSpec
 
 
 class Length:
-    """The length or count that comes first, at once with the mark for null."""
+    """The encoding of a length or count before a value, which is also the mark for null."""
 
     def __init__(self, kind: HeadKind, bias: int) -> None:
         self.kind = kind
@@ -26,15 +26,15 @@ class Length:
         self.null = bias - 1
 
     def of(self, local: str) -> str:
-        """Return an expression for what is sent for a value."""
+        """Return a Python expression for the length or count to send for the value `local`."""
         return f"len({local}) + 1" if self.bias else f"len({local})"
 
     def is_present(self, sent: str) -> str:
-        """Return a condition: a value follows."""
+        """Return a Python condition that is true if the number `sent` announces a value, not null."""
         return sent if self.bias else f"{sent} >= 0"
 
     def expect_null(self, out: DecodeEmitter, sent: str, nullable: bool) -> None:
-        """The lines for what is no length: it must be the mark for null, where null is allowed."""
+        """Write the lines that raise DecodeError for a negative length, except for an allowed null."""
         if not nullable:
             out.line(out.refuse("null or of negative length"))
         elif not self.bias:
@@ -48,7 +48,7 @@ LONG = Length(INT32, 0)
 
 
 class StepKind(Enum):
-    """What there is to step over in the bytes of a value."""
+    """The kinds of steps over the bytes of a value that is not decoded."""
 
     BYTES = auto()
     """So many bytes."""
@@ -81,7 +81,7 @@ class Step(NamedTuple):
 
 
 class WireType(ABC):
-    """A way to put a value into bytes."""
+    """The encoding of a field's values in bytes."""
 
     is_array = False
     """Whether values are lists, of elements that `struct` describes where they are structs."""
@@ -92,45 +92,41 @@ class WireType(ABC):
     @property
     @abstractmethod
     def guide_name(self) -> str:
-        """What Kafka's protocol guide calls the type; structs by their name, arrays by what is in them."""
+        """The type's name in Kafka's protocol guide: a struct's name, an array's name of its elements."""
 
     @property
     @abstractmethod
     def shape(self) -> tuple[object, ...]:
-        """Equal for types of the same bytes. Names and fields of structs are left aside."""
+        """A value that is equal for types with the same encoding; names in structs do not count."""
 
     @property
     def element_name(self) -> str:
-        """The guide's name of one element of a list; of anything else the name itself."""
+        """The protocol guide's name of an element of an array; for other types the name itself."""
         return self.guide_name
 
     @property
     def struct(self) -> StructLayout | None:
-        """The struct that a value, or each element of it, is; None where that is none."""
+        """The struct of a value, or of each element of an array; None for types without structs."""
         return None
 
     @abstractmethod
     def decode(self, out: DecodeEmitter, target: str) -> None:
-        """Write the lines that read a value into `target`."""
+        """Write the lines that decode a value into `target`."""
 
     @abstractmethod
     def encode(self, out: EncodeEmitter, value: str) -> None:
-        """Write the lines that append the value of the expression `value`."""
+        """Write the lines that encode the value of the expression `value`."""
 
     @abstractmethod
     def problem(self, value: Any) -> str | None:
-        """Return why `value` cannot be written, if so: the path below it if it has parts, a colon, the
-        reason.
-        """
+        """Return why `value` cannot be encoded, or None: the path within it, a colon, and the reason."""
 
     @abstractmethod
     def steps(self) -> list[Step]:
-        """Return the steps over a value that is not decoded: limits on requests count entries before any is
-        made.
-        """
+        """Return the steps that skip a value without decoding it, to count its entries for request limits."""
 
     def decode_array(self, out: DecodeEmitter, target: str, sent: str, length: Length) -> None:
-        """Write the lines that read elements into the list `target`. `sent` holds what announced them."""
+        """Write the lines that decode elements into the list `target`. `sent` is the local with the count."""
         out.flush()
         count = self.checked_count(out, sent, length)
         items, item = out.name("items"), out.name("item")
@@ -142,7 +138,7 @@ class WireType(ABC):
             out.line(f"{items}.append({item})")
 
     def checked_count(self, out: DecodeEmitter, sent: str, length: Length) -> str:
-        """Write the lines that make sure of a count before anything is made for it."""
+        """Write the lines that check a count before memory is allocated for it; return its local."""
         count = out.name("count")
         out.line(f"{count} = {sent} - 1" if length.bias else f"{count} = {sent}")
         out.line(f"if not 0 <= {count} <= size - pos:")
@@ -150,28 +146,28 @@ class WireType(ABC):
         return count
 
     def encode_array(self, out: EncodeEmitter, items: str, sent: str, length: Length) -> None:
-        """Write the lines that append the elements of the local `items`, after their count."""
+        """Write the lines that encode the elements of the local `items`; their count is already written."""
         item = out.name("item")
         with out.block(f"for {item} in {items}:"):
             self.encode(out, item)
 
     def encode_compact_array(self, out: EncodeEmitter, value: str) -> bool:
-        """Write count and elements in one, where this type can do that; whether it did."""
+        """Write count and elements by one expression if this type can; return whether it did."""
         return False
 
     @property
     def holds_records(self) -> bool:
-        """Whether record batches are somewhere inside, which are handed out uncopied."""
+        """Whether a value contains record batches, which are decoded as views, without a copy."""
         return False
 
     @property
     def holds_blobs(self) -> bool:
-        """Whether bytes or records are somewhere inside, which may be too large to copy."""
+        """Whether a value contains bytes or records, which may be too large to copy."""
         return False
 
 
 class PlacedField:
-    """A field at one version: its specification and its wire type there."""
+    """A field at one version: its specification and its wire type."""
 
     __slots__ = ("spec", "wire")
 
@@ -181,7 +177,7 @@ class PlacedField:
 
 
 class StructLayout:
-    """A struct at one version: its fields in wire order, the tagged ones, and those it lacks."""
+    """A struct at one version: its fields in wire order, its tagged fields, and the fields that it lacks."""
 
     __slots__ = ("absent", "fields", "flexible", "spec", "structs", "tagged", "version")
 
@@ -205,7 +201,7 @@ class StructLayout:
         return any(wire.holds_blobs for wire in self._wires())
 
     def steps(self) -> list[Step]:
-        """Return the steps over a struct, those over bytes of a fixed number put together."""
+        """Return the steps that skip a struct; adjacent steps over fixed numbers of bytes are joined."""
         steps: list[Step] = []
         for field in self.fields:
             for step in field.wire.steps():

@@ -1,12 +1,12 @@
-"""Wire types: what a field is on the wire at one version, and the code that reads and writes it.
+"""Wire types: the encoding of a field at one version, and the generated code for it.
 
 Each class writes lines of Python through an emitter: `decode` reads the value at `pos` into a
-target, `encode` appends the value of an expression. A type begins with its head (see `emit`), so a
+target, `encode` appends the value of an expression. A type begins with its head (see `emitter`), so a
 new encoding of integers is one small class here and a line in `VARINT_TYPES`. A new scalar type is a class
 here with a line in `WIRE_TYPES`, and one in `penstock.protocol.schema.scalar_types` with a line in `SCALARS`.
 
-`problem` returns what keeps a value from being written; it runs after a failure, to name the field. What
-others need of a type is here as well: its name in the protocol guide, its shape, the struct inside.
+`problem` returns why a value cannot be encoded; it runs after a failure, to name the field. Other properties
+of a type are here as well: its name in the protocol guide, its shape, its struct.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ GUIDE_NAMES = {"bool": "BOOLEAN", "uint32": "UNSIGNED_INT32"}
 
 
 class Fixed(WireType):
-    """A number or flag of fixed width."""
+    """The wire type of a number or flag of fixed width."""
 
     def __init__(self, name: str, kind: HeadKind) -> None:
         self.name = name
@@ -91,7 +91,7 @@ FIXED_TYPES = {
 
 
 class Varint(WireType):
-    """A whole number in as few bytes as it needs (KIP-625).
+    """The wire type of a whole number with as few bytes as it needs (KIP-625).
 
     The signed form is zig-zag, short on either side of zero. The unsigned form takes the number's
     two's complement, so it is short from zero up and at its longest for every negative number.
@@ -150,7 +150,7 @@ VARINT_TYPES = {
 
 
 class Uuid(WireType):
-    """16 bytes."""
+    """The wire type of an id: 16 bytes."""
 
     kind = fixed_kind("16s")
     guide_name = "UUID"
@@ -178,7 +178,7 @@ class Uuid(WireType):
 
 
 class LengthPrefixed(WireType):
-    """A length, then as many bytes. `plain_name` is the guide's name without prefixes."""
+    """The wire type of a length, then that many bytes. `plain_name` is the guide's name without prefix."""
 
     plain_name: str
     length: Length
@@ -199,7 +199,7 @@ class LengthPrefixed(WireType):
 
 
 class Text(LengthPrefixed):
-    """A string in UTF-8."""
+    """The wire type of a string in UTF-8."""
 
     plain_name = "STRING"
 
@@ -246,7 +246,7 @@ class Text(LengthPrefixed):
 
 
 class Blob(LengthPrefixed):
-    """Bytes that the protocol does not look into."""
+    """The wire type of bytes whose contents the protocol does not define."""
 
     plain_name = "BYTES"
 
@@ -260,11 +260,11 @@ class Blob(LengthPrefixed):
 
     @property
     def length_kind(self) -> HeadKind:
-        """How the length is read."""
+        """The head kind of the length."""
         return self.length.kind
 
     def taken(self, out: DecodeEmitter) -> str:
-        """Return the expression that takes the bytes from `pos` to `end`."""
+        """Return an expression for the bytes from `pos` to `end`."""
         return out.bytes("pos", "end")
 
     def decode(self, out: DecodeEmitter, target: str) -> None:
@@ -309,7 +309,7 @@ class Blob(LengthPrefixed):
 
 
 class RecordSet(Blob):
-    """Record batches: a view of the message when read; anything with a length when written."""
+    """The wire type of record batches: decoded as a view; any object with a length can be encoded."""
 
     plain_name = "RECORDS"
 
@@ -344,7 +344,7 @@ class RecordSet(Blob):
 
 
 class Array(WireType):
-    """Elements of one type."""
+    """The wire type of an array of elements of one type."""
 
     is_array = True
 
@@ -422,7 +422,7 @@ class Array(WireType):
 
 
 def _always(wire: WireType) -> Callable[[bool, bool], WireType]:
-    """Return a type of which there is one form, compact or not, nullable or not."""
+    """Return a function that returns `wire` for every form: compact or not, nullable or not."""
     return lambda compact, nullable: wire
 
 

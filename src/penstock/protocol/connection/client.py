@@ -1,4 +1,4 @@
-"""The client's end of a connection, without I/O: requests become bytes, bytes become their answers.
+"""The client's end of a connection, without I/O: encode requests, and decode answers from received bytes.
 
 How to drive a `ClientConnection`, over any transport:
 
@@ -9,8 +9,8 @@ How to drive a `ClientConnection`, over any transport:
     while (answer := connection.next_answer()) is not None:
         token, response = answer
 
-`token` is the driver's: what it needs to hand the answer on, a future for example. Bytes are received
-straight into the lent buffer, so a TLS layer needs no buffer of plaintext:
+`token` is an object of the driver that it needs to pass the answer on, for example a future. Bytes are
+received straight into the lent buffer, so a TLS layer needs no buffer of plaintext:
 `connection.received(sslobject.read(len(buffer), buffer))`, repeated until `ssl.SSLWantReadError`, with a new
 buffer from `get_buffer` and a run through `next_answer` after each read.
 """
@@ -45,15 +45,15 @@ _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 
 
 class ClientConnection(Generic[Token]):
-    """Numbers requests, and finds the request of each answer. Any number may be in flight.
+    """Numbers requests, and matches each answer to its request. Any number may be in flight.
 
     Brokers answer in request order. An answer to another request than the oldest one, a frame while no
-    request is in flight, a size beyond the limit and a body that cannot be read end the connection: from
-    then on every call raises.
+    request is in flight, a size above the limit and a body that cannot be decoded are errors that end the
+    connection: every later call raises.
 
     Args:
-        client_id: what requests name in their headers.
-        frame_bytes_max: bytes that an answer may have; a larger one is refused before memory is taken.
+        client_id: the client id in the headers of requests.
+        frame_bytes_max: the most bytes of an answer; a larger one is refused before memory is allocated.
         take: returns a writable view for an answer that does not fit into 16 KiB, of exactly its size.
     """
 
@@ -86,30 +86,28 @@ class ClientConnection(Generic[Token]):
         )
 
     def get_buffer(self) -> memoryview:
-        """Return where the next bytes of the stream belong. Never empty once `next_answer` has returned
-        None.
-        """
+        """Return the buffer for the next bytes; not empty if `next_answer` has returned None before."""
         return self._frames.get_buffer()
 
     def received(self, count: int) -> None:
         """Note that `count` bytes have been written to the beginning of the lent buffer.
 
         Raises:
-            ConnectionStateError: the buffer has no room for so many.
+            ConnectionStateError: the buffer is smaller than `count`.
         """
         self._frames.received(count)
 
     def next_frame(self) -> memoryview | None:
-        """Return the next frame as it came; None until more has arrived. For `expect_raw_frames`.
+        """Return the next raw frame, or None until more bytes arrive. For use after `expect_raw_frames`.
 
         Raises:
             FrameSizeError: the size of a frame is outside the limits.
-            UnexpectedFrameError: a long frame that does not answer a request.
+            UnexpectedFrameError: a long frame arrives that does not answer a request.
         """
         return self._frames.next_frame()
 
     def expect_raw_frames(self, is_raw: bool) -> None:
-        """Whether what comes are SASL tokens behind their size, without correlation id: for `next_frame`.
+        """Set whether frames are SASL tokens without correlation id, which `next_frame` returns.
 
         Brokers before 1.0 send them between SaslHandshake version 0 and the end of authentication.
         """
@@ -120,7 +118,7 @@ class ClientConnection(Generic[Token]):
         """Return the bytes of a request that gets an answer, as chunks to be written one after the other.
 
         Raises:
-            EncodeError: the message cannot be written in this version; no correlation id is in flight for it.
+            EncodeError: the message cannot be encoded in this version.
             UnsupportedVersionError: there is no such version.
             ConnectionStateError: the connection has failed.
         """
@@ -144,13 +142,13 @@ class ClientConnection(Generic[Token]):
         return encode_request(message, version, correlation_id, self._client_id)
 
     def next_answer(self) -> tuple[Token, Message] | None:
-        """Return the token of the oldest request in flight and its answer; None until more has arrived.
+        """Return (token, answer) of the oldest request in flight, or None until more bytes arrive.
 
         Raises:
             FrameSizeError: an answer announces fewer than 4 bytes, or more than the limit.
             UnexpectedFrameError: no request is in flight.
             CorrelationError: the answer belongs to another request than the oldest one.
-            DecodeError: the answer cannot be read.
+            DecodeError: the answer cannot be decoded.
         """
         if self._failure is not None:
             raise self._failure
@@ -180,17 +178,17 @@ class ClientConnection(Generic[Token]):
 
     @property
     def requests_sent(self) -> int:
-        """How many requests were made, answered or not."""
+        """How many requests were encoded, answered or not."""
         return self._correlation_id
 
     @property
     def is_receiving(self) -> bool:
-        """Whether part of an answer has arrived."""
+        """Whether a part of an answer has arrived."""
         return self._frames.pending_bytes > 0
 
     @property
     def is_receiving_long_answer(self) -> bool:
-        """Whether part of an answer that does not fit into 16 KiB has arrived."""
+        """Whether a part of an answer that does not fit into 16 KiB has arrived."""
         return self._frames.is_receiving_long_frame
 
     def tokens(self) -> Iterator[Token]:
@@ -198,7 +196,7 @@ class ClientConnection(Generic[Token]):
         return (token for _, _, _, token in self._in_flight)
 
     def oldest(self) -> tuple[int, str] | None:
-        """Correlation id and API name of the oldest request in flight; None if there is none. Thread-safe."""
+        """Return (correlation id, API name) of the oldest request in flight, or None. Thread-safe."""
         try:
             correlation_id, response_class, _, _ = self._in_flight[0]
         except IndexError:
@@ -206,7 +204,7 @@ class ClientConnection(Generic[Token]):
         return correlation_id, response_class.NAME.removesuffix("Response")
 
     def abandon(self) -> list[Token]:
-        """Drop the requests in flight, and return their tokens, oldest first: no answer will come."""
+        """Drop all requests in flight, and return their tokens, oldest first."""
         tokens = list(self.tokens())
         self._in_flight.clear()
         return tokens
@@ -216,7 +214,7 @@ class ClientConnection(Generic[Token]):
 
 
 def _take_expected(in_flight: Sized, take: Callable[[int], memoryview], size: int) -> memoryview:
-    """Return a view for a long answer, where a request is in flight."""
+    """Return a view for a long answer. Raises UnexpectedFrameError if no request is in flight."""
     if not in_flight:
         raise UnexpectedFrameError(f"{size} bytes were announced while no request was in flight")
     return take(size)

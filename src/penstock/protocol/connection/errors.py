@@ -1,4 +1,4 @@
-"""Errors of a connection: what the peer did wrong, and what the driver of the object did wrong."""
+"""Errors of a connection: mistakes of the peer, and mistakes of the code that drives the object."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.errors import DecodeError, PenstockError
 class FrameSizeError(DecodeError):
     """A frame announces a size that is negative, too small for a header, or above the limit.
 
-    The stream cannot go on: where the next frame begins is not known. `size` is the announced number of
+    The stream cannot go on, because the start of the next frame is unknown. `size` is the announced number of
     bytes.
     """
 
@@ -21,7 +21,7 @@ class FrameSizeError(DecodeError):
 
     @property
     def beginning(self) -> bytes:
-        """The four bytes that were read as a size; they may show the peer's protocol."""
+        """The four bytes that were read as a size; they may reveal the peer's protocol."""
         return self.size.to_bytes(4, "big", signed=True)
 
 
@@ -30,8 +30,8 @@ class UnexpectedFrameError(DecodeError):
 
 
 class CorrelationError(DecodeError):
-    """A broker answered another request than the oldest one in flight. Brokers answer in request order."""
+    """A broker answered another request than the oldest one in flight; answers must keep the order."""
 
 
 class ConnectionStateError(PenstockError, RuntimeError):
-    """The object was called in a state that does not allow it: a bug of its driver, not of the peer."""
+    """A method was called in a state that does not allow it: a bug of the calling code, not of the peer."""

@@ -1,4 +1,4 @@
-"""Cuts a stream of bytes into frames: four bytes of size, big-endian, then as many bytes.
+"""Split a stream of bytes into frames: four bytes of size, big-endian, then as many bytes.
 
 How to drive a `FrameReader`, from any source of bytes:
 
@@ -8,8 +8,8 @@ How to drive a `FrameReader`, from any source of bytes:
     while (frame := reader.next_frame()) is not None:
         ...
 
-A TLS layer repeats the first three lines until it has no plaintext left (`ssl.SSLWantReadError`): ask for
-the buffer anew each time, since `next_frame` may have changed where the next bytes belong.
+A TLS layer repeats the first three lines until it has no plaintext left (`ssl.SSLWantReadError`): call
+`get_buffer` each time, since `next_frame` may have changed the buffer for the next bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check_size(size: int, size_min: int, size_max: int) -> None:
     """Check the size that a frame announces.
 
     Raises:
-        FrameSizeError: it is outside the limits, both included.
+        FrameSizeError: the size is below `size_min` or above `size_max`.
     """
     if not size_min <= size <= size_max:
         raise FrameSizeError(f"frame of {size} bytes, {size_min} to {size_max} are allowed", size)
@@ -45,19 +45,19 @@ def new_buffer(size: int) -> memoryview:
 
 
 class FrameReader:
-    """Cuts a stream into frames. It has a buffer of its own, and the frames belong to the caller.
+    """Splits a stream into frames. It has a buffer of its own, and the frames belong to the caller.
 
-    `size_min` and `take` may be set anew between two frames.
+    `size_min` and `take` may be changed between two frames.
 
-    The frames are the same for any split of the same bytes. A size is checked before anything is
+    The frames do not depend on how the bytes are divided into reads. A size is checked before memory is
     allocated for it.
 
     Args:
-        size_max: bytes that a frame may have, without the four bytes of its size.
-        size_min: bytes that it must have.
+        size_max: the most bytes of a frame, without the four bytes of its size.
+        size_min: the fewest bytes of a frame.
         take: returns a writable view of at least 1 byte for a long frame.
-        grows: whether the buffer of a long frame starts small and doubles as bytes arrive. It costs
-            copies, and a peer that announces much and sends little gets little memory.
+        grows: whether the buffer of a long frame starts small and doubles as bytes arrive. That costs
+            copies, but a peer that announces much and sends little gets little memory.
     """
 
     __slots__ = (
@@ -94,9 +94,7 @@ class FrameReader:
         """Of the long frame: its bytes, and how many of them have arrived."""
 
     def get_buffer(self) -> memoryview:
-        """Return where the next bytes of the stream belong. Never empty once `next_frame` has returned
-        None.
-        """
+        """Return the buffer for the next bytes; not empty if `next_frame` has returned None before."""
         frame = self._frame
         return self._scratch[self._end :] if frame is None else frame[self._filled :]
 
@@ -104,7 +102,7 @@ class FrameReader:
         """Note that `count` bytes have been written to the beginning of the lent buffer.
 
         Raises:
-            ConnectionStateError: the buffer has no room for so many.
+            ConnectionStateError: the buffer is smaller than `count`.
         """
         frame = self._frame
         if frame is None:
@@ -117,7 +115,7 @@ class FrameReader:
                 self._refuse_count(count)
 
     def next_frame(self) -> memoryview | None:
-        """Return the next whole frame, without its size; None until more has arrived.
+        """Return the next whole frame, without its size, or None until more bytes arrive.
 
         Raises:
             FrameSizeError: the size of a frame is outside the limits. The stream cannot go on: each further
@@ -157,12 +155,12 @@ class FrameReader:
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes of an unfinished frame have arrived, those of its size included."""
+        """How many bytes of an incomplete frame have arrived, including the bytes of its size."""
         return self._end - self._position if self._frame is None else 4 + self._filled
 
     @property
     def is_receiving_long_frame(self) -> bool:
-        """Whether part of a frame with a buffer of its own has arrived."""
+        """Whether a part of a frame with a buffer of its own has arrived."""
         return self._frame is not None
 
     def _begin(self, size: int, arrived: memoryview) -> None:

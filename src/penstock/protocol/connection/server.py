@@ -1,4 +1,4 @@
-"""The broker's end of a connection, without I/O: bytes become requests, and answers leave in their order.
+"""The broker's end of a connection, without I/O: split requests from bytes, and queue answers in order.
 
 How to drive a `ServerConnection`, over any transport:
 
@@ -8,10 +8,10 @@ How to drive a `ServerConnection`, over any transport:
         connection.respond(answer_to(frame))                # or complete(), or either of them later
     sock.sendall(connection.data_to_send())
 
-As in Apache Kafka one request is open at a time: `next_request` returns None until the one before it has
-been answered, so answers cannot change places. `next_request` has to be called after `received` until it
-returns None, with `is_paused` by a driver that takes no request now: that is when what is left in the
-scratch buffer is moved to memory of this connection.
+As in Apache Kafka, one request is open at a time: `next_request` returns None until the previous one has
+been answered, so answers keep the order of requests. After `received`, call `next_request` until it
+returns None (with `is_paused` while no request can be taken): that call moves the rest of the
+scratch buffer to memory of this connection.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ REQUEST_BYTES_MIN = 1
 
 
 class Memory(Protocol):
-    """Memory for requests that do not arrive whole."""
+    """A lender of buffers for requests that arrive in parts."""
 
     def lend(self, size: int) -> bytearray | None:
         """Return a buffer of at least `size` bytes; None to refuse, which ends the connection."""
         ...
 
     def give_back(self, buffer: bytearray) -> None:
-        """End a loan."""
+        """Return a lent buffer."""
         ...
 
 
 class NoMemory:
-    """Lends nothing: the memory of a connection that has ended."""
+    """A `Memory` that lends nothing, for a connection that has ended."""
 
     def lend(self, size: int) -> bytearray | None:
         return None
@@ -57,16 +57,16 @@ class NoMemory:
 
 
 class ServerConnection:
-    """Cuts requests out of a stream, and queues answers in the order of the requests.
+    """Splits requests from a stream, and queues answers in the order of the requests.
 
-    Small requests are views of the scratch buffer that all connections share. One that does not arrive
-    whole gets memory that grows with what has arrived: a size field alone claims none. Idle connections
-    hold no memory.
+    Small requests are views of the scratch buffer that all connections share. A request that arrives in parts
+    gets memory that grows with the bytes that have arrived: a size field alone allocates none. Idle
+    connections hold no memory.
 
     Args:
-        scratch: what every connection reads into first. Nothing is kept in it between two reads.
-        memory: lends buffers.
-        frame_bytes_max: bytes that a request may have.
+        scratch: the buffer into which every connection reads first. It is free between two reads.
+        memory: the lender of buffers.
+        frame_bytes_max: the most bytes of a request.
     """
 
     __slots__ = (
@@ -119,7 +119,7 @@ class ServerConnection:
     # --- bytes in ----------------------------------------------------------------------------------------
 
     def get_buffer(self) -> memoryview:
-        """Return where the next bytes of the stream belong."""
+        """Return the buffer for the next bytes of the stream."""
         frame = self._frame
         return self._scratch if frame is None else frame[self._filled :]
 
@@ -127,8 +127,9 @@ class ServerConnection:
         """Note that `count` bytes have been written to the beginning of the lent buffer.
 
         Raises:
-            ConnectionStateError: the buffer has no room for so many, or `next_request` has not been called
-                after the last time until it returned None.
+            ConnectionStateError: the buffer is smaller than `count`, or `next_request` has not been called
+                until
+                it returned None after the previous call.
         """
         frame = self._frame
         if frame is not None:
@@ -147,10 +148,10 @@ class ServerConnection:
             self.rest, self._position, self._end = scratch, 0, count
 
     def only_request(self, count: int) -> memoryview | None:
-        """Take `count` bytes that have been received if they are one whole request, and open it.
+        """Take `count` received bytes if they are exactly one request, and open it; else return None.
 
-        A shortcut for the usual case, in place of `received` and `next_request`. None where it is another
-        case: then nothing has been taken, and `received` is next. The view is valid until the next call.
+        A shortcut for the usual case, in place of `received` and `next_request`. After None, nothing has been
+        taken, and `received` must be called. The view is valid until the next call.
         """
         # A request that has its own memory, or has had it until now, is the business of `next_request`.
         if self._buffer is None and not (self._is_open or self._backlog or self._has_ended):
@@ -161,9 +162,9 @@ class ServerConnection:
         return None
 
     def next_request(self, is_paused: bool = False) -> memoryview | None:
-        """Return the next whole request, without its size, and open it.
+        """Open the next whole request, and return it without its size.
 
-        None while a request is open, if `is_paused`, and until more has arrived. The view is valid until the
+        None while a request is open, if `is_paused`, and until more bytes arrive. The view is valid until the
         next call.
 
         Raises:
@@ -211,26 +212,26 @@ class ServerConnection:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more should be received until the open request is answered."""
+        """Whether the driver should stop receiving until the open request is answered."""
         if self._frame is not None:
             return self._filled == self._size
         return len(self._backlog) >= BACKLOG_BYTES_MAX
 
     @property
     def holds_buffer(self) -> bool:
-        """Whether memory is lent for a frame."""
+        """Whether this connection holds a lent buffer for a frame."""
         return self._buffer is not None
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes have arrived that are no part of a request yet, sizes included."""
+        """How many bytes have arrived that are not part of a request yet, including bytes of sizes."""
         cut = 0 if self.rest is None else self._end - self._position
         return cut + len(self._backlog) + (0 if self._frame is None else 4 + self._filled)
 
     # --- answers out -------------------------------------------------------------------------------------
 
     def respond(self, answer: bytes) -> None:
-        """Answer the open request with a whole frame, its size included.
+        """Queue the answer to the open request: a whole frame, including its size.
 
         Raises:
             ConnectionStateError: no request is open.
@@ -243,7 +244,7 @@ class ServerConnection:
         self.queued_bytes += len(answer)
 
     def complete(self) -> None:
-        """Close the open request without bytes: it has no answer, or its answer was sent past this object.
+        """Close the open request without an answer: it has none, or the driver has sent it itself.
 
         Raises:
             ConnectionStateError: no request is open.
@@ -256,7 +257,7 @@ class ServerConnection:
             raise ConnectionStateError("an answer, and no request is open")
 
     def set_aside(self) -> None:
-        """Let later requests overtake the open one, whose answer comes later: a fault on purpose, for tests.
+        """Let later requests be answered before the open one: a deliberate fault, for tests.
 
         Raises:
             ConnectionStateError: no request is open.
@@ -268,11 +269,11 @@ class ServerConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether a request was given out and has not been answered."""
+        """Whether a request was returned and has not been answered."""
         return self._is_open
 
     def data_to_send(self) -> bytes:
-        """Return the answers that are queued, joined; they are not kept."""
+        """Remove and return the queued answers, joined."""
         out = self._out
         if not out:
             return b""
@@ -283,13 +284,13 @@ class ServerConnection:
     # --- the end -----------------------------------------------------------------------------------------
 
     def drop_frame(self) -> None:
-        """Give back the memory of the frame that is arriving. Its stream cannot go on."""
+        """Return the buffer of the frame that is arriving. The stream cannot go on after that."""
         self._frame = None
         if self._buffer is not None:
             self._return_buffer()
 
     def end(self) -> None:
-        """Take no request any more, and hold no memory. Queued answers can still be sent."""
+        """Refuse further requests, and release all memory. Queued answers can still be sent."""
         self._has_ended = True
         self.rest = None
         self._backlog = bytearray()
@@ -299,7 +300,7 @@ class ServerConnection:
     # --- memory ------------------------------------------------------------------------------------------
 
     def _keep_rest(self) -> None:
-        """Move what is not cut out of the scratch buffer, which other connections read into."""
+        """Move the rest of the scratch buffer to own memory, because other connections read into it next."""
         data = self.rest
         if data is not None:
             self.rest = None

@@ -1,1 +1,1 @@
-"""Messages for people and tools: printed definitions, the JSON form, sizes, version prefixes of records."""
+"""Messages for people and tools: printed definitions, JSON form, sizes, version prefixes of records."""

@@ -1,8 +1,8 @@
-"""Whether a definition evolved compatibly: a version that has been released never changes.
+"""Check that a definition evolves compatibly: a version that has been released never changes.
 
-The rules are those that Kafka holds its own messages to. What is released stays: the bytes of every
-version, the versions themselves, the meaning of a tag. New versions may do what they like, and a
-flexible version that exists may get a tagged field with an unused tag. A version that
+The rules are those of Kafka for its own messages. Of a released definition, the bytes of every
+version, the versions themselves, and the meaning of a tag must stay. New versions are free, and an existing
+flexible version may get a tagged field with an unused tag. A version that
 `latestVersionUnstable` marks has not been released yet.
 """
 
@@ -18,7 +18,7 @@ from penstock.protocol.schema.versions import Versions
 
 
 class Finding(NamedTuple):
-    """A difference. `breaks` is whether peers, or code that uses the message, stop working."""
+    """A difference between two definitions. `breaks`: peers, or code that uses the message, stop working."""
 
     path: str
     what: str
@@ -31,7 +31,7 @@ class Finding(NamedTuple):
 
 
 def compare(old: Definition, new: Definition) -> list[Finding]:
-    """Return what changed from `old` to `new`, apart from what is new. What breaks comes first."""
+    """Return the changes from `old` to `new`, without additions. Breaking changes come first."""
     found = list(_messages(old, new))
     seen: dict[tuple[str, str, bool], list[int]] = {}
     for version in _released(old):
@@ -44,7 +44,7 @@ def compare(old: Definition, new: Definition) -> list[Finding]:
 
 
 def is_compatible(findings: list[Finding]) -> bool:
-    """Return whether nothing among the findings breaks a program."""
+    """Return whether none of the findings breaks peers or code."""
     return not any(finding.breaks for finding in findings)
 
 
@@ -108,7 +108,7 @@ def _structs(old: StructLayout, new: StructLayout, path: str) -> Iterator[Findin
 
 
 def _in_order(old: StructLayout, new: StructLayout, path: str) -> Iterator[Finding]:
-    """Fields without tag: the same ones in the same order."""
+    """Yield the differences between the untagged fields, which must be the same in the same order."""
     before = {field.spec.name: field for field in old.fields}
     after = {field.spec.name: field for field in new.fields}
     old_tags = {field.spec.name for _, field in old.tagged}
@@ -136,7 +136,7 @@ def _in_order(old: StructLayout, new: StructLayout, path: str) -> Iterator[Findi
 
 
 def _renamed(old: StructLayout, new: StructLayout) -> dict[str, str]:
-    """Fields that only have another name: where the two have as many, of the same types in the same order."""
+    """Return fields that only have another name, if both layouts have the same types in the same order."""
     pairs = list(zip(old.fields, new.fields, strict=False))
     if len(old.fields) != len(new.fields) or any(
         each.wire.shape != other.wire.shape for each, other in pairs
@@ -195,7 +195,7 @@ def _default(field: FieldSpec) -> str:
 
 
 def _ranges(versions: tuple[int, ...]) -> str:
-    """Versions as ranges: ``versions 1-3, 7``."""
+    """Return versions as a text with ranges: ``versions 1-3, 7``."""
     parts: list[str] = []
     start = previous = versions[0]
     for version in (*versions[1:], None):

@@ -1,13 +1,13 @@
-"""Messages as JSON: the form that Kafka's own JSON converters and its request log write.
+"""Messages as JSON, in the form of Kafka's own JSON converters and its request log.
 
 Fields have their names as in the definitions, bytes and records are base64, ids the 22 characters
-that Kafka prints. A field is there exactly when its version has it, a tagged one only when it is
+that Kafka prints. A field is present exactly if its version has it, a tagged one only if it is
 not at its default; null is null. A float that JSON has no number for is `"NaN"`, `"Infinity"` or
-`"-Infinity"`. Tagged fields that the definition does not have have no place in this form.
+`"-Infinity"`. Tagged fields that are not in the definition are left out.
 
-Reading is as strict as the bytes are: a field that is missing, unknown, of another type or out of
-range is an error that names its path. A field that the definition has, but not this version, is
-taken as Kafka takes it; writing bytes then decides whether it may be dropped.
+Reading is strict: a field that is missing, unknown, of another type or out of range is an error that names
+its path. A field that the definition has, but not this version, is accepted as in Kafka; encoding then
+decides whether it may be dropped.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ Read = Callable[[Any], Any]
 
 
 def to_json(message: Message, version: int) -> dict[str, Any]:
-    """Return the JSON form of a message at `version`, as objects that `json.dumps` writes.
+    """Return the JSON form of a message at `version`, as objects that `json.dumps` accepts.
 
     Raises:
-        EncodeError: a value does not fit its type, or the version cannot carry it.
+        EncodeError: a value does not fit its type, or the version lacks a field that is set.
         UnsupportedVersionError: there is no such version.
     """
     return json_form(type(message), version).to_json(message)
 
 
 def from_json(message_class: type[M], source: object, version: int) -> M:
-    """Return the message that a JSON form at `version` describes; `source` is what `json.loads` returned.
+    """Return the message in a JSON form at `version`; `source` is what `json.loads` returned.
 
     Raises:
-        DecodeError: it is no such message; the error names the field.
+        DecodeError: the object is no such message; the error names the field.
         UnsupportedVersionError: there is no such version.
     """
     made: M = json_form(message_class, version).from_json(source)
@@ -52,7 +52,7 @@ def from_json(message_class: type[M], source: object, version: int) -> M:
 
 
 class JsonForm:
-    """Turns messages of one class at one version into JSON and back. Each way is planned on first use."""
+    """Converts messages of one class at one version to JSON and back. Each way is planned on first use."""
 
     __slots__ = ("_layout", "_plan", "_read", "_title", "_write")
 
@@ -86,7 +86,7 @@ _FORMS: dict[tuple[type[Message], int], JsonForm] = {}
 
 
 def json_form(message_class: type[Message], version: int) -> JsonForm:
-    """Return the form of a message class at a version, made when it is first asked for.
+    """Return the `JsonForm` of a message class at a version, made on first use.
 
     Raises:
         UnsupportedVersionError: the message has no such version.
@@ -98,7 +98,7 @@ def json_form(message_class: type[Message], version: int) -> JsonForm:
 
 
 class _Problem(Exception):
-    """What is wrong with a value. Callers put the path in front as it propagates."""
+    """The reason why a value is invalid. Callers add the path before it as it propagates."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(reason)
@@ -107,7 +107,7 @@ class _Problem(Exception):
 
 
 class _Plan:
-    """Functions for the fields of a message, nested as the message is."""
+    """Makes conversion functions for the fields of a message and its structs."""
 
     def __init__(self, layout: StructLayout, classes: Mapping[str, Any]) -> None:
         self._layout = layout
@@ -146,7 +146,7 @@ class _Plan:
         return not_default(self._layout, field, "struct")
 
     def _writer(self, field: FieldSpec) -> Write | None:
-        """Return what turns a value that is not null into JSON; None where it is the same."""
+        """Return a function that converts a value that is not null to JSON; None if it stays the same."""
         field_type = field.type_at(self._version)
         if field_type.is_struct:
             one: Write | None = self.struct_writer(self._layout.structs[field_type.base])
@@ -215,7 +215,7 @@ def camel_case(name: str) -> str:
 
 
 def _compiled(condition: str) -> Callable[[Any], Any]:
-    """Return a function of `struct` from a condition about its fields."""
+    """Return a function of `struct` that evaluates a Python condition about its fields."""
     namespace: dict[str, Any] = {}
     exec(f"def condition(struct):\n    return {condition}", namespace)
     made: Callable[[Any], Any] = namespace["condition"]

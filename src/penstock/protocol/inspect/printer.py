@@ -1,4 +1,4 @@
-"""A definition for people: its grammar in the manner of Kafka's protocol guide, and its fields as rows."""
+"""Print a definition: its grammar in the style of Kafka's protocol guide, and its fields as rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TAGS = "_tagged_fields"
 
 
 def grammar(definition: Definition, version: int) -> Iterator[str]:
-    """Yield the lines of a message's grammar at a version that it has."""
+    """Yield the lines of a message's grammar at one of its versions."""
     layout = resolve(definition, version)
     title = definition.name
     for kind in ("Request", "Response"):
@@ -63,7 +63,7 @@ def _field_lines(field: PlacedField, name: str, indent: str) -> Iterator[str]:
 
 
 class Row(NamedTuple):
-    """A field, all versions together."""
+    """A row of a field, for all its versions."""
 
     field: str
     type: str
@@ -77,7 +77,7 @@ HEADINGS = Row("field", "type", "versions", "nullable", "default", "notes")
 
 
 def rows(definition: Definition, version: int | None = None) -> Iterator[Row]:
-    """Return the fields of a message from the top, those of structs indented; of one version or of all."""
+    """Yield the fields of a message as rows, those of structs indented; of one version or of all."""
     yield from _struct_rows(definition, definition.root, version, "")
 
 
@@ -99,7 +99,7 @@ def _struct_rows(definition: Definition, spec: StructSpec, version: int | None, 
 
 
 def language_type(field_type: FieldType) -> str:
-    """Return a type as definitions spell it."""
+    """Return the name of a type in the definition language."""
     name = field_type.base
     if field_type.encoding != FIXED:
         name = f"{'unsigned_' * (field_type.encoding == UNSIGNED)}var{name}"

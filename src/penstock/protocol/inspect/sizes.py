@@ -1,7 +1,7 @@
-"""What each encoding of integers would cost for a sample: the arithmetic of KIP-625, field by field.
+"""Compare the cost of integer encodings for a sample message: the arithmetic of KIP-625, field by field.
 
 Every integer of 16, 32 or 64 bits can be sent at fixed width, as a zig-zag varint, or as an unsigned
-varint of its two's complement. Lengths, counts and tags are not the field's, and stay as they are.
+varint of its two's complement. Lengths, counts and tags are not counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.protocol.schema.scalar_types import INTEGER_BITS
 
 
 class FieldCost(NamedTuple):
-    """An integer field: how often it is in the sample, and the bytes of all its values in each encoding."""
+    """An integer field: its number of values in the sample, and the bytes of all values in each encoding."""
 
     path: str
     type: str
@@ -31,26 +31,24 @@ class FieldCost(NamedTuple):
 
     @property
     def best(self) -> str:
-        """The encoding that costs least; fixed where nothing is gained."""
+        """The encoding with the fewest bytes; "fixed" if no other is smaller."""
         costs = {FIXED: self.fixed, SIGNED: self.zigzag, UNSIGNED: self.unsigned}
         return min(costs, key=lambda encoding: costs[encoding])
 
     def cost(self, encoding: str) -> int:
-        """Return the bytes in one encoding: ``fixed``, ``signed`` (zig-zag) or ``unsigned``."""
+        """Return the bytes in one encoding: ``fixed``, ``signed`` (zig-zag) or ``unsigned`` (varints)."""
         return {FIXED: self.fixed, SIGNED: self.zigzag, UNSIGNED: self.unsigned}[encoding]
 
 
 class Sizes(NamedTuple):
-    """A sample message, measured: `other_bytes` is what no integer field takes up."""
+    """The sizes in a sample message: each integer field, and the bytes of everything else."""
 
     fields: list[FieldCost]
     other_bytes: int
     bytes_now: int
 
     def total(self, encoding: str | Callable[[FieldCost], str]) -> int:
-        """Return the bytes of the message if every field were sent in an encoding, or each in one of its
-        own.
-        """
+        """Return the message's bytes with all integers in one encoding, or in one chosen for each field."""
         choose = encoding if callable(encoding) else lambda _: encoding
         return self.other_bytes + sum(field.cost(choose(field)) for field in self.fields)
 
@@ -63,7 +61,7 @@ def measure(message: Message, version: int) -> Sizes:
     """Return the cost of each integer field of a message at `version`, in the order of the definition.
 
     Raises:
-        EncodeError: the message cannot be written at this version.
+        EncodeError: the message cannot be encoded at this version.
         UnsupportedVersionError: there is no such version.
     """
     codec = codec_for(type(message), version)
@@ -81,7 +79,7 @@ def _collect(
     path: str,
     values: dict[str, tuple[FieldType, list[int]]],
 ) -> None:
-    """Gather the integers of a struct by path. A tagged field counts where it is written."""
+    """Add the integers of a struct to `values` by path; a tagged field only if it is written."""
     for field in spec.fields:
         if layout.version not in field.versions:
             continue
@@ -111,7 +109,7 @@ def _cost(path: str, field_type: FieldType, numbers: list[int]) -> FieldCost:
 
 
 def columns(sizes: Sizes) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of a table: headings, a row for every field, the totals."""
+    """Yield the rows of a table of costs: headings, a row for every field, the totals."""
     yield ("field", "type", "values", "fixed", "zig-zag", "unsigned", "cheapest")
     for field in sizes.fields:
         costs = (field.values, field.fixed, field.zigzag, field.unsigned)

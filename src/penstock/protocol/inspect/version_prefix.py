@@ -1,14 +1,14 @@
-"""The version that stands in front of a message outside of requests and responses.
+"""The version prefix of messages that are stored or sent outside of requests and responses.
 
-A request's header has its version; what is stored in a topic or sent from member to member
-says its own. Kafka has three ways:
+A request's header has its version; a message that is stored in a topic or sent from member to member
+has its version in front of it. Kafka has three forms:
 
-- most carry two bytes of version: consumer protocol, values of `__consumer_offsets` and its like;
-- keys of coordinators carry two bytes that say what the record is about, the API key of the key;
+- most carry two bytes of version: consumer protocol, values of `__consumer_offsets` and similar topics;
+- keys of coordinators carry two bytes for the type of the record, the API key of the key;
 - metadata records (KRaft and tiered storage) carry three unsigned varints: the version of this
   frame, which is 1, the API key, and the version.
 
-A few control records hold their version as their own first field, and nothing stands in front.
+A few control records have their version as their own first field, and no prefix.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _ways: dict[type[Message], str] = {}
 
 
 def leading_bytes(message_class: type[Message], version: int) -> bytes:
-    """Return what stands in front of a message of this class at `version`.
+    """Return the prefix of a message of this class at `version`.
 
     Raises:
-        ConfigError: messages of this class have nothing in front.
+        ConfigError: messages of this class have no prefix.
     """
     way = _way(message_class)
     if way == VARINTS:
@@ -48,11 +48,11 @@ def leading_bytes(message_class: type[Message], version: int) -> bytes:
 
 
 def read_leading(message_class: type[Message], data: bytes) -> tuple[int | None, int]:
-    """Return (version, position of the message itself); the version is None where the bytes leave it open.
+    """Return (version, position of the message itself); the version is None if the prefix has none.
 
     Raises:
-        DecodeError: the bytes are too short, or say that this is something else.
-        ConfigError: messages of this class have nothing in front.
+        DecodeError: the bytes are too short, or the prefix is that of another message.
+        ConfigError: messages of this class have no prefix.
     """
     way, name = _way(message_class), message_class.NAME
     try:
@@ -94,7 +94,7 @@ def _way(message_class: type[Message]) -> str:
 
 
 def _way_of(definition: Definition) -> str:
-    """Return how messages of a definition are framed, or nothing where they are not."""
+    """Return the form of prefix of a definition's messages, or an empty string if they have none."""
     if definition.type == "coordinator-key":
         return KEY
     if definition.type == "metadata":

@@ -1,1 +1,1 @@
-"""The message definition language: parsing, checks, versions, evolution, and classes made from it."""
+"""The message definition language: parser, rules, versions, and classes made from definitions."""

@@ -1,6 +1,6 @@
-"""From a definition to the Python source of its message classes.
+"""Generate the Python source of message classes from a definition.
 
-The source serves twice: `tools/generate_messages.py` writes it into `penstock.protocol.messages` for Kafka's
+The source is used twice: `tools/generate_messages.py` writes it into `penstock.protocol.messages` for Kafka's
 own messages, and `penstock.protocol.loaded_classes` runs it for a definition of the user.
 """
 
@@ -16,7 +16,7 @@ LINE_MAX = 110
 
 
 def module_source(definition: Definition) -> str:
-    """Return the module of one message: the class of the message, then those of its structs.
+    """Return the source of a message's module: the class of the message, then those of its structs.
 
     Raises:
         ValueError: a name or default in the definition cannot be written as source.
@@ -87,7 +87,7 @@ def _wrapped_slots(fields: list[FieldSpec]) -> list[str]:
 
 
 def attribute_type(field: FieldSpec) -> str:
-    """Return the Python type of a field's attribute, None left aside."""
+    """Return the Python type of a field's attribute, without ``| None``."""
     field_type = field.widest
     scalar = SCALARS.get(field_type.base)
     base = field_type.base if scalar is None else scalar.python_type
@@ -102,7 +102,10 @@ def _is_optional(field: FieldSpec) -> bool:
 
 
 def _argument(field: FieldSpec) -> str:
-    """Annotation and default of an argument of __init__. Where None means null, () asks for the default."""
+    """Return annotation and default of an `__init__` argument.
+
+    If None means null, () stands for the default.
+    """
     optional = " | None" if _is_optional(field) else ""
     if field.default == () or field.default is NewStruct:
         allowed, default = ("tuple[()] | None", "()") if optional else ("None", "None")

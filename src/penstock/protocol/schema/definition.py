@@ -1,7 +1,7 @@
 """The definition language: messages described as data.
 
 A definition is a JSON object in Kafka's own language. It names the message, the versions that
-exist and those that are flexible, and its fields: each with a type and the versions that carry it.
+exist and those that are flexible, and its fields: each with a type and the versions that have it.
 Two properties extend the language as KIP-625 proposes: `type` may be an object that maps version
 ranges to types, and `encoding` may map version ranges to encodings of an integer.
 
@@ -30,7 +30,7 @@ class NewStruct:
 
 
 class FieldType(NamedTuple):
-    """What a field holds at some version: a scalar or struct `base`, or an array of it."""
+    """The type of a field at some version: a scalar or struct `base`, or an array of it."""
 
     base: str
     encoding: str = FIXED
@@ -50,7 +50,7 @@ class FieldType(NamedTuple):
 
 
 class FieldSpec:
-    """One field of a struct, all versions together."""
+    """The specification of one field of a struct, for all versions."""
 
     __slots__ = (
         "attribute", "default", "entity_type", "flexible", "ignorable", "map_key", "name", "nullable",
@@ -72,29 +72,29 @@ class FieldSpec:
     entity_type: str | None
 
     def type_at(self, version: int) -> FieldType:
-        """Return the type at a version that has the field."""
+        """Return the field's type at one of its versions."""
         if len(self.types) == 1:
             return self.types[0][1]
         return next(field_type for versions, field_type in self.types if version in versions)
 
     @property
     def is_made_late(self) -> bool:
-        """Whether this is a struct that is made on first use: a tagged one is rarely sent."""
+        """Whether the value is a struct that is created on first use; tagged ones are, being rarely sent."""
         return self.default is NewStruct and bool(self.tagged) and not self.nullable
 
     @property
     def slot(self) -> str:
-        """Where the value is kept: the attribute itself, unless that is made late."""
+        """The slot for the value: the attribute's name, with "_" before it if created on first use."""
         return f"_{self.attribute}" if self.is_made_late else self.attribute
 
     @property
     def widest(self) -> FieldType:
-        """The type that holds what any version of the field holds."""
+        """The type that can hold the values of all versions of the field."""
         return max((each for _, each in self.types), key=lambda each: INTEGER_BITS.get(each.base, 0))
 
 
 class StructSpec:
-    """A group of fields with a name: a whole message, or a part of one."""
+    """A named group of fields: a whole message, or a struct within one."""
 
     __slots__ = ("fields", "name", "versions")
 
@@ -105,7 +105,7 @@ class StructSpec:
 
 
 class Definition:
-    """A message, all versions together. `structs` holds every struct inside it, outermost first."""
+    """The definition of a message, for all versions. `structs` holds all structs in it, outermost first."""
 
     __slots__ = (
         "api_key", "flexible", "latest_unstable", "listeners", "name", "root", "source", "structs", "type",

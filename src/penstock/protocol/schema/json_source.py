@@ -1,4 +1,4 @@
-"""The JSON of a definition: properties of the right type, or a `DefinitionError` naming file and field."""
+"""Read the JSON of a definition: typed properties, or a `DefinitionError` that names file and field."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ NAME_LENGTH_MAX = 200
 
 
 def is_name(text: object) -> bool:
-    """Return whether this can be the name of a message, struct or field: letters and digits, a letter
-    first.
-    """
+    """Return whether `text` can be a name: ASCII letters and digits, beginning with a letter."""
     return isinstance(text, str) and text.isascii() and text.isalnum() and text[0].isalpha()
 
 
 class JsonSource:
-    """The properties of the objects in one definition. `origin` names the file in errors."""
+    """A reader of the properties in the JSON of one definition. `origin` names the file in errors."""
 
     def __init__(self, origin: str) -> None:
         self._origin = origin
@@ -82,5 +80,5 @@ class JsonSource:
 
 
 def number_of(source: object) -> Any:
-    """Some of Kafka's definitions have a tag in quotation marks."""
+    """Return `source` as a number if it is one in quotation marks, as some tags of Kafka are."""
     return int(source) if isinstance(source, str) and source.isdecimal() and len(source) < 10 else source

@@ -1,4 +1,4 @@
-"""Reads definitions from files: Kafka's own by name, others by path."""
+"""Load definitions from files: Kafka's own by name, others by path."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ FILE_BYTES_MAX = 4 << 20
 
 
 def definitions_directory() -> str:
-    """Return where the definitions of Kafka's own messages are kept."""
+    """Return the directory with the definitions of Kafka's own messages."""
     return os.path.join(os.path.dirname(os.path.dirname(__file__)), "definitions")
 
 
 def load_definition(name: str) -> Definition:
-    """Read one of Kafka's messages by name, such as ``FetchRequest``."""
+    """Return the definition of one of Kafka's messages by name, such as ``FetchRequest``."""
     return read_definition(os.path.join(definitions_directory(), name + ".json"))
 
 

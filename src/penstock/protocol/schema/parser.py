@@ -1,7 +1,7 @@
-"""From JSON to a `Definition`: the rules of the definition language, each checked here.
+"""Parse JSON into a `Definition`, and check the rules of the definition language.
 
-A definition that `parse_definition` accepts resolves at every valid version. Any other is a `DefinitionError`
-that names file and field.
+A definition that `parse_definition` accepts resolves at every valid version. Any other raises a
+`DefinitionError` that names file and field.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ _TAKEN_STRUCTS = {
 
 
 def parse_definition(source: object, origin: str) -> Definition:
-    """Check a definition that was read from `origin`, as `json.loads` returned it, and return it.
+    """Return the checked definition in `source`, which `json.loads` returned; `origin` names the file.
 
     Raises:
-        DefinitionError: it breaks a rule of the language.
+        DefinitionError: the definition breaks a rule of the language.
     """
     return Parser(origin).message(source)
 
 
 class Parser:
-    """Reads one definition. Keeps what the rules about the whole definition need."""
+    """Parses one definition, and holds the state for rules about the whole definition."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -149,7 +149,7 @@ class Parser:
                 self.check_elements(field, points, empty)
 
     def _ranges(self, root: StructSpec) -> Iterator[Versions]:
-        """Yield every range of versions that decides what takes up bytes."""
+        """Yield every range of versions that affects the encoding."""
         yield self._flexible
         for struct in (root, *self._structs.values()):
             for field in struct.fields:
@@ -157,7 +157,7 @@ class Parser:
                 yield field.nullable
 
     def check_elements(self, field: FieldSpec, points: Sequence[int], empty: set[tuple[str, int]]) -> None:
-        """Elements of arrays take up bytes: readers check a count against the bytes that are left."""
+        """Check that array elements take up bytes, because decoders check counts against the bytes left."""
         field_type = field.widest
         if not (field_type.is_array and field_type.is_struct):
             return
@@ -166,7 +166,7 @@ class Parser:
                 raise self.fail(field.path, f"in version {version}, its elements have no fields")
 
     def without_bytes(self, structs: Sequence[StructSpec], version: int) -> list[StructSpec]:
-        """Return the structs of which nothing is sent at a version."""
+        """Return the structs whose encoding is empty at a version."""
         if version in self._flexible:
             return []
         known: dict[str, bool] = {}
@@ -188,9 +188,9 @@ class Parser:
     def check_extent(
         self, struct: StructSpec, outer: tuple[str, ...], known: dict[str, tuple[int, int]]
     ) -> tuple[int, int]:
-        """Return how many fields a struct has, with those inside it, and how deep structs nest in it.
+        """Return (count of fields of a struct with those inside it, depth of nesting), and check the limits.
 
-        `known` holds what was found before, so that each struct is looked at once.
+        `known` holds the results of other structs, so that each struct is examined once.
         """
         if struct.name in known:
             return known[struct.name]
@@ -364,7 +364,7 @@ class Parser:
         return types
 
     def check_ranges(self, types: Sequence[tuple[Versions, FieldType]], field: FieldSpec) -> None:
-        """Every version of the field has exactly one type."""
+        """Check that every version of the field has exactly one type."""
         needed = field.versions.intersect(self._valid)
         expected = needed.lowest
         for low, high in sorted(
@@ -398,7 +398,7 @@ class Parser:
     # Defaults
 
     def default(self, field: FieldSpec, source: object) -> object:
-        """Return the default as a Python value: () for an empty array, NewStruct for a struct."""
+        """Return the default of a field as a Python value: () for an empty array, NewStruct for a struct."""
         field_type, path = field.widest, field.path
         if source == "null":
             if not field.nullable.covers(field.versions.intersect(self._valid)):
@@ -425,7 +425,7 @@ class Parser:
 
 
 def inner_structs(struct: StructSpec) -> Iterator[str]:
-    """Yield the names of the structs that the fields of `struct` hold, in order."""
+    """Yield the names of the structs in the fields of `struct`, in order."""
     for field in struct.fields:
         if field.types[0][1].is_struct:
             yield field.types[0][1].base

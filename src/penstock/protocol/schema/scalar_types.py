@@ -1,7 +1,7 @@
-"""Scalar types of the definition language: what each is in Python, in a definition and in JSON.
+"""Scalar types of the definition language: their Python types, defaults and JSON form.
 
-One class for each kind of type, and one object in `SCALARS` for each name. How values become bytes is for
-the wire types to say (`penstock.protocol.compiler.wire_types`).
+One class for each kind of type, and one object in `SCALARS` for each name. The wire types define how values
+become bytes (`penstock.protocol.compiler.wire_types`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _JSON_KINDS = {dict: "an object", list: "a list", str: "a string", int: "a numbe
 
 
 def json_kind(value: object) -> str:
-    """Return what an error message calls a value that `json.loads` has returned: "a list", "null", "true"."""
+    """Return the name of a JSON value's kind for an error message: "a list", "null", "true"."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -28,7 +28,7 @@ def json_kind(value: object) -> str:
 
 
 class ScalarType(ABC):
-    """A type of values that have no parts."""
+    """A type whose values have no parts."""
 
     name: str
     """The name in definitions."""
@@ -53,11 +53,10 @@ class ScalarType(ABC):
 
     @abstractmethod
     def default(self, source: object) -> object:
-        """Return the default of a field, as a Python value. `source` is what the definition says; None for
-        nothing.
+        """Return a field's default as a Python value; `source` is that of the definition, None without one.
 
         Raises:
-            ValueError, OverflowError: it is no value of this type.
+            ValueError, OverflowError: the default is no value of this type.
         """
 
     @abstractmethod
@@ -66,10 +65,10 @@ class ScalarType(ABC):
 
     @abstractmethod
     def from_json(self, source: Any) -> object:
-        """Return the value of a JSON form that is not null.
+        """Return the value in a JSON form that is not null.
 
         Raises:
-            ValueError: it is none; the message is the reason, for people.
+            ValueError: it is no value of this type; the message is the reason, for people.
         """
 
 
@@ -80,7 +79,7 @@ def _plain(source: object) -> str | int | float | None:
 
 
 class Integer(ScalarType):
-    """A whole number of some width."""
+    """The type of a whole number of some width."""
 
     python_type = "int"
     json_is_same = True
@@ -118,7 +117,7 @@ class Integer(ScalarType):
 
 
 class Bool(ScalarType):
-    """True or false."""
+    """The type of True and False."""
 
     name = python_type = "bool"
     json_is_same = True
@@ -138,7 +137,7 @@ class Bool(ScalarType):
 
 
 class Float64(ScalarType):
-    """A float. One that JSON has no number for is ``"NaN"``, ``"Infinity"`` or ``"-Infinity"`` there."""
+    """The type of a float. In JSON, ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` are strings."""
 
     name = "float64"
     python_type = "float"
@@ -172,7 +171,7 @@ def _json_text(source: Any) -> str:
 
 
 class Uuid(ScalarType):
-    """16 bytes; in JSON and definitions the 22 characters that Kafka prints."""
+    """The type of an id: 16 bytes; in JSON and definitions the 22 characters that Kafka prints."""
 
     name = "uuid"
     python_type = "bytes"
@@ -189,7 +188,7 @@ class Uuid(ScalarType):
 
 
 class String(ScalarType):
-    """Text."""
+    """The type of a string."""
 
     name = "string"
     python_type = "str"
@@ -209,7 +208,7 @@ class String(ScalarType):
 
 
 class Bytes(ScalarType):
-    """Bytes that the protocol does not look into; base64 in JSON."""
+    """The type of bytes whose contents the protocol does not define; base64 in JSON."""
 
     name = python_type = "bytes"
     can_be_null = True
@@ -232,7 +231,7 @@ class Bytes(ScalarType):
 
 
 class RecordBatches(Bytes):
-    """Record batches: anything with a length when written, a view when read."""
+    """The type of record batches: any object with a length is encoded, and a view is decoded."""
 
     name = "records"
     python_type = "Records"

@@ -1,4 +1,4 @@
-"""Ranges of message versions, as definitions spell them: ``0+``, ``3``, ``1-4``, ``none``."""
+"""Ranges of message versions in the notation of definitions: ``0+``, ``3``, ``1-4``, ``none``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Versions(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Versions:
-        """Read one range.
+        """Parse a range of versions.
 
         Raises:
             ValueError: the text is no range of versions.
@@ -51,7 +51,7 @@ class Versions(NamedTuple):
         return str(self.lowest) if self.lowest == self.highest else f"{self.lowest}-{self.highest}"
 
     def covers(self, other: Versions) -> bool:
-        """Return whether every version of `other` is one of these."""
+        """Return whether this range contains every version of `other`."""
         return not other or (self.lowest <= other.lowest and other.highest <= self.highest)
 
     def intersect(self, other: Versions) -> Versions:
@@ -60,7 +60,7 @@ class Versions(NamedTuple):
         return both if both else NO_VERSIONS
 
     def join(self, other: Versions) -> Versions:
-        """Return the versions in either range.
+        """Return the union of both ranges.
 
         Raises:
             ValueError: there is a gap between the two.
@@ -72,14 +72,14 @@ class Versions(NamedTuple):
         return Versions(min(self.lowest, other.lowest), max(self.highest, other.highest))
 
     def up_to(self, highest: int) -> range:
-        """Return the versions one by one, an open end closed at `highest`."""
+        """Return the versions of this range that are at most `highest`."""
         return range(self.lowest, min(self.highest, highest) + 1)
 
 
 def turning_points(ranges: Iterable[Versions], within: Versions) -> list[int]:
-    """Return the versions within a range at which anything changes, the first of them included.
+    """Return the versions in `within` at which any of `ranges` begins or has ended, and the first one.
 
-    Between two of these points every version is in the same `ranges`, so looking at the points is enough.
+    Between two of these points every version is in the same `ranges`, so checking the points is enough.
     """
     points = {within.lowest} if within else set()
     for each in ranges:
@@ -88,7 +88,7 @@ def turning_points(ranges: Iterable[Versions], within: Versions) -> list[int]:
 
 
 def _is_number(text: str) -> bool:
-    """Digits of ASCII, and no more than a number needs that Python reads in no time."""
+    """Return whether a text is less than ten ASCII digits, which Python converts fast."""
     return text.isascii() and text.isdecimal() and len(text) < 10
 
 

@@ -1,1 +1,1 @@
-"""Values as columns: what a data set has besides the columns of records, and how bytes become it."""
+"""The columns of a data set that are made from keys and values, and their decoding."""

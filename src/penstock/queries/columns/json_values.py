@@ -1,7 +1,7 @@
-"""JSON objects in values as columns: by a schema that is given, or inferred from a sample.
+"""Columns from JSON objects in values, by a given schema or one inferred from a sample.
 
-A row that is no JSON object, or a field of another kind than its column, is null there: a query never fails
-for one record, and `value` still has its text.
+A field is null if its row is no JSON object, or if it has another type than its column: a query never fails
+because of one record, and `value` still has the text.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ INT64 = range(-(1 << 63), 1 << 63)
 
 
 class JsonColumns:
-    """Decodes values into the columns of a schema."""
+    """Decodes JSON objects into the columns of a schema."""
 
     def __init__(self, fields: pa.Schema) -> None:
         self._fields = fields
         self._kind = pa.struct(list(fields))
 
     def of(self, values: pa.Array) -> Mapping[str, pa.Array]:
-        """Return the columns for a column of binary values, null where a value is null or does not fit."""
+        """Return the columns decoded from binary values, null where a value is null or does not fit."""
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         rows = self._at_once(values)
@@ -43,9 +43,9 @@ class JsonColumns:
         return {name: pc.struct_field(rows, name) for name in self._fields.names}
 
     def judged(self, values: pa.Array) -> tuple[Mapping[str, pa.Array], Mapping[int, str]]:
-        """Return the columns as `of`, and the numbers of the rows that do not fit, with the reason of each.
+        """Return (columns as `of`, the error of each row that does not fit, by its index).
 
-        A row does not fit where it is no JSON object, or where a field of it is of another kind than its
+        A row does not fit if it is no JSON object, or if a field has another type than its
         column. A value that is null fits.
         """
         if isinstance(values, pa.ChunkedArray):
@@ -57,7 +57,7 @@ class JsonColumns:
         return {name: pc.struct_field(rows, name) for name in self._fields.names}, reasons
 
     def _halved(self, values: pa.Array, reasons: dict[int, str] | None = None, first: int = 0) -> pa.Array:
-        """Decode a column of which some row does not fit: the rows around it are still read at once."""
+        """Decode a column in halves, so that only few rows near one that does not fit are read singly."""
         if len(values) <= 64:
             made = [_row(one, self._kind) for one in values.to_pylist()]
             if reasons is not None:
@@ -73,9 +73,7 @@ class JsonColumns:
         return pa.concat_arrays(parts)
 
     def _at_once(self, values: pa.Array) -> pa.Array | None:
-        """Return all rows by one call, or None where one of them is no JSON or of other kinds than the
-        columns.
-        """
+        """Return all rows decoded by one call, or None if one row is no JSON or has other types."""
         if not len(values):
             return pa.array([], self._kind)
         flat = pc.fill_null(values, b"null")
@@ -103,9 +101,9 @@ def _room(lines: pa.Array) -> int:
 
 
 def inferred(values: Iterable[bytes | None]) -> pa.Schema:
-    """Return the columns of a sample of values: fields of objects in the order in which they come.
+    """Return a schema inferred from sample values: the fields of their objects in order of appearance.
 
-    Whole numbers are int64, other numbers double, texts string; what has several kinds is text.
+    Whole numbers are int64, other numbers double, texts string; a field with several types is string.
     """
     kinds: dict[str, pa.DataType | None] = {}
     for value in values:
@@ -118,14 +116,12 @@ def inferred(values: Iterable[bytes | None]) -> pa.Schema:
 
 
 def _named(row: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return the members of an object, without those whose name has half of a surrogate pair, which JSON
-    allows.
-    """
+    """Return the members of a JSON object, without those whose name has a lone surrogate."""
     return [(name, value) for name, value in row.items() if _is_text(name)]
 
 
 def _is_text(value: str) -> bool:
-    """Return whether a text has no half of a surrogate pair, as ``"\\ud800"``, which no column takes."""
+    r"""Return whether a text has no lone surrogate (as ``"\ud800"``), which no column can hold."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -194,7 +190,7 @@ def _row(value: bytes | None, kind: pa.DataType) -> object:
 
 
 def _misfit(value: object, fitted: object, kind: pa.DataType, path: str = "") -> str | None:
-    """Return why a parsed value is not what `_fitted` has made of it; None where it is."""
+    """Return why a parsed value does not fit its column type, or None if it fits `fitted`."""
     if not path and not isinstance(value, dict):
         return "the value is no JSON object"
     if value is not None and fitted is None:
@@ -212,7 +208,7 @@ def _misfit(value: object, fitted: object, kind: pa.DataType, path: str = "") ->
 
 
 def _fitted(value: object, kind: pa.DataType) -> Any:
-    """Return a value as a column of a kind has it; None where it does not fit."""
+    """Return a value as a column of type `kind` holds it, or None if it does not fit."""
     if value is None:
         return None
     if pa.types.is_struct(kind):

@@ -1,4 +1,4 @@
-"""Avro, Protobuf and JSON values of a schema registry as columns of a data set."""
+"""Columns from Avro, Protobuf and JSON values with a schema in a registry."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _FORMAT_OF_TYPE = {kind: name for name, kind in FORMATS.items()}
 
 
 class RegisteredFields:
-    """Records, and the fields of values that a schema describes as columns of their own.
+    """The shape of records whose values have a schema: the schema's fields are columns.
 
-    A value that does not decode is null in these columns, and the column ``value_error`` says why.
+    A value that does not decode is null in these columns, and the column ``value_error`` has the reason.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class RegisteredFields:
         *,
         is_text: bool,
     ) -> None:
-        """Take the format and the reader's schema; without a registry it is the writer's as well.
+        """Prepare to decode values by the reader's schema; without a registry, it is the writer's too.
 
         Raises:
             ConfigError: the arguments do not fit each other.
-            RegistryError, NetworkError: the registry cannot be asked for schemas that `schema` refers to.
-            DecodeError: the schema is none of that format.
+            RegistryError, NetworkError: the registry cannot be asked for schemas to which `schema` refers.
+            DecodeError: the schema is not valid in that format.
         """
         self._arguments = (value_format, registry, schema)
         self._is_text = is_text
@@ -68,11 +68,11 @@ class RegisteredFields:
         )
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """Return the columns of records of which some columns are made."""
+        """Return the record columns that are needed to make `columns`."""
         return records_needed(columns, ("value", "headers") if self._has_registry else ("value",))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Return some columns of a batch of records.
+        """Return the columns `columns` made from a batch of records.
 
         Raises:
             RegistryError, NetworkError: the registry cannot be asked.
@@ -112,14 +112,14 @@ def _again(value_format: str, registry: Any, schema: Any, is_text: bool) -> Regi
 
 
 def _places(rows: Ints, count: int) -> Ints:
-    """Return where each of `count` rows stands among `rows`; -1 for those that do not."""
+    """Return the position of each row number 0 to `count` - 1 within `rows`, or -1 if it is not there."""
     places = np.full(count, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
     return places
 
 
 def registered_format(topic: str, registry: str | Mapping[str, object] | Finder) -> str | None:
-    """Return the format of a topic's values, by the newest schema of its subject; None where there is none.
+    """Return the format of a topic's values, by the newest schema of its subject; None without a schema.
 
     Raises:
         RegistryError, NetworkError: the registry cannot be asked.
@@ -136,12 +136,12 @@ def registered_fields(
     *,
     is_text: bool,
 ) -> RegisteredFields:
-    """Return the shape of a topic's values, by a schema that is given or the newest of the topic's subject.
+    """Return the shape of a topic's values, by `schema` or the newest schema of the topic's subject.
 
     Raises:
         ConfigError: there is neither a schema nor a registry that has one.
         RegistryError, NetworkError: the registry cannot be asked.
-        DecodeError: the schema is none of that format.
+        DecodeError: the schema is not valid in that format.
     """
     if schema is None:
         if registry is None or topic is None:

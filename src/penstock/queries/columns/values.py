@@ -1,7 +1,7 @@
-"""Values as columns: how the bytes of keys and values become what a query compares.
+"""Shapes of data sets: the columns that are made from the keys and values of records.
 
-A `Shape` says which columns a data set has besides those of records, and makes them of batches of records.
-Values of a schema registry have a shape of their own, in `penstock.queries.columns.registered_values`.
+A `Shape` has a data set's columns, with those of records, and makes them from batches of records.
+Values with a schema in a registry have a shape of their own, in `penstock.queries.columns.registered_values`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORMATS = ("bytes", "text", "json", "cloudevents", *REGISTERED)
 
 
 class Shape(Protocol):
-    """What a batch of records is made into."""
+    """The columns of a data set, and their conversion from batches of records."""
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -41,7 +41,7 @@ class Shape(Protocol):
 
 
 class Records:
-    """Records as they are, or with keys and values as text."""
+    """The shape with only the columns of records; keys and values are bytes or text."""
 
     def __init__(self, *, is_text: bool) -> None:
         self._is_text = is_text
@@ -51,24 +51,22 @@ class Records:
         self.schema = pa.schema(fields)
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """Return the columns of records of which some columns are made; at least one, for the number of
-        rows.
-        """
+        """Return the record columns that are needed to make `columns`; at least one, to count rows."""
         return records_needed(columns, ())
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Return some columns of a batch of records."""
+        """Return the columns `columns` of a batch of records."""
         arrays = [self.column(batch, name) for name in columns]
         return batch_of(arrays, self.schema, columns, batch.num_rows)
 
     def column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        """Return one column of a batch of records."""
+        """Return one column of a batch of records; keys and values as text if so configured."""
         found = batch.column(name)
         return text_of(found) if self._is_text and name in ("key", "value") else found
 
 
 class JsonFields:
-    """Records, and the fields of JSON objects in their values as columns of their own."""
+    """The shape in which the fields of JSON objects in values are columns."""
 
     def __init__(self, fields: pa.Schema, *, is_text: bool) -> None:
         self._records = Records(is_text=is_text)
@@ -79,11 +77,11 @@ class JsonFields:
         self.schema = pa.schema([*self._records.schema, *own])
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """Return the columns of records of which some columns are made."""
+        """Return the record columns that are needed to make `columns`."""
         return records_needed(columns, ("value",))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Return some columns of a batch of records, of which only the wanted fields are decoded."""
+        """Return the columns `columns` made from a batch of records; only these fields are decoded."""
         wanted = {name: self._names[name] for name in columns if name in self._names}
         decoded: Mapping[str, pa.Array] = {}
         if wanted:
@@ -96,7 +94,7 @@ class JsonFields:
 
 
 class EventFields:
-    """Records, and the attributes of CloudEvents in columns named as `penstock.cloudevents` names them."""
+    """The shape in which attributes of CloudEvents are columns, with the names of `penstock.cloudevents`."""
 
     def __init__(self, *, is_text: bool) -> None:
         from penstock.cloudevents.columnar import EVENT_COLUMNS, EVENT_SCHEMA
@@ -106,11 +104,11 @@ class EventFields:
         self.schema = pa.schema([*self._records.schema, *(EVENT_SCHEMA.field(n) for n in self._columns)])
 
     def needs(self, columns: Collection[str]) -> list[str]:
-        """Return the columns of records of which some columns are made."""
+        """Return the record columns that are needed to make `columns`."""
         return records_needed(columns, ("value", "headers"))
 
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch:
-        """Return some columns of a batch of records."""
+        """Return the columns `columns` made from a batch of records."""
         from penstock.cloudevents.columnar import decode_events
 
         wanted = [name for name in columns if name in self._columns]
@@ -127,10 +125,10 @@ class EventFields:
 def shape_of(
     value_format: str, value_schema: object, sample: Iterable[bytes | None], *, is_text: bool
 ) -> Shape:
-    """Return the shape of a format's name; of JSON without a schema, by a sample of its values.
+    """Return the shape for a format; JSON fields without a schema are inferred from `sample`.
 
     Raises:
-        ConfigError: there is no such format, or the schema is none.
+        ConfigError: there is no such format, or `value_schema` is no schema.
     """
     if value_format not in FORMATS:
         raise ConfigError(f"value_format is {value_format!r}: it is one of {', '.join(FORMATS)}")
@@ -149,11 +147,10 @@ def shape_of(
 
 
 def column_names_of(fields: Iterable[str], others: Collection[str] = ()) -> dict[str, str]:
-    """Return the names of columns for fields: their own, or ``value_<name>`` where a record has a column of
-    it.
+    """Return the column name of each field: its own, or ``value_<name>`` if records have that column.
 
-    SQL takes upper and lower case for the same, so that names which differ in case alone get numbers.
-    `others` are further columns that there are.
+    SQL ignores case, so names that differ only in case get numbers. `others` are the names of more existing
+    columns.
     """
     taken = {name.lower() for name in (*COLUMN_NAMES, *others)}
     found: dict[str, str] = {}
@@ -169,7 +166,7 @@ def column_names_of(fields: Iterable[str], others: Collection[str] = ()) -> dict
 
 
 def text_of(column: pa.Array) -> pa.Array:
-    """Return bytes as text; what is no UTF-8 becomes U+FFFD."""
+    """Return bytes as text; U+FFFD replaces invalid UTF-8."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     try:
@@ -180,9 +177,9 @@ def text_of(column: pa.Array) -> pa.Array:
 
 
 def records_needed(columns: Iterable[str], sources: Sequence[str]) -> list[str]:
-    """Return the columns of records of which some columns are made; at least one, for the number of rows.
+    """Return the record columns that are needed to make `columns`; at least one, to count rows.
 
-    `sources` are those of which a shape makes the columns that records do not have.
+    `sources` are the record columns from which a shape makes its other columns.
     """
     found = dict.fromkeys(name for name in columns if name in COLUMN_NAMES)
     if any(name not in COLUMN_NAMES for name in columns):
@@ -191,7 +188,7 @@ def records_needed(columns: Iterable[str], sources: Sequence[str]) -> list[str]:
 
 
 def batch_of(arrays: list[pa.Array], schema: pa.Schema, columns: Iterable[str], rows: int) -> pa.RecordBatch:
-    """Return a batch of some rows with some columns of a schema, or with none."""
+    """Return a batch of `rows` rows with the columns `columns` of a schema, or without columns."""
     if arrays:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([schema.field(name) for name in columns]))
     # A batch without columns has no rows, unless it is cut from one that has.
@@ -199,8 +196,6 @@ def batch_of(arrays: list[pa.Array], schema: pa.Schema, columns: Iterable[str], 
 
 
 def looks_like_json(sample: Iterable[bytes | None]) -> bool:
-    """Return whether values are JSON objects, as far as a sample says: nine in ten of those that are not
-    null.
-    """
+    """Return whether at least nine of ten values in a sample that are not null are JSON objects."""
     values = [value for value in sample if value is not None]
     return bool(values) and sum(map(is_object, values)) * 10 >= len(values) * 9

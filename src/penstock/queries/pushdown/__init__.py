@@ -1,1 +1,1 @@
-"""Conclusions from Arrow's filters about the places of records."""
+"""Derive partitions, offsets, times and keys from Arrow's filters."""

@@ -1,7 +1,7 @@
-"""Filters of Arrow (`pyarrow.compute.Expression`) as what they say of the place of records.
+"""Derive the records that an Arrow filter (`pyarrow.compute.Expression`) may select.
 
-Expressions have no interface that says what they are made of. Their serialized form has: a batch of literals
-whose schema's metadata names calls, fields and literals in turn. A form that is not known says nothing.
+Expressions have no interface to their parts. Their serialized form has the parts: a batch of literals
+whose schema's metadata names calls, fields and literals in turn. A part of an unknown form is ignored.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class Field(NamedTuple):
 
 
 class Nested(NamedTuple):
-    """A field of a column."""
+    """A field of a struct column."""
 
     column: str
 
 
 class Literal(NamedTuple):
-    """A value."""
+    """A literal value in an expression."""
 
     value: object
 
 
 class Call(NamedTuple):
-    """A function of others, with its options."""
+    """A function call in an expression, with its arguments and options."""
 
     function: str
     arguments: tuple[object, ...]
@@ -50,7 +50,7 @@ class Call(NamedTuple):
 
 
 def wanted_by(filter: pc.Expression | None) -> Wanted:
-    """Return what a filter says of records' places: `EVERYTHING` where it says nothing that is known here."""
+    """Return the partitions, offsets, times and keys that a filter may select; `EVERYTHING` if unknown."""
     if filter is None:
         return EVERYTHING
     try:
@@ -61,7 +61,7 @@ def wanted_by(filter: pc.Expression | None) -> Wanted:
 
 
 def columns_of(filter: pc.Expression) -> set[str] | None:
-    """Return the columns that a filter looks at; None where that cannot be known."""
+    """Return the columns that a filter uses, or None if they cannot be determined."""
     try:
         return set(_columns(parsed(filter)))
     except (pa.ArrowException, ValueError, KeyError, IndexError, RecursionError):
@@ -82,8 +82,8 @@ def parsed(expression: pc.Expression) -> object:
     """Return the tree of an expression: `Call`, `Field`, `Nested` and `Literal`.
 
     Raises:
-        ValueError: the serialized form is not the known one, or too deep.
-        pyarrow.ArrowException: it cannot be serialized.
+        ValueError: the serialized form is unknown, or too deep.
+        pyarrow.ArrowException: the expression cannot be serialized.
     """
     (buffer,) = expression.__reduce__()[1]
     reader = pyarrow.ipc.open_file(buffer)
@@ -126,10 +126,9 @@ def _value(scalar: pa.Scalar) -> Any:
 
 
 def _entries(schema: pa.Schema) -> list[tuple[str, str]]:
-    """Return all entries of a schema's metadata in order, with names that repeat, of which `metadata` keeps
-    one.
+    """Return all entries of a schema's metadata in order, duplicates included, unlike `metadata`.
 
-    They stand in Arrow's C data interface: counts and lengths of 32 bits, then bytes.
+    They are read from Arrow's C data interface: counts and lengths of 32 bits, then bytes.
     """
     capsule = schema.__arrow_c_schema__()
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer

@@ -1,6 +1,6 @@
-"""What a filter says of the place of records: partitions, offsets, times and keys. No I/O, no libraries.
+"""The set of records that a filter may select: partitions, offsets, times and keys. No I/O, no libraries.
 
-A `Wanted` is a superset: every record that a filter lets through is in it. What reads by it filters again.
+A `Wanted` is a superset: it has every record that the filter selects. Readers apply the filter again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CLIPPED_US = ((1 << 63) // 1000 - 1) * 1000
 
 @dataclass(frozen=True)
 class Wanted:
-    """Records that a filter may let through. Ends are exclusive; None means that there is no bound."""
+    """The set of records that a filter may select. Ends are exclusive; None means that there is no bound."""
 
     partitions: frozenset[int] | None = None
     offset_min: int = 0
@@ -36,7 +36,7 @@ class Wanted:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no record is wanted at all."""
+        """Whether the set is empty."""
         return (
             (self.offset_end is not None and self.offset_end <= self.offset_min)
             or (self.partition_end is not None and self.partition_end <= self.partition_min)
@@ -49,7 +49,7 @@ class Wanted:
         )
 
     def both(self, other: Wanted) -> Wanted:
-        """Return what lies in both: for ``and``."""
+        """Return the intersection of the two sets, for ``and``."""
         return Wanted(
             _both(self.partitions, other.partitions),
             max(self.offset_min, other.offset_min),
@@ -63,7 +63,7 @@ class Wanted:
         )
 
     def either(self, other: Wanted) -> Wanted:
-        """Return the smallest one that holds both: for ``or``."""
+        """Return the smallest `Wanted` that contains both sets, for ``or``."""
         if self.is_nothing or other.is_nothing:
             return other if self.is_nothing else self
         return Wanted(
@@ -79,7 +79,7 @@ class Wanted:
         )
 
     def partitions_among(self, numbers: Iterable[int]) -> set[int]:
-        """Return those of some partitions that are wanted."""
+        """Return those of `numbers` that are partitions in the set."""
         end = self.partition_end
         return {
             number
@@ -95,10 +95,10 @@ NOTHING = Wanted(partitions=frozenset())
 
 
 def comparison(column: str, operator: str, value: object) -> Wanted:
-    """Return what ``column operator value`` says; the operator is one of ``==``, ``<``, ``<=``, ``>``,
-    ``>=``.
+    """Return the records for which ``column operator value`` may hold.
 
-    `EVERYTHING` where nothing follows from it. A comparison with null lets no record through.
+    The operator is ``==``, ``<``, ``<=``, ``>`` or ``>=``. The result is `EVERYTHING` if the column gives no
+    bound. A comparison with null selects no record.
     """
     if value is None:
         return NOTHING
@@ -114,7 +114,7 @@ def comparison(column: str, operator: str, value: object) -> Wanted:
 
 
 def one_of(column: str, values: Iterable[object]) -> Wanted:
-    """Return what it says that a column has one of some values, of which nulls let nothing through."""
+    """Return the records whose column may have one of `values`; nulls among these select nothing."""
     found = NOTHING
     for value in values:
         found = found.either(comparison(column, "==", value))
@@ -124,19 +124,19 @@ def one_of(column: str, values: Iterable[object]) -> Wanted:
 
 
 def is_null(column: str) -> Wanted:
-    """Return what it says that a column is null: all but keys and values never are."""
+    """Return the records whose column may be null: only keys and values can be."""
     return NOTHING if column in ("partition", "offset", "topic", "timestamp") else EVERYTHING
 
 
 def microseconds(value: object) -> int | None:
-    """Return a moment since 1970 in microseconds; None for what is none, or has no zone."""
+    """Return a time in microseconds since 1970, or None if `value` is no time with a zone."""
     if isinstance(value, datetime) and value.tzinfo is not None:
         return (value - _EPOCH) // _MICROSECOND
     return None
 
 
 def _key(value: bytes | str) -> bytes | None:
-    """Return the bytes of a key; None where text may stand for bytes that are no text."""
+    """Return the bytes of a key, or None if the text may stand for bytes that are no text."""
     if isinstance(value, bytes):
         return value
     try:
@@ -160,7 +160,7 @@ def _numbers(column: str, operator: str, value: object) -> Wanted | None:
 
 
 def _interval(operator: str, value: int) -> tuple[int | None, int | None]:
-    """Return the first whole number that fits, and the one after the last."""
+    """Return (first, end) of the whole numbers that ``operator value`` allows; None means no bound."""
     return {
         "==": (value, value + 1),
         "<": (None, value),
@@ -202,7 +202,7 @@ def _either(one: frozenset[T] | None, other: frozenset[T] | None) -> frozenset[T
 
 
 def on_topic(wanted: Wanted, topic: str) -> Wanted:
-    """Return what is wanted of one topic: nothing where others are wanted."""
+    """Return the set's records of one topic: `NOTHING` if it is only of other topics."""
     if wanted.topics is not None and topic not in wanted.topics:
         return NOTHING
     return replace(wanted, topics=None)

@@ -1,4 +1,4 @@
-"""Compression codecs of record batches, and the budget for what they unpack to."""
+"""Compression codecs of record batches, and the budget that limits what may be decompressed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How much of compressed records may be unpacked, and how many records be read: one budget for one request.
+"""Limits on the bytes that one request may decompress, and on the records that it may read.
 
-A few kilobytes can hold gigabytes, and a gigabyte hundreds of millions of records. Code that unpacks what
-others have packed does it within a budget, and raises `UnpackLimitError` before it allocates beyond that.
+A few kilobytes can hold gigabytes, and a gigabyte hundreds of millions of records. Code that decompresses
+foreign data does it within a budget, and raises `UnpackLimitError` before it allocates more than the budget.
 Imports nothing that is slow to load.
 """
 
@@ -31,7 +31,7 @@ NESTING_MAX = 16
 
 
 class UnpackLimits(NamedTuple):
-    """What a reader lets one compressed batch hold: bytes when decompressed, and records."""
+    """The limits of a reader for one compressed batch: decompressed bytes, and records."""
 
     max_bytes: int = UNPACKED_BYTES_MAX
     max_records: int = UNPACKED_RECORDS_MAX
@@ -42,7 +42,7 @@ DEFAULT_LIMITS = UnpackLimits()
 
 @contextmanager
 def naming_place(place: object, advice: str = "") -> Iterator[None]:
-    """Have an `UnpackLimitError` raised in the block say in which partition it was, and what to do."""
+    """Add `place` and `advice` to the text of an `UnpackLimitError` that is raised in the block."""
     try:
         yield
     except UnpackLimitError as error:
@@ -50,11 +50,11 @@ def naming_place(place: object, advice: str = "") -> Iterator[None]:
 
 
 class UnpackBudget:
-    """What is left of the bytes and records that one request may unpack.
+    """The bytes and records that one request may still unpack.
 
-    What is decompressed and what is written in another format may each have `bytes_max` bytes, so that what
-    has been taken can be converted. `pause` is called after every `CHUNK_RECORDS` records: a thread lets
-    others run in it.
+    Decompressed data and data converted to another format may have `bytes_max` bytes each, so that all that
+    was decompressed can be converted. `pause` is called after every `CHUNK_RECORDS` records, so that a thread
+    can let other threads run.
     """
 
     __slots__ = ("bytes_left", "bytes_max", "pause", "records_left", "records_max", "written_left")
@@ -71,28 +71,28 @@ class UnpackBudget:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether nothing has been spent yet."""
+        """Whether nothing of the budget has been used yet."""
         return (
             self.bytes_left == self.written_left == self.bytes_max and self.records_left == self.records_max
         )
 
     def trial(self) -> UnpackBudget:
-        """Return a budget of what is left of this one, for an attempt that may come to nothing."""
+        """Return a copy of this budget for an attempt that may fail; `settle` then subtracts what it used."""
         trial = UnpackBudget(self.bytes_max, self.records_max, self.pause)
         trial.settle(self)
         return trial
 
     def settle(self, other: UnpackBudget) -> None:
-        """Take over what is left of another budget: of a trial that has come to something."""
+        """Adopt the remaining bytes and records of `other`, the `trial` copy of an attempt that succeeded."""
         self.bytes_left, self.records_left = other.bytes_left, other.records_left
         self.written_left = other.written_left
 
     def unpack(self, codec: int, data: memoryview) -> memoryview:
-        """Return `data` decompressed.
+        """Return `data` decompressed, and subtract its size from the budget.
 
         Raises:
             CorruptRecordError: unknown codec, or broken data.
-            UnpackLimitError: more comes out than may.
+            UnpackLimitError: the decompressed data has more bytes than are left.
         """
         if codec == Codec.NONE:
             return data
@@ -104,20 +104,20 @@ class UnpackBudget:
         return unpacked
 
     def take_bytes(self, size: int) -> None:
-        """Count bytes that are about to be written in another format.
+        """Subtract `size` bytes that are about to be written in another format.
 
         Raises:
-            UnpackLimitError: they are more than may be.
+            UnpackLimitError: fewer bytes than `size` are left.
         """
         if size > self.written_left:
             raise self._too_many_bytes()
         self.written_left -= size
 
     def take_records(self, count: int) -> None:
-        """Count records that are about to be read.
+        """Subtract `count` records that are about to be read.
 
         Raises:
-            UnpackLimitError: they are more than may be.
+            UnpackLimitError: fewer records than `count` are left.
         """
         if count > self.records_left:
             raise UnpackLimitError(

@@ -1,15 +1,14 @@
 """The codecs of record batches, in every framing seen on the wire.
 
 Promises bounded memory: nothing is allocated beyond `limit_bytes`, nor far beyond what the
-compressed bytes can possibly hold. Independent of what is compressed.
+compressed bytes can possibly hold. The codecs do not depend on the format of the data.
 
-Writing: gzip members; snappy as xerial streams of 32 KiB blocks, as Java does; lz4 frames of
-independent 64 KiB blocks without checksums (FLG 0x60, BD 0x40), which is all that Java reads;
-zstd frames with their content size.
-Reading: several gzip members; raw snappy (librdkafka) and xerial streams, also several in a row; lz4
-frames with any flags, linked blocks included; zstd frames with or without a content size.
-The checksum inside an lz4 frame's header is not looked at: for magic 0 it is computed wrongly on
-purpose (KAFKA-3160), and the batch has a checksum of its own.
+Writing: gzip members; snappy as xerial streams of 32 KiB blocks, as Java does; lz4 frames of independent 64
+KiB blocks without checksums (FLG 0x60, BD 0x40), the only kind that Java reads; zstd frames with their
+content size. Reading: several gzip members; raw snappy (librdkafka) and xerial streams, also several in a
+row; lz4 frames with any flags, linked blocks included; zstd frames with or without a content size. The
+checksum inside an lz4 frame's header is not verified: for magic 0 it is computed wrongly on purpose
+(KAFKA-3160), and the batch has a checksum of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ GZIP_QUICK_LEVEL = 1
 
 
 class Codec(IntEnum):
-    """How a batch is compressed: bits 0-2 of its attributes."""
+    """The compression codec of a batch, as its attributes have it in bits 0-2."""
 
     NONE = 0
     GZIP = 1
@@ -78,10 +77,10 @@ def compress(
 
 
 def quick_level(codec: int, size: int, quick_bytes: int) -> int | None:
-    """Return the level to compress again at what came in `size` bytes: gzip of up to `quick_bytes` is quick.
+    """Return the level at which to compress data again that arrived compressed in `size` bytes.
 
-    Gzip at level 1 takes a fifth to a tenth of the time of level 6, and up to a quarter more bytes: nothing
-    for those whose size must stay. None is a codec's default.
+    Gzip data of up to `quick_bytes` gets level 1, which takes a fifth to a tenth of the time of level 6 and
+    up to a quarter more bytes. Otherwise the result is None, the codec's default level.
     """
     return GZIP_QUICK_LEVEL if codec == Codec.GZIP and size <= quick_bytes else None
 
@@ -91,7 +90,7 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> memoryview:
 
     Raises:
         CorruptRecordError: unknown codec, or broken data.
-        UnpackLimitError: more than `limit_bytes` come out; they are not allocated.
+        UnpackLimitError: the result has more than `limit_bytes`; no memory is allocated for it.
     """
     view = memoryview(data).cast("B")
     if codec == Codec.NONE:
@@ -105,11 +104,11 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> memoryview:
 
 
 def room_for(codec: int, data: memoryview, limit_bytes: int) -> int:
-    """Return the bytes to allocate for what comes out of `data`: the limit, where it may be more.
+    """Return how many bytes to allocate for `data` decompressed, at most `limit_bytes`.
 
     Raises:
         CorruptRecordError: unknown codec, or the framing is broken.
-        UnpackLimitError: `data` say themselves that more than `limit_bytes` come out.
+        UnpackLimitError: the framing of `data` announces more than `limit_bytes`.
     """
     size = decompressed_size_max(codec, data)
     if size <= limit_bytes:
@@ -126,16 +125,16 @@ def _too_large(codec: int, limit_bytes: int) -> UnpackLimitError:
 
 
 def begins_as(codec: int, data: memoryview) -> bool:
-    """Return whether `data` begin as everything in that codec does. Looks at a few bytes."""
+    """Return whether the first bytes of `data` are a possible beginning of data in this codec."""
     begins: bool = _CODECS[codec].begins(bytes(data[:_HEAD_BYTES]), data)
     return begins
 
 
 def decompressed_size_max(codec: int, data: memoryview) -> int:
-    """Return how many bytes can come out of `data` at most, judged by its framing alone.
+    """Return the greatest size that `data` can have decompressed, judged by its framing alone.
 
-    A true upper bound for snappy, lz4 and zstd. Gzip has none: its value is what the last member
-    claims, which is right for a single one.
+    A true upper bound for snappy, lz4 and zstd. Gzip has no bound: the result is the size that the last
+    member states, which is right for data of a single member.
 
     Raises:
         CorruptRecordError: unknown codec, or the framing is broken.
@@ -150,13 +149,13 @@ def decompressed_size_max(codec: int, data: memoryview) -> int:
 
 
 def decompress_into(codec: int, data: memoryview, target: memoryview, limit_bytes: int = -1) -> int:
-    """Decompress `data` to the beginning of `target` and return how many bytes came out.
+    """Decompress `data` to the beginning of `target`; return the number of bytes written.
 
-    A `target` of `limit_bytes` bytes (-1: there is no such limit) is as large as it may be.
+    If `target` has `limit_bytes` bytes (-1: no limit), overflow raises UnpackLimitError.
 
     Raises:
         CorruptRecordError: unknown codec, broken data, or `target` is too small.
-        UnpackLimitError: `target` has `limit_bytes` bytes, and more may come out.
+        UnpackLimitError: `target` has `limit_bytes` bytes, and the data may need more.
     """
     import cramjam
 
@@ -185,7 +184,7 @@ def _copy(data: memoryview, target: memoryview) -> int:
 
 
 class _Codecs(dict[int, ModuleType]):
-    """The modules of the codecs by number, each imported when it is first asked for."""
+    """The modules of the codecs by number, each imported on its first use."""
 
     def __missing__(self, codec: int) -> ModuleType:
         if codec == Codec.GZIP:

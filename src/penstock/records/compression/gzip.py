@@ -1,4 +1,4 @@
-"""Gzip, as batches carry it: written as one member, read as one or several.
+"""Gzip in batches: written as one member, read as one or several.
 
 Format: RFC 1952.
 """
@@ -25,12 +25,12 @@ def compress(data: memoryview, level: int | None, _: bool) -> bytes:
 
 
 def begins(head: bytes, _: memoryview) -> bool:
-    """Return whether data that begin with `head` begin as all data of this codec do."""
+    """Return whether `head`, the first bytes of some data, is the beginning of gzip data."""
     return head.startswith(MAGIC)
 
 
 def size_max(data: memoryview) -> int:
-    """Return the size that the last member claims (modulo 4 GiB), as far as it is possible at all."""
+    """Return the size that the last member states (modulo 4 GiB), at most what the best ratio allows."""
     if len(data) < 18:
         raise CorruptRecordError(f"a gzip member has at least 18 bytes, not {len(data)}")
     return min(int.from_bytes(data[-4:], "little"), GZIP_RATIO_MAX * len(data))
@@ -43,7 +43,11 @@ def decompress_into(data: memoryview, target: memoryview) -> int:
 
 
 def decompress(data: memoryview, limit_bytes: int) -> memoryview:
-    """Try the one-member case in one go, then member by member as zlib streams them."""
+    """Decompress gzip data of one or several members, at most `limit_bytes`.
+
+    A single member is decompressed in one call if the size that it states is right; otherwise zlib streams
+    member by member.
+    """
     import cramjam
 
     size = size_max(data)

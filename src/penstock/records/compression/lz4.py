@@ -1,4 +1,4 @@
-"""LZ4 frames, as batches carry them: written with independent blocks, read with any flags.
+"""LZ4 frames in batches: written with independent blocks, read with any flags.
 
 Format: lz4_Frame_format.md of the LZ4 project. The header's checksum is not verified: for magic 0 it is
 computed wrongly on purpose (KAFKA-3160), and a batch has a checksum of its own.
@@ -43,7 +43,7 @@ def compress(data: memoryview, level: int | None, broken_checksum: bool) -> byte
 
 
 class _Frame:
-    """Where the blocks of one lz4 frame lie. Skips checksums and the content size unread."""
+    """The positions of the blocks of one lz4 frame. Its checksums and content size are not read."""
 
     __slots__ = ("block_size_max", "blocks", "end", "linked")
 
@@ -95,7 +95,7 @@ def _frames(data: memoryview) -> Iterator[tuple[int, _Frame]]:
 
 
 def begins(head: bytes, _: memoryview) -> bool:
-    """Return whether data that begin with `head` begin as all data of this codec do."""
+    """Return whether `head`, the first bytes of some data, is the beginning of an lz4 frame."""
     return head.startswith(MAGIC)
 
 

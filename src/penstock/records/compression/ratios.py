@@ -1,4 +1,4 @@
-"""How many bytes one compressed byte can unpack to, by codec: known without loading the codecs."""
+"""The greatest compression ratio of each codec, in a module that does not load the codecs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snappy, as batches carry it: written as a xerial stream, read as that or as one raw block.
+"""Snappy in batches: written as a xerial stream, read as a xerial stream or as one raw block.
 
 Format: snappy's format_description.txt; the framing is that of xerial's snappy-java, which Kafka uses.
 """
@@ -29,7 +29,7 @@ def compress(data: memoryview, _level: int | None, _: bool) -> bytes:
 
 
 def _blocks(data: memoryview) -> Iterator[memoryview]:
-    """Yield the raw blocks of a xerial stream, or of several in a row; a raw block is its own only one."""
+    """Yield the raw blocks of one or several xerial streams; data that is a raw block is yielded whole."""
     if data[:8] != XERIAL_MAGIC:
         yield data
         return
@@ -47,7 +47,7 @@ def _blocks(data: memoryview) -> Iterator[memoryview]:
 
 
 def block_size(block: memoryview) -> int:
-    """Return the decompressed size that a raw block announces: an unsigned varint in front."""
+    """Return the decompressed size of a raw block, from the unsigned varint at the block's beginning."""
     size = shift = position = 0
     while True:
         byte = block[position]
@@ -64,7 +64,7 @@ def block_size(block: memoryview) -> int:
 
 
 def begins(head: bytes, data: memoryview) -> bool:
-    """Return whether data that begin with `head` begin as a xerial stream or a raw block does."""
+    """Return whether `head`, the first bytes of `data`, begins a xerial stream or a raw block."""
     if head == XERIAL_MAGIC:
         return True
     try:

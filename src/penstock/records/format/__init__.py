@@ -1,1 +1,1 @@
-"""The bytes of the format: positions in a batch header, varints, checksums, spans of records and keys."""
+"""The byte format of batches: header fields, varints, checksums, and spans of records and keys."""

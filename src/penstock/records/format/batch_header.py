@@ -1,4 +1,4 @@
-"""The fixed part of a record batch: its fields, bits and positions, read, checked and changed in place.
+"""The header of a record batch of magic 2: its fields, bits and positions; read, check and change them.
 
 The one module with the position of each field of the header: the kernels, the log, the broker's
 validation and the client's producer take positions and sizes from here. Imports nothing that is slow to load.
@@ -77,7 +77,7 @@ DELETE_HORIZON_BIT = 0x40
 
 
 class BatchHeader(NamedTuple):
-    """The fixed part of a batch, field by field as on the wire."""
+    """The header of a record batch of magic 2, field by field as on the wire."""
 
     base_offset: int
     batch_length: int
@@ -95,7 +95,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """Bits 0-2. A number: an unknown codec is an error only when the records are read."""
+        """The codec number (attribute bits 0-2); an unknown one is an error only when records are read."""
         return self.attributes & CODEC_MASK
 
     @property
@@ -114,12 +114,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Compaction has put its delete horizon (KIP-534) in the place of the base timestamp."""
+        """Whether compaction has replaced the base timestamp by a delete horizon (KIP-534)."""
         return bool(self.attributes & DELETE_HORIZON_BIT)
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """The bytes of the whole batch, header included."""
         return self.batch_length + LENGTH_EXTRA_BYTES
 
     @property
@@ -132,7 +132,10 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record; it wraps from 2^31 - 1 to 0. -1 where there is none."""
+        """The sequence of the last record, or -1 if the batch has none.
+
+        The sequence after 2^31 - 1 is 0.
+        """
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
@@ -168,7 +171,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 def split_batches(buffer: Buffer) -> Iterator[tuple[int, int, int]]:
     """Yield (start, end, magic) of every whole batch, or message of magic 0 or 1, in `buffer`.
 
-    Stops quietly at a partial one at the end: a fetch response may be cut anywhere.
+    Ends without an error at a partial batch at the end: a fetch response may be cut anywhere.
 
     Raises:
         CorruptRecordError: an unknown magic, or a length too small for it.
@@ -214,7 +217,7 @@ def set_leader_epoch(buffer: bytearray | memoryview, start: int, leader_epoch: i
 
 
 def set_max_timestamp_log_append(buffer: bytearray | memoryview, start: int, end: int, now_ms: int) -> None:
-    """Make `now_ms` the time of every record in the batch, as a broker with log-append time does."""
+    """Set log-append time `now_ms` for all records of the batch, and write the new checksum."""
     attributes = _INT16.unpack_from(buffer, start + ATTRIBUTES_POSITION)[0]
     _INT16.pack_into(buffer, start + ATTRIBUTES_POSITION, attributes | LOG_APPEND_BIT)
     _INT64.pack_into(buffer, start + MAX_TIMESTAMP_POSITION, now_ms)
@@ -222,13 +225,13 @@ def set_max_timestamp_log_append(buffer: bytearray | memoryview, start: int, end
 
 
 def set_attributes(buffer: bytearray | memoryview, start: int, end: int, attributes: int) -> None:
-    """Write the attributes of the batch, and its new checksum."""
+    """Write the attributes of the batch and its new checksum."""
     _INT16.pack_into(buffer, start + ATTRIBUTES_POSITION, attributes)
     refresh_crc(buffer, start, end)
 
 
 def set_max_timestamp(buffer: bytearray | memoryview, start: int, end: int, timestamp: int) -> None:
-    """Write the greatest timestamp of the batch, in milliseconds since 1970 UTC, and its new checksum."""
+    """Write the greatest timestamp of the batch (milliseconds since 1970 UTC) and its new checksum."""
     _INT64.pack_into(buffer, start + MAX_TIMESTAMP_POSITION, timestamp)
     refresh_crc(buffer, start, end)
 
@@ -243,9 +246,9 @@ def set_producer(
     *,
     is_transactional: bool = False,
 ) -> None:
-    """Make the batch one of an idempotent producer: its id, its epoch, the sequence of the first record.
+    """Write the producer id, producer epoch and base sequence of the batch, and its new checksum.
 
-    `is_transactional` makes it part of a transaction besides (attribute bit 4).
+    With `is_transactional`, also set the transactional bit (attribute bit 4).
     """
     if is_transactional:
         buffer[start + ATTRIBUTES_POSITION + 1] |= TRANSACTIONAL_BIT
@@ -254,7 +257,7 @@ def set_producer(
 
 
 def refresh_crc(buffer: bytearray | memoryview, start: int, end: int) -> None:
-    """Write the checksum that the bytes of the batch have now."""
+    """Compute the checksum of the batch from its bytes and write it into the header."""
     checksum = crc32c(memoryview(buffer)[start + ATTRIBUTES_POSITION : end])
     _UINT32.pack_into(buffer, start + CRC_POSITION, checksum)
 
@@ -273,7 +276,7 @@ def pack_header(
     base_sequence: int,
     last_offset_delta: int | None = None,
 ) -> None:
-    """Write the header in front of the records that `batch` already holds, with a checksum of 0.
+    """Write the header, with a checksum of 0, in front of the records that `batch` already holds.
 
     Raises:
         EncodeError: a number does not fit into its field.

@@ -1,4 +1,4 @@
-"""The two checksums of Kafka's record formats.
+"""The two checksums of Kafka's record formats: CRC-32C and CRC-32.
 
 CRC-32C (Castagnoli) guards batches of magic 2, CRC-32 (IEEE, zlib's) the messages of magic 0 and 1.
 """
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def _load() -> Callable[[Any], int]:
-    """Return the function of the library `crc32c`.
+    """Return the checksum function of the library `crc32c`, loading only its extension module.
 
-    Its package reads the metadata of installed distributions and builds a command line when it is imported,
-    which takes longer than all else that a client needs. The extension module within is loaded alone.
+    The library's package reads the metadata of installed distributions and builds a command line when it is
+    imported, which takes longer than all other imports of a client.
     """
     package = find_spec("crc32c")
     places = package.submodule_search_locations if package is not None else None

@@ -1,7 +1,8 @@
-"""The keys of a batch of magic 2, and the span of bytes of each record: what compaction needs.
+"""Find the keys and the byte spans of the records of a batch of magic 2, for compaction.
 
 Values and headers are stepped over, and a record that stays can be copied byte by byte. Imports nothing that
-is slow to load: compaction runs in brokers. `penstock.records.kernels.key_scanner` finds a compiled twin.
+is slow to load: compaction runs in brokers. `penstock.records.kernels.key_scanner` chooses a compiled
+version.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from penstock.records.format.varint import read_unsigned
 
 
 class Span(NamedTuple):
-    """One record of a batch: the span of its bytes, and the fields that compaction needs."""
+    """The byte span of one record in a batch, and the fields that compaction needs."""
 
     start: int
     end: int
@@ -24,10 +25,10 @@ class Span(NamedTuple):
 
 
 def scan_keys(data: bytes, count: int) -> list[Span]:
-    """Return the `count` records that `data` holds back to back.
+    """Return the spans of the `count` records that `data` holds back to back.
 
     Raises:
-        CorruptRecordError: they do not fit their lengths.
+        CorruptRecordError: the records do not fit their lengths.
     """
     try:
         return _scan(data, count)

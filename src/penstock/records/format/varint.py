@@ -1,6 +1,6 @@
-"""Variable-length numbers, as records hold them: seven bits a byte, the least significant first, zig-zag.
+"""Varints as records hold them: seven bits a byte, the least significant first, zig-zag for signed numbers.
 
-Pure Python: the row API and the broker use these; `kernels` has its own.
+Pure Python, for the row API and the broker; `kernels` has compiled versions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ SHORT_MAX = 1 << 13
 
 
 def encode_varint(number: int) -> bytes:
-    """Write a signed number of up to 64 bits as a zig-zag varint."""
+    """Return a signed number of up to 64 bits as a zig-zag varint."""
     number = (number << 1) ^ (number >> 63)
     out = bytearray()
     while number > 0x7F:
@@ -26,7 +26,7 @@ _short: list[bytes] = []
 
 
 def short_varints() -> list[bytes]:
-    """Return the varints of 0 to 8191, and that of -1 as the last: index -1, where Python looks for it."""
+    """Return the encoded varints of 0 to 8191, and as the last element (index -1) that of -1."""
     if not _short:
         one_byte = bytes(range(0, 0x80, 2))
         lower = bytes(range(0x80, 0x100, 2))
@@ -41,11 +41,11 @@ def short_varints() -> list[bytes]:
 
 
 def read_unsigned(data: bytes | bytearray | memoryview, position: int, bits: int = 32) -> tuple[int, int]:
-    """Read a varint of at most `bits` bits, not yet un-zig-zagged; return (number, next position).
+    """Read an unsigned varint of at most `bits` bits; return (number, next position).
 
     Raises:
-        IndexError: the bytes run out.
-        CorruptRecordError: the number runs on.
+        IndexError: the bytes end within the number.
+        CorruptRecordError: the number has more than `bits` bits.
     """
     result = shift = 0
     while True:
@@ -63,6 +63,6 @@ def read_unsigned(data: bytes | bytearray | memoryview, position: int, bits: int
 
 
 def read_varint(data: bytes | bytearray | memoryview, position: int, bits: int = 32) -> tuple[int, int]:
-    """Read a zig-zag varint of at most `bits` bits; return (number, next position). Raises likewise."""
+    """Read a zig-zag varint; return (number, next position). Raises as `read_unsigned` does."""
     result, position = read_unsigned(data, position, bits)
     return (result >> 1) ^ -(result & 1), position

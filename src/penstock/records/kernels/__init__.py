@@ -1,1 +1,1 @@
-"""Compiled loops over the bytes of records, and what compiles them."""
+"""Compiled loops (kernels) over the bytes of records, and the decorator that finds them."""

@@ -1,13 +1,12 @@
-"""The loops over every record: find the fields, copy them together, write them out again.
+"""The kernels that decode batches: list batches, find the fields of every record, copy bytes into columns.
 
-Functions of arrays and integers, nothing else; failures are codes, which the callers turn into errors:
-`decode` and `encode`. Two rules keep them safe without an interpreter underneath: every length read from the
-data is compared with the bytes that are left before it is used, and every caller makes the arrays
-large enough for what it asks. Results of several calls line up in one set of arrays: where the next
-row goes and how much is used so far is kept in `state`.
+Functions of arrays and integers, nothing else; failures are codes, which the callers `decode` and `encode`
+turn into errors. Two rules keep them safe as compiled code: every length read from the data is compared with
+the bytes that are left before it is used, and every caller makes the arrays large enough for the result.
+Several calls fill one set of arrays: `state` holds the next row and how much of each array is used.
 
-"Ends" are Arrow's offsets: `ends[row]` to `ends[row + 1]` is where the bytes of a row are. "At" is
-where they were found; -1 stands for null.
+"Ends" are Arrow's offsets: the bytes of a row are at `ends[row]` to `ends[row + 1]`. "At" is
+the position in the source where they were found; -1 stands for null.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _MAX31 = (1 << 31) - 1
 
 @kernel
 def read_unsigned(data: Bytes, position: int, end: int) -> tuple[int, int]:
-    """Read a varint of 32 bits; return (value, next position), -1 if the bytes run out or run on."""
+    """Read a 32-bit varint; return (value, next position); the position is -1 if it is cut or too long."""
     value = 0
     shift = 0
     while position < end and shift < 35:
@@ -75,7 +74,7 @@ def read_unsigned(data: Bytes, position: int, end: int) -> tuple[int, int]:
 
 @kernel
 def read_unsigned_long(data: Bytes, position: int, end: int) -> tuple[int, int]:
-    """Read a varint of 64 bits, as `read_unsigned` does. Compiled, the top bit makes it negative."""
+    """Read a 64-bit varint, as `read_unsigned` does. In compiled code, a set top bit makes it negative."""
     value = 0
     shift = 0
     while position < end and shift < 70:
@@ -92,11 +91,11 @@ def read_unsigned_long(data: Bytes, position: int, end: int) -> tuple[int, int]:
 
 @kernel
 def short_unsigned(data: Bytes, position: int, size: int) -> tuple[int, int]:
-    """Read a varint of up to three bytes without a test for each; return (value, next position).
+    """Read a varint of up to three bytes without a bounds check for each; return (value, next position).
 
-    Where it is longer, or fewer than three bytes of `data` are left, the position returned is
-    -1 - position: ask `read_unsigned`. It does not ask itself, because a call with an array inside
-    the hot loop costs more than the whole record.
+    If the varint is longer, or fewer than three bytes of `data` are left, the position returned is -1 -
+    position, and the caller calls `read_unsigned`: a call with an array inside the hot loop costs more than
+    the whole record.
     """
     if position + 3 > size:
         return 0, -1 - position
@@ -129,11 +128,10 @@ def walk_batches(
 ) -> int:
     """List the batches of magic 2 from `position` on, until the table is full or `group_bytes` are passed.
 
-    Batches without records, or wholly outside first_offset..end_offset, are passed over; not so control
-    batches before it, which may end a transaction. Returns OK
-    (there may be more: call again with what is left), DONE (end of the data, a partial batch, or
-    end_offset), LEGACY (a message of magic 0 or 1 comes next) or what is wrong. `state` is where
-    the walk stands.
+    Batches without records, or wholly outside first_offset..end_offset, are left out, except control batches
+    before first_offset, which may end a transaction. Returns OK (there may be more: call again with the
+    rest), DONE (end of the data, a partial batch, or end_offset), LEGACY (a message of magic 0 or 1 comes
+    next) or an error code. `state` holds the position of the walk.
     """
     size = len(data)
     stop = position + group_bytes
@@ -217,10 +215,10 @@ def scan_records(
     header_ends: Int32s,
     state: Ints,
 ) -> int:
-    """Find the fields of every record of the listed batches. An array of no length is not asked for.
+    """Find the fields of every record of the listed batches; arrays without elements are not filled.
 
-    Rows outside first_offset..end_offset are left out. Returns OK, or what is wrong with the batch
-    in line `state[FAILED_LINE]`.
+    Rows outside first_offset..end_offset are left out. Returns OK, or the code of the error in the batch
+    at line `state[FAILED_LINE]`.
     """
     size = len(data)
     row = state[ROWS]
@@ -343,10 +341,10 @@ def scan_messages(
     header_ends: Int32s,
     state: Ints,
 ) -> int:
-    """Do for runs of uncompressed messages of magic 0 and 1 what `scan_records` does for batches.
+    """Find the fields of runs of uncompressed messages of magic 0 and 1, as `scan_records` does for batches.
 
     A line of the table is a run: BASE_OFFSET is added to every offset, MAGIC is the magic all of them
-    must have (-1: any), and where ATTRIBUTES has the log-append bit, TIME is the timestamp of every record.
+    must have (-1: any), and if ATTRIBUTES has the log-append bit, TIME is the timestamp of every record.
     """
     row = state[ROWS]
     key_bytes, key_nulls = state[KEY_BYTES], state[KEY_NULLS]
@@ -477,7 +475,7 @@ def scan_headers(
 
 @kernel
 def gather(data: Bytes, at: Int32s, ends: Int32s, first: int, last: int, target: Bytes) -> None:
-    """Copy entries first..last from where they were found to where they belong."""
+    """Copy the bytes of entries first..last from their positions in `data` to their places in `target`."""
     for entry in range(first, last):
         position = int(at[entry])
         if position >= 0:

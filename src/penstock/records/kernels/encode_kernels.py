@@ -1,8 +1,8 @@
-"""The loops that write records: first how large they get and where a batch ends, then the bytes.
+"""The kernels that encode batches: find the size of each record and the end of each batch, then write.
 
-The counterpart of `decode_kernels`, under the same rules: arrays and integers, checks in the callers. A
-column that is absent has arrays of no length and is null in every row; a bitmap of no length means
-no nulls. `rows` selects and orders the rows to write; of no length, it means all of them.
+The rules are those of `decode_kernels`: arrays and integers, checks in the callers. A column that is absent
+has empty arrays and is null in every row; an empty bitmap means no nulls. `rows` selects and orders the rows
+to write; if empty, all rows are written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BODY_MAX = (1 << 31) - 1024
 
 @kernel
 def varint_size(number: int) -> int:
-    """Return how many bytes a signed number takes as a zig-zag varint."""
+    """Return the number of bytes of a signed number as a zig-zag varint."""
     rest = (number << 1) ^ (number >> 63)
     size = 1
     while rest & ~0x7F:
@@ -56,7 +56,7 @@ def put_varint(target: Bytes, position: int, number: int) -> int:
 
 @kernel
 def bit_at(bitmap: Bytes, bit: int) -> int:
-    """Return one bit of an Arrow bitmap."""
+    """Return the bit `bit` of an Arrow bitmap: 0 or 1."""
     return (byte_at(bitmap, bit >> 3) >> (bit & 7)) & 1
 
 
@@ -81,10 +81,10 @@ def plan_batches(
     table: Ints,
     state: Ints,
 ) -> int:
-    """Cut the rows from `state[NEXT]` on into batches, until the table is full.
+    """Divide the rows from `state[NEXT]` on into batches, until the table is full.
 
     A batch is as large as `batch_bytes_max` allows, and has at least one record. The size of every
-    record's body goes to `bodies`. Returns -1, or the row whose record no batch can hold.
+    record's body goes to `bodies`. Returns -1, or the row of a record that is too large for any batch.
     """
     has_key, all_keys = len(key_ends) > 0, len(key_validity) == 0
     has_value, all_values = len(value_ends) > 0, len(value_validity) == 0
@@ -184,7 +184,7 @@ def write_batches(
 ) -> int:
     """Write the records of planned batches from `position` on, leaving room for each batch's header.
 
-    Returns the position behind the last one.
+    Returns the position behind the last record.
     """
     has_key, all_keys = len(key_ends) > 0, len(key_validity) == 0
     has_value, all_values = len(value_ends) > 0, len(value_validity) == 0

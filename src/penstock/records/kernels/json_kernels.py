@@ -1,6 +1,6 @@
-"""The loop that writes records as lines of JSON: text escaped, base64 beside what is not UTF-8.
+"""The kernel that writes records as lines of JSON: escaped text, and base64 for bytes that are not UTF-8.
 
-Under the rules of `decode_kernels`: arrays and integers, checks in the callers. The target has room for
+The rules are those of `decode_kernels`: arrays and integers, checks in the callers. The target has room for
 `line_bytes_max` of every row.
 """
 
@@ -21,7 +21,7 @@ PLAIN, SHORT, LONG, WIDE = 0, 1, 2, 3
 
 
 def _escapes() -> Bytes:
-    """For each byte what is to be done, and behind that the letter of a short escape."""
+    """Return a table of 512: how to escape each byte, then the letter of each short escape."""
     table = np.zeros(512, dtype=np.uint8)
     table[:32] = LONG
     table[128:256] = WIDE
@@ -82,10 +82,10 @@ def put_number(target: Bytes, at: int, number: int) -> int:
 
 @kernel
 def sequence_size(data: Bytes, at: int, end: int) -> int:
-    """Return how many bytes the character at `at` has, or minus the number of bytes that are none.
+    """Return the size of the UTF-8 character at `at`, or minus the number of bytes that are invalid there.
 
-    Those that are none are the longest beginning of a character, as Unicode (3.9, "U+FFFD Substitution of
-    Maximal Subparts") and Python's ``errors="replace"`` have it.
+    The invalid bytes are the longest beginning of a character, as in Unicode (3.9, "U+FFFD Substitution of
+    Maximal Subparts") and in Python's ``errors="replace"``.
     """
     lead = byte_at(data, at)
     low, high = 0x80, 0xBF
@@ -117,7 +117,7 @@ def sequence_size(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def put_text(target: Bytes, at: int, data: Bytes, begin: int, end: int) -> int:
-    """Write bytes as a JSON string; return the position behind it, negative where they are not all UTF-8."""
+    """Write bytes as a JSON string; return the position behind it, negative if they are not all UTF-8."""
     is_exact = True
     put_byte(target, at, QUOTE)
     at += 1
@@ -193,7 +193,7 @@ def put_base64(target: Bytes, at: int, data: Bytes, begin: int, end: int) -> int
 
 @kernel
 def put_literal(target: Bytes, at: int, literal: Bytes) -> int:
-    """Write bytes as they are; return the position behind them."""
+    """Write bytes unchanged; return the position behind them."""
     copy_bytes(target, at, literal, 0, literal.size)
     return at + literal.size
 
@@ -209,7 +209,7 @@ def put_field(
     end: int,
     is_null: int,
 ) -> int:
-    """Write a key or a value: its text, and base64 as well where that is not all of it."""
+    """Write a key or value as text, and as base64 too if it is not UTF-8; return the position behind it."""
     at = put_literal(target, at, name)
     if is_null:
         return put_literal(target, at, NULL)
@@ -233,7 +233,10 @@ def put_headers(
     value_bits: Bytes,
     value_bit: int,
 ) -> int:
-    """Write headers `first` to before `last`, names and values in turn, in base64 too where they must be."""
+    """Write headers `first` to before `last` as JSON; return the position behind them.
+
+    Names and values alternate. Those that are not UTF-8 are written as base64 too.
+    """
     is_exact = True
     at = put_literal(target, at, HEADERS)
     for header in range(first, last):
@@ -294,10 +297,10 @@ def put_lines(
     header_bits: Bytes,
     header_bit: int,
 ) -> int:
-    """Write rows `first` to before `last`, a line each; return how many bytes it were.
+    """Write rows `first` to before `last`, one line each; return the number of bytes written.
 
-    `head` comes before the offset. `kinds` has what comes between offset and timestamp, for each type of
-    timestamp from -1 on; `kind_ends` says where each ends.
+    `head` comes before the offset. `kinds` has the text between offset and timestamp for each timestamp type
+    from -1 on; `kind_ends` has the end of each text.
     """
     at = 0
     for row in range(first, last):

@@ -1,4 +1,4 @@
-"""Compiled twin of `penstock.records.format.key_scan`, for compactions that are worth loading numpy."""
+"""Compiled version of `penstock.records.format.key_scan`, for compactions large enough to load numpy."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MAX63 = (1 << 63) - 1
 
 @kernel
 def find_keys(data: Bytes, count: int, table: Ints) -> int:
-    """Fill a line of `table` for each of the records that `data` holds back to back.
+    """Fill one line of `table` for each of the records that `data` holds back to back.
 
-    Returns the number of the first record that does not fit its length, `count` where bytes are left
-    behind the last one, -1 where all is well. A key at -1 is none.
+    Returns the index of the first record that does not fit its length, `count` if bytes are left
+    behind the last record, and -1 if all is well. A null key is at position -1.
     """
     size = len(data)
     end = 0
@@ -65,10 +65,10 @@ def find_keys(data: Bytes, count: int, table: Ints) -> int:
 
 
 def scan_keys(data: bytes, count: int) -> list[Span]:
-    """Return the `count` records that `data` holds back to back, as the scan in Python does.
+    """Return the spans of the `count` records that `data` holds back to back, by the compiled kernel.
 
     Raises:
-        CorruptRecordError: they do not fit their lengths.
+        CorruptRecordError: the records do not fit their lengths.
     """
     if count > len(data) // RECORD_BYTES_MIN:
         raise CorruptRecordError(f"{count} records in {len(data)} bytes")

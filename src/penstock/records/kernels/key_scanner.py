@@ -1,4 +1,4 @@
-"""Choose the function that finds the keys of a batch: the compiled one where the package has it."""
+"""Choose the function that finds the keys of a batch: the compiled kernel or plain Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Scanner = Callable[[bytes, int], list[Span]]
 
 
 def fast_scanner() -> Scanner:
-    """Return the compiled scanner where the package has it and numpy is installed, else `scan_keys`.
+    """Return the compiled scanner if it was built and numpy is installed, else `scan_keys`.
 
     Imports numpy.
     """

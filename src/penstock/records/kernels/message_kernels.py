@@ -1,7 +1,7 @@
-"""The loops between formats: messages of magic 0 and 1 to records of magic 2, and the other way.
+"""The kernels that convert messages of magic 0 and 1 to records of magic 2, and back.
 
-Each record goes from one buffer to the other in one step, checksum included. A loop stops before what it does
-not do; its caller does the rest in Python, with the errors that belong to it. The rules are those of
+Each record goes from one buffer to the other in one step, checksum included. A loop stops before a message
+that it cannot convert; its caller converts that one in Python, and raises the errors. The rules are those of
 `decode_kernels`: every length is compared with the bytes that are left, and targets are large enough.
 """
 
@@ -56,7 +56,7 @@ _MAX63 = (1 << 63) - 1
 
 
 def _crc_tables() -> Ints:
-    """Return the tables of CRC-32 for eight bytes at a time: 256 numbers for each place."""
+    """Return the eight CRC-32 tables of 256 numbers each that process eight bytes at a time."""
     first = []
     for number in range(256):
         for _ in range(8):
@@ -73,7 +73,7 @@ CRC_TABLES = _crc_tables()
 
 @kernel
 def crc32_of(data: Bytes, start: int, end: int) -> int:
-    """Return the CRC-32 of some bytes."""
+    """Return the CRC-32 of the bytes from `start` to `end`."""
     crc = _MAX32
     position = start
     while position + 8 <= end:
@@ -99,7 +99,7 @@ def crc32_of(data: Bytes, start: int, end: int) -> int:
 
 @kernel
 def put_big(target: Bytes, position: int, number: int, size: int) -> int:
-    """Write a number of `size` bytes, the highest first; return the position behind it."""
+    """Write a big-endian number of `size` bytes; return the position behind it."""
     shift = 8 * (size - 1)
     for index in range(size):
         put_byte(target, position + index, (number >> (shift - 8 * index)) & 0xFF)
@@ -117,11 +117,11 @@ def raise_messages(
     target: Bytes,
     state: Ints,
 ) -> int:
-    """Write uncompressed messages from `position` on as records of magic 2, behind those that are there.
+    """Convert uncompressed messages from `position` on to records of magic 2, appended to `target`.
 
     Stops before a message that is not whole, is compressed, is damaged, has another magic than `magic_only`
-    (-1: any up to 1) or is one more than `count_max`. Where the wrapper has a log-append time, `wrapper_time`
-    is that of all messages of magic 1, else it is below -1. Returns how many messages were written.
+    (-1: any up to 1) or exceeds `count_max`. If the wrapper has a log-append time, `wrapper_time`
+    is the time of all messages of magic 1, else it is below -1. Returns how many messages were converted.
     """
     count = int(state[COUNT])
     before = count
@@ -208,11 +208,11 @@ def lower_records(
     target: Bytes,
     state: Ints,
 ) -> int:
-    """Write the records of a batch of magic 2, uncompressed in `data`, as messages of `magic` 0 or 1.
+    """Convert the records of a batch of magic 2, uncompressed in `data`, to messages of `magic` 0 or 1.
 
-    Those below `first_offset` are left out; headers are dropped. `base_time` is the time of all records if
-    `appended`. Offsets count from that of the first record if `is_relative`. Returns 0; or 1 where the
-    records do not follow the format, or times have more than 62 bits.
+    Records below `first_offset` are left out; headers are dropped. `base_time` is the time of all records if
+    `appended`. Offsets count from that of the first record if `is_relative`. Returns 0, or 1 if the
+    records do not follow the format or times have more than 62 bits.
     """
     to = 0
     kept = 0
@@ -312,7 +312,7 @@ def lower_records(
 
 @kernel
 def behind_headers(data: Bytes, position: int, end: int) -> int:
-    """Return the position behind the headers of a record; -1 where they do not follow the format."""
+    """Return the position behind the headers of a record, or -1 if they do not follow the format."""
     number, position = read_unsigned(data, position, end)
     if position < 0 or number & 1 or (number >> 1) > (end - position) >> 1:
         return -1

@@ -1,1 +1,1 @@
-"""Rows into topics exactly once: a transaction for each task, one durable decision for each batch."""
+"""Write rows to topics exactly once: a transaction for each task, one stored decision for each batch."""

@@ -1,4 +1,4 @@
-"""An executor's half of a sink: the rows of one attempt of a task, in a transaction that is left open."""
+"""Write the rows of one attempt of a task, on an executor, into a transaction that is left open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _runs_met: set[tuple[str, str]] = set()
 
 
 class Attempt(NamedTuple):
-    """What Spark says of the task that writes."""
+    """The task that writes, as Spark describes it: run, batch, partition and number of the attempt."""
 
     run: str | None
     """Differs in each run of a query; None for a job whose name no other run has."""
@@ -39,7 +39,7 @@ class Attempt(NamedTuple):
 
 
 class AttemptResult(NamedTuple):
-    """What an attempt has written: its transaction, which is open; None where there was no row."""
+    """The result of one attempt: its open transaction, or None if there was no row, and what it wrote."""
 
     transaction: TaskTransaction | None
     ranges: Ranges
@@ -53,13 +53,13 @@ def write_attempt(
     pieces: Iterator[tuple[str, pa.RecordBatch]],
     gate: Gate | None = None,
 ) -> AttemptResult:
-    """Write `pieces`, which are rows with their topics, and wait until the brokers have them all.
+    """Write `pieces`, rows with their topics, and wait until the brokers have acknowledged all of them.
 
-    They stand behind `gate`, where there is one.
+    If there is a `gate`, its records are written before the rows.
 
     Raises:
-        PenstockError: a row was refused, no broker took it in time, or another attempt has the id. The
-            transaction is aborted then.
+        PenstockError: a row was refused, no broker took it in time, or another attempt has the transactional
+            id. The transaction is aborted then.
     """
     from penstock.client import Producer
     from penstock.client.produce.columns import TableDelivery
@@ -96,16 +96,16 @@ def write_attempt(
 
 
 def known_ids(deliveries: Iterable[TableDelivery]) -> TopicIds:
-    """Return the topics of deliveries with their ids, as far as there are such."""
+    """Return (topic, topic id) of deliveries, without topics that have no id."""
     return frozenset((each.topic, each.topic_id) for each in deliveries if each.topic_id != NO_TOPIC_ID)
 
 
 def _free_id(place: SinkPlace, attempt: Attempt) -> str:
-    """Return a transactional id for an attempt.
+    """Return a transactional id for an attempt that no earlier run uses in an unfinished batch.
 
-    A run that was killed may have decided this batch, and not committed it: taking one of its ids would
-    abort what is still to be committed. Rows would not be lost, but written again. Later batches need not
-    look, since a batch is committed before the next one begins.
+    A run that was killed may have decided this batch, and not committed it: taking one of its ids would abort
+    a transaction that must still be committed. Its rows would not be lost, but written again. Later batches
+    need no check, since a batch is committed before the next one begins.
     """
     name = place.task_id(attempt.batch, attempt.partition, attempt.number)
     if attempt.run is None:

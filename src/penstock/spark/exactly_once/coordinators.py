@@ -1,4 +1,4 @@
-"""Questions to transaction coordinators about ids that other processes use. For asyncio."""
+"""Requests to transaction coordinators about transactional ids of other processes. For asyncio."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ UNKNOWN_STATE = ""
 
 
 class Coordinators:
-    """The transaction coordinators of a cluster. Keeps which node has which id."""
+    """The transaction coordinators of a cluster, with a cache of the node for each transactional id."""
 
     def __init__(self, client: AsyncClient, timeout_ms: int) -> None:
         self._client = client
@@ -50,7 +50,7 @@ class Coordinators:
         """Commit or abort a transaction, and return its fate.
 
         Raises:
-            KafkaError: the id may not be used.
+            KafkaError: access to the transactional id is denied.
             NetworkError, RequestTimeoutError: the coordinator does not answer.
         """
         await self._client.bootstrap()
@@ -67,11 +67,14 @@ class Coordinators:
         return fate
 
     async def fence(self, name: str) -> None:
-        """Abort the transaction of an id, and lock out the producer that has it. Raises as `end`."""
+        """Abort the transaction of a transactional id, and fence the producer that uses it.
+
+        Raises as `end`.
+        """
         await self.initialize(name)
 
     async def initialize(self, name: str) -> ProducerId:
-        """Take an id over: its producer id with a new epoch. Raises as `end`."""
+        """Take a transactional id over; return its producer id with a new epoch. Raises as `end`."""
         await self._client.bootstrap()
         answer = await self._ask(name, lambda: Initialize(NO_PRODUCER_ID), f"fencing {name!r}")
         if answer.code:
@@ -81,7 +84,7 @@ class Coordinators:
     async def add_partitions(
         self, transaction: TaskTransaction, partitions: Iterable[TopicPartition]
     ) -> None:
-        """Add partitions to a transaction, as brokers before KIP-890 need it. Raises as `end`."""
+        """Add partitions to a transaction, which brokers before KIP-890 require. Raises as `end`."""
         step = AddPartitions(ProducerId(transaction.producer_id, transaction.epoch), frozenset(partitions))
         what = f"adding partitions to transaction {transaction.transactional_id!r}"
         answer = await self._ask(transaction.transactional_id, lambda: step, what)
@@ -90,8 +93,7 @@ class Coordinators:
                 raise error_for(code, what)
 
     async def state_of(self, name: str) -> str:
-        """Return the state of an id by its name in Kafka; empty where it is unknown, or brokers do not report
-        it.
+        """Return Kafka's name of a transactional id's state; "" if unknown or if brokers do not report it.
 
         Raises as `end`.
         """
@@ -106,9 +108,9 @@ class Coordinators:
         return description.state
 
     async def open_ids(self, prefix: str) -> list[str]:
-        """Return the ids with a transaction open whose name begins with `prefix`, where brokers list them.
+        """Return the transactional ids that begin with `prefix` and have an open transaction.
 
-        Raises as `end`.
+        Empty if the brokers cannot list transactions. Raises as `end`.
         """
         try:
             found = await self._transactions.listings(states=["Ongoing"])
@@ -137,7 +139,7 @@ class Coordinators:
         return answers[-1]
 
     def _check(self, name: str, code: int, what: str) -> None:
-        """Raise what another try may mend."""
+        """Raise the error of `code` if it is retriable; drop the cached node if the coordinator moved."""
         if code in MOVED:
             self._nodes.pop(name, None)
         error = error_for(code, what) if code else None

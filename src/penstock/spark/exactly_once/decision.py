@@ -1,7 +1,7 @@
-"""What a sink has decided: which transactions hold the rows of a batch. Values only, no I/O.
+"""The decision of a sink: which transactions hold the rows of a batch. Values only, no I/O.
 
 A task writes into a transaction of its own and leaves it open. The batch is decided when the list of these
-transactions is stored: from then on they are committed in any case; before, they are aborted. The
+transactions is stored: from then on they must be committed; before that, they are aborted. The
 record is JSON, so that it can be read without this package.
 """
 
@@ -27,7 +27,7 @@ TopicIds = frozenset[tuple[str, bytes]]
 
 
 class TaskTransaction(NamedTuple):
-    """What names one transaction to its coordinator, from any process."""
+    """The transactional id, producer id and epoch that identify a transaction to its coordinator."""
 
     transactional_id: str
     producer_id: int
@@ -36,10 +36,10 @@ class TaskTransaction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The transactions that hold batch `batch` of a sink, and nothing else does.
+    """The list of the transactions that hold the rows of batch `batch` of a sink.
 
-    `ranges` spans what they wrote; records of others may lie between. `topic_ids` names the topics that the
-    rows are in: others of the same names, made later, do not have them.
+    `ranges` spans the offsets that they wrote; records of others may lie between. `topic_ids` are the ids of
+    the topics that have the rows: a topic created later under the same name does not have them.
     """
 
     batch: int
@@ -49,13 +49,11 @@ class Decision:
     topic_ids: TopicIds = frozenset()
 
     def without(self, topics: Collection[str]) -> Decision:
-        """Return the decision as if nothing could be read in some topics. It still says which rows there
-        were.
-        """
+        """Return this decision without the offset ranges of some topics, whose logs are not to be read."""
         return replace(self, ranges={name: each for name, each in self.ranges.items() if name not in topics})
 
     def to_bytes(self) -> bytes:
-        """Return the value of the record that stores it."""
+        """Return the value of the record that stores this decision."""
         document = {
             "version": RECORD_VERSION,
             "batch": self.batch,
@@ -71,10 +69,10 @@ class Decision:
 
     @classmethod
     def from_bytes(cls, value: bytes) -> Decision:
-        """Read the value of a record.
+        """Return the decision in the value of a record.
 
         Raises:
-            DecodeError: it is none of ours, or of a later version.
+            DecodeError: the value is no decision, or of a later version.
         """
         try:
             document = json.loads(value)
@@ -105,14 +103,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class SinkState:
-    """What is stored about a sink: its last decision, and up to which batch all is committed."""
+    """The stored state of a sink: its last decision, and the last batch whose rows are all committed."""
 
     decision: Decision | None = None
     finished: int = NO_BATCH
 
     @property
     def last_batch(self) -> int:
-        """The highest batch that was decided; `NO_BATCH` without any."""
+        """The highest batch that was decided, or `NO_BATCH` if none was."""
         return max(self.decision.batch if self.decision else NO_BATCH, self.finished)
 
     def with_decision(self, decision: Decision) -> SinkState:
@@ -123,7 +121,7 @@ class SinkState:
 
 
 class Course(Enum):
-    """The courses for the transactions of a batch that Spark has given to the sink."""
+    """What to do with the transactions of a batch that Spark passes to the sink."""
 
     DECIDE = "store its transactions, then commit them"
     ROLL_FORWARD = "abort them, and commit those that were decided before"
@@ -131,11 +129,11 @@ class Course(Enum):
 
 
 def course_of(state: SinkState, batch: int) -> Course:
-    """Return the course for the transactions of `batch`: commit them, or abort them.
+    """Return the course for the transactions of `batch`, by the stored state of the sink.
 
     Raises:
-        ConfigError: a later batch has been written: the checkpoint is older than the sink, or another query
-            goes on from it.
+        ConfigError: a later batch was written: the checkpoint is older than the sink, or another query
+            continues from the same checkpoint.
     """
     last = state.last_batch
     if batch > last:
@@ -151,7 +149,7 @@ def course_of(state: SinkState, batch: int) -> Course:
 
 
 def merged(ranges: Iterable[Ranges]) -> dict[str, dict[int, tuple[int, int]]]:
-    """For each partition, the smallest range that spans all of its ranges."""
+    """Return, for each partition, the smallest range that spans all of its ranges."""
     span: dict[str, dict[int, tuple[int, int]]] = {}
     for each in ranges:
         for topic, partitions in each.items():

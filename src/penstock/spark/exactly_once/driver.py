@@ -1,7 +1,7 @@
-"""The driver's half of a sink: decides a batch, carries the decision out, and aborts what is not decided.
+"""The driver's part of a sink: decide a batch, commit its transactions, and abort all others.
 
-What it asks of the cluster is a Protocol, so that a simulation can end it between any two steps. Nothing
-is kept between two drivers but what `SinkCluster` stores.
+The cluster is a Protocol, so that a simulation can end the driver between any two steps. Nothing
+survives from one driver to the next except what `SinkCluster` stores.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _log = logger_named("penstock.spark")
 
 
 class SinkCluster(Protocol):
-    """What a driver asks of the cluster on behalf of one sink. Each method raises PenstockError."""
+    """The operations of one sink on its Kafka cluster. Each method raises PenstockError."""
 
     async def take_over(self) -> SinkState:
-        """Fence every other driver of the sink, and read what they have stored."""
+        """Fence every other driver of the sink, and return the state that is stored."""
         ...
 
     async def decide(self, decision: Decision) -> None:
-        """Store a decision: whole or not at all, and only while no other driver has taken over.
+        """Store a decision atomically, and only while no other driver has taken over.
 
         Raises:
-            ProducerFencedError: another driver has.
+            ProducerFencedError: another driver has taken over.
         """
         ...
 
@@ -61,36 +61,39 @@ class SinkCluster(Protocol):
         ...
 
     async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> Fate:
-        """Commit or abort a transaction, and return its fate. May be repeated."""
+        """Commit or abort a transaction, and return its fate. May be called again."""
         ...
 
     async def inspect(
         self, transactions: Collection[TaskTransaction], ranges: Ranges
     ) -> Mapping[TaskTransaction, Fate]:
-        """Read in the log what became of transactions; UNCLEAR for one that is being ended."""
+        """Return the fate of transactions by their markers in the log; UNCLEAR if one has no marker yet."""
         ...
 
     async def replaced(self, topic_ids: TopicIds) -> Collection[str]:
-        """Return the names of those topics that are gone, or are other topics by now."""
+        """Return the names of those topics that were deleted, also if created anew since."""
         ...
 
     async def copy(
         self, transactions: Collection[TaskTransaction], ranges: Ranges
     ) -> tuple[TaskTransaction, Ranges, TopicIds]:
-        """Write the rows of aborted transactions into a new one, which stays open; where they are now."""
+        """Write the rows of aborted transactions into a new one, and leave it open.
+
+        Returns the new transaction, the ranges and the topic ids of the rows in it.
+        """
         ...
 
     async def open_ids(self) -> Collection[str]:
-        """Return the transactional ids of this sink's tasks that have a transaction open."""
+        """Return the transactional ids of this sink's tasks that have an open transaction."""
         ...
 
     async def fence(self, transactional_id: str) -> None:
-        """Abort the transaction of an id, and lock out the producer that has it."""
+        """Abort the transaction of a transactional id, and fence the producer that uses it."""
         ...
 
 
 class SinkDriver:
-    """Commits the batches of one sink, one after the other. To be dropped after any exception."""
+    """Commits the batches of one sink, one after the other. After an exception, it must not be used again."""
 
     def __init__(self, cluster: SinkCluster, *, accepts_loss: bool = False) -> None:
         self._cluster = cluster
@@ -105,17 +108,17 @@ class SinkDriver:
         rows: int = 0,
         topic_ids: TopicIds = frozenset(),
     ) -> tuple[TaskTransaction, ...]:
-        """Make the rows of `batch` count, once: those of `transactions`, or those decided for it before.
+        """Commit the rows of `batch` exactly once: those of `transactions`, or of an earlier decision.
 
-        `topic_ids` are of the topics that the rows are in.
+        `topic_ids` are the ids of the topics that have the rows.
 
-        Returns the transactions that hold them now.
+        Returns the transactions that now hold the rows.
 
         Raises:
             ConfigError: the sink holds a later batch.
             ProducerFencedError: another driver has taken over.
             KafkaError: UNKNOWN_TOPIC_ID (100), a topic was deleted while the batch was written.
-            LostRowsError: rows of a decided batch are gone.
+            LostRowsError: rows of a decided batch are no longer in the log.
             PenstockError: the cluster cannot be reached, or refuses.
         """
         if self._state is None:
@@ -147,9 +150,9 @@ class SinkDriver:
     async def abort(
         self, state: SinkState | None, batch: int, transactions: Sequence[TaskTransaction]
     ) -> None:
-        """Abort the transactions of a batch that failed, unless it is decided; `state` is None when in doubt.
+        """Abort the transactions of a failed batch, unless it is decided or `state` is None (unknown).
 
-        What is left open in doubt is ended by the next driver, or by its timeout.
+        Transactions that are left open are ended by the next driver, or by their timeout.
         """
         if state is None or (state.decision is not None and state.decision.batch == batch):
             return
@@ -161,7 +164,10 @@ class SinkDriver:
         await asyncio.gather(*(self._cluster.end(each, is_commit=False) for each in transactions))
 
     async def _settle(self, decision: Decision) -> Decision:
-        """Carry a decision out; return the one that was carried out in the end."""
+        """Commit the transactions of a decision; return the decision whose transactions were committed.
+
+        That is another one if rows had to be copied into a new transaction.
+        """
         settlement = Settlement(decision)
         looks = 0
         while True:
@@ -245,7 +251,7 @@ class SinkDriver:
         settlement.give_up(transactions)
 
     async def _fence_leftovers(self, decision: Decision) -> None:
-        """Abort what attempts have left open that did not count: readers of committed rows wait for it."""
+        """Abort the open transactions of attempts not in `decision`, because readers wait for them."""
         decided = {each.transactional_id for each in decision.transactions}
         left = sorted(set(await self._cluster.open_ids()) - decided)
         await asyncio.gather(*map(self._cluster.fence, left))

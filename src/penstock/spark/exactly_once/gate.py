@@ -1,11 +1,11 @@
-"""A gate before the rows of a job: a transaction that begins before them and is aborted after their commits.
+"""A gate transaction that hides the rows of a job until all of them are committed.
 
 Readers of committed rows see nothing behind the first open transaction of a partition. The gate puts one
 record into every partition of the topic before the first row, so that the rows of all tasks appear at once,
-when it ends. It is aborted, and its records are never seen.
+when the gate ends. It is aborted, so that its records are never read.
 
-The driver gets the producer id; the tasks write the records, each of them all of them: with one producer
-id, epoch and sequence number, a partition takes the first and acknowledges the others as repetitions.
+The driver gets the producer id; each task writes all records of the gate: with one producer id, epoch and
+sequence number, a partition takes the first and acknowledges the others as duplicates.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _held: set[TaskTransaction] = set()
 
 
 class Gate(NamedTuple):
-    """The transaction of a gate, and the partitions that it closes."""
+    """A gate: its transaction, and the partitions in which it hides the rows of a job."""
 
     transaction: TaskTransaction
     topic: str
@@ -56,10 +56,10 @@ class Gate(NamedTuple):
 
 
 def gate_for(place: SinkPlace, topic: str) -> Gate:
-    """Get a gate for all partitions of `topic`. It holds nothing up before a task writes its records.
+    """Return a new gate for all partitions of `topic`. It hides no rows until a task writes its records.
 
     Raises:
-        KafkaError: the topic does not exist, or the transactional id may not be used.
+        KafkaError: the topic does not exist, or access to the transactional id is denied.
         NetworkError, RequestTimeoutError: no broker answers.
     """
     config = ProducerConfig.parse(
@@ -78,9 +78,9 @@ def gate_for(place: SinkPlace, topic: str) -> Gate:
 
 
 def hold(place: SinkPlace, gate: Gate) -> Future[None]:
-    """Begin to write the records of the gate, unless this process has done so.
+    """Start to write the records of the gate, unless this process has done so.
 
-    The result is to be awaited before the first row.
+    The caller waits for the result before the first row.
 
     Raises, with the result:
         KafkaError: the gate has ended: the job is over, or has taken longer than its timeout.
@@ -110,7 +110,7 @@ def hold(place: SinkPlace, gate: Gate) -> Future[None]:
 
 
 async def _write(client: AsyncClient, gate: Gate, tp: TopicPartition, is_implicit: bool) -> None:
-    """Write the record of the gate into one partition. Where it stands already, it is acknowledged only."""
+    """Write the record of the gate into one partition; a broker acknowledges it again if it is there."""
     name, producer_id, epoch = gate.transaction
     batch = encode_batch(
         [(None, b"", (), time.time_ns() // 1_000_000)],
@@ -144,7 +144,7 @@ async def _write(client: AsyncClient, gate: Gate, tp: TopicPartition, is_implici
 
 
 async def until_marked(coordinators: Coordinators, transactions: Iterable[TaskTransaction]) -> None:
-    """Wait until the markers of ended transactions stand in all partitions, or for MARKERS_PATIENCE_S."""
+    """Wait, at most MARKERS_PATIENCE_S, until ended transactions have markers in all their partitions."""
     deadline = asyncio.get_running_loop().time() + MARKERS_PATIENCE_S
 
     async def wait(name: str) -> None:

@@ -1,4 +1,4 @@
-"""A sink's driver at a Kafka cluster: its decisions, its transactions, its topics. For asyncio."""
+"""`SinkCluster` by Kafka: the decisions, transactions and topics of a sink. For asyncio."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _log = logger_named("penstock.spark")
 
 
 class KafkaSinkCluster:
-    """What `SinkDriver` asks, answered by Kafka. On one event loop; to be closed."""
+    """The operations of `SinkCluster` on a Kafka cluster. For one event loop; must be closed."""
 
     def __init__(self, place: SinkPlace) -> None:
         self._place = place
@@ -59,7 +59,7 @@ class KafkaSinkCluster:
         self._finishing: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
-        """Close the connections. What is being stored is stored first."""
+        """Wait until the state is stored, and close the connections."""
         await self._finished()
         if self._producer is not None:
             await self._producer.close()
@@ -85,9 +85,7 @@ class KafkaSinkCluster:
         return await read_state(self._client, self._place)
 
     async def peek(self) -> SinkState | None:
-        """Return what is stored about the sink, without taking over; None while a decision may be under
-        way.
-        """
+        """Return the stored state without taking over, or None while a driver's transaction is open."""
         if await self._coordinators.state_of(self._place.driver_id) in UNENDED_STATES:
             return None
         return await read_state(self._client, self._place)
@@ -142,7 +140,7 @@ class KafkaSinkCluster:
         return await self._coordinators.open_ids(self._place.task_prefix)
 
     async def end_gate(self, gate: Gate, transactions: Collection[TaskTransaction] = ()) -> None:
-        """Let rows appear, once the transactions that hold them are committed in all partitions."""
+        """End the gate, which shows the rows, after `transactions` are committed in all partitions."""
         await until_marked(self._coordinators, transactions)
         fate = await self.end(gate.transaction, is_commit=False)
         # With brokers before KIP-890 the epoch stays: a task that is late would close the gate again. With
@@ -203,10 +201,10 @@ class KafkaSinkCluster:
 
 
 class UnnamedJobCluster(KafkaSinkCluster):
-    """That of a job under a name that is made for it: no other run ever asks what was stored, so nothing is.
+    """The cluster of a job with a generated name, which stores no state because no other run can read it.
 
-    Where it fails between two of its commits, its other transactions are aborted: nothing would ever commit
-    them.
+    If the job fails between two of its commits, its other transactions are aborted, because no later run
+    would commit them.
     """
 
     async def take_over(self) -> SinkState:

@@ -1,4 +1,4 @@
-"""The drivers of a process, one for each sink: Spark makes a new writer for each batch. Blocking."""
+"""Keep the `SinkDriver` of each sink in a process, because Spark makes a new writer per batch. Blocking."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _drivers: dict[str, tuple[str, KafkaSinkCluster, SinkDriver]] = {}
 def commit_batch(
     place: SinkPlace, run_id: str, batch: int, written: Sequence[AttemptResult], *, fails_on_loss: bool
 ) -> None:
-    """Commit a micro-batch with the driver of its run, which is dropped where it fails.
+    """Commit a micro-batch by the driver of its run; the driver is dropped if it fails.
 
     Raises: as `SinkDriver.commit`.
     """
@@ -52,10 +52,10 @@ def commit_job(
     fails_on_loss: bool = True,
     gate: Gate | None = None,
 ) -> tuple[TaskTransaction, ...]:
-    """Commit what a batch query has written, and open its gate. Raises as `SinkDriver.commit`.
+    """Commit the rows of a batch query, and end its gate. Raises as `SinkDriver.commit`.
 
-    Returns the transactions that hold its rows, which are those of an earlier run where that has decided.
-    Something is stored about it only where it `is_repeatable`: then it may be run again.
+    Returns the transactions that hold its rows: those of an earlier run if that has decided.
+    The state is stored only if the job `is_repeatable`, that is, may be run again under its name.
     """
 
     async def commit() -> tuple[TaskTransaction, ...]:
@@ -83,10 +83,10 @@ def abort_batch(
     *,
     is_repeatable: bool = True,
 ) -> None:
-    """Abort what a batch that has failed wrote, unless it is decided.
+    """Abort the transactions of a failed batch, unless it is decided.
 
-    Raises nothing because of the cluster: Spark would show that instead of why the batch has failed. What
-    stays open is ended by the next run, or by its timeout.
+    Raises nothing because of the cluster: Spark would show that instead of the reason of the failure.
+    Transactions that stay open are ended by the next run, or by their timeout.
     """
 
     async def abort() -> None:

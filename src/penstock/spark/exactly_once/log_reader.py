@@ -1,4 +1,4 @@
-"""What the logs of the target topics say: what became of transactions, and the rows of aborted ones."""
+"""Read the logs of the target topics: the fate of transactions by their markers, and their rows."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ COPIED = ("key", "value", "headers", "partition", "timestamp")
 async def fates(
     client: AsyncClient, transactions: Collection[TaskTransaction], ranges: Ranges
 ) -> dict[TaskTransaction, Fate]:
-    """Read behind the rows of transactions whether they were committed or aborted.
+    """Return whether transactions were committed or aborted, by the markers behind their rows in the log.
 
-    UNCLEAR is one whose rows have no marker behind them yet.
+    A transaction without a marker behind its rows is UNCLEAR.
 
     Raises:
-        KafkaError: a topic is gone, or may not be read.
+        KafkaError: a topic was deleted, or may not be read.
         NetworkError, RequestTimeoutError: a broker does not answer.
     """
     by_producer = {each.producer_id: each for each in transactions}
@@ -70,8 +70,7 @@ def _fate(found: Fate | None, is_cut: bool, is_seen: bool) -> Fate:
 async def rows(
     client: AsyncClient, transactions: Collection[TaskTransaction], ranges: Ranges
 ) -> AsyncIterator[tuple[str, pa.RecordBatch]]:
-    """Yield the rows of transactions, committed or not, with their topics; those of a partition in their
-    order.
+    """Yield (topic, rows) of transactions, committed or not; those of a partition are in offset order.
 
     Raises:
         CorruptRecordError: a batch is damaged.
@@ -91,7 +90,7 @@ async def rows(
 
 
 def _is_of(header: BatchHeader, transaction: TaskTransaction, end: int) -> bool:
-    """Return whether a batch that begins before `end` holds rows of a transaction."""
+    """Return whether a batch holds rows of a transaction and begins before offset `end`."""
     return (
         not header.is_control
         and header.producer_epoch == transaction.epoch
@@ -103,7 +102,7 @@ def _is_of(header: BatchHeader, transaction: TaskTransaction, end: int) -> bool:
 async def _batches(
     client: AsyncClient, tp: TopicPartition, first: int, end: int
 ) -> AsyncGenerator[tuple[memoryview, BatchHeader], None]:
-    """Yield the batches of a partition that were written by producers with an id, as they are in the log."""
+    """Yield the raw batches of a partition, from `first` to before `end`, of producers with an id."""
     if first >= end:
         return
     reader = RangeReader(client, [OffsetRange(*tp, first, end)])
@@ -130,7 +129,7 @@ def _partitions(ranges: Ranges) -> list[TopicPartition]:
 
 
 def spans_of(offsets: Mapping[str, Mapping[int, tuple[int, int]]]) -> dict[str, dict[int, tuple[int, int]]]:
-    """Plain dictionaries of plain numbers, to be stored."""
+    """Return the offset ranges as plain dictionaries and integers, for storing as JSON."""
     return {
         topic: {int(p): (int(first), int(end)) for p, (first, end) in each.items()}
         for topic, each in offsets.items()

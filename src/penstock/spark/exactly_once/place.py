@@ -1,4 +1,4 @@
-"""Where a sink writes, and the names that it uses there. Values only."""
+"""The cluster and name of a sink, and the transactional ids that it uses. Values only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ for one that has died for good. Kafka's default of a minute is short for a task.
 
 @dataclass(frozen=True, slots=True)
 class SinkPlace:
-    """A cluster, and one sink in it."""
+    """One sink: its cluster, its name, the client settings and the state topic."""
 
     sink: str
     """Its name: a prefix of all its transactional ids, the same for all runs of a query and no other's."""
@@ -33,17 +33,17 @@ class SinkPlace:
 
     @property
     def driver_id(self) -> str:
-        """The transactional id under which decisions are written: who has it last is the driver."""
+        """The transactional id under which decisions are written; its last owner is the sink's driver."""
         return f"{self.sink}-driver"
 
     @property
     def copy_id(self) -> str:
-        """The transactional id under which rows of aborted transactions are written again."""
+        """The transactional id under which rows of aborted transactions are copied."""
         return f"{self.sink}-copy"
 
     @property
     def gate_id(self) -> str:
-        """The transactional id of the gate that lets the rows of a job appear at once."""
+        """The transactional id of the gate, which makes the rows of a job visible at once."""
         return f"{self.sink}-gate"
 
     @property
@@ -53,9 +53,9 @@ class SinkPlace:
     def task_id(self, batch: int, partition: int, attempt: int, generation: int = 0) -> str:
         """Return the transactional id of an attempt of a task.
 
-        Used again two batches later, so that coordinators keep few of them, and not earlier: while a batch is
-        being committed, nothing that belongs to its neighbours touches its ids. `generation` sets an id
-        apart from one whose transaction a former run has left open.
+        The id is used again two batches later, so that coordinators store few ids, and not earlier: while a
+        batch is being committed, the batches before and after it use other ids. `generation` distinguishes an
+        id from one whose transaction an earlier run has left open.
         """
         return f"{self.task_prefix}{batch % 2}-{partition}-{attempt}" + (
             f"-{generation}" if generation else ""
@@ -70,11 +70,11 @@ class SinkPlace:
         return f"{self.sink} finished".encode()
 
     def state_partition(self, count: int) -> int:
-        """Return which of `count` partitions of the state topic keeps this sink."""
+        """Return the partition of the state topic, of `count`, that stores this sink's state."""
         return zlib.crc32(self.sink.encode()) % count
 
     def settings(self, **more: object) -> dict[str, object]:
-        """Return the settings of a producer of this sink; `more` wins over what the user says."""
+        """Return the settings of a producer of this sink; `more` overrides the user's settings."""
         settings: dict[str, object] = dict(self.client)
         settings.setdefault("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS)
         for name, value in more.items():

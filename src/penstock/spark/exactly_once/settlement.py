@@ -1,12 +1,12 @@
-"""How a decision is carried out, without I/O: what is known of each transaction in, the next action out.
+"""Carry out a decision, without I/O: the fates of its transactions go in, the next action comes out.
 
 Every transaction of a decision ends up committed, or its rows do so in a copy. A transaction that cannot be
-committed any more (it ran into its timeout, or a zombie took its id) was aborted: its rows are still in the
-log, at the offsets that the decision names. They are copied into one new transaction, and a new decision
+committed any more (it timed out, or a zombie took its id) was aborted: its rows are still in the
+log, at the offsets in the decision. They are copied into one new transaction, and a new decision
 names that instead, before it is committed.
 
 The answer to EndTxn is not always proof: once the id was used again, or has expired, the coordinator has no
-trace of the transaction. The log has: behind the rows stands a marker that says whether they count.
+trace of the transaction. The log has one: the marker behind the rows commits or aborts them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from penstock.spark.exactly_once.decision import Decision, TaskTransaction
 
 
 class LostRowsError(PenstockError):
-    """Rows of a batch that was decided are no longer in the log, and were never committed."""
+    """Rows of a decided batch were never committed and are no longer in the log."""
 
 
 class Fate(Enum):
-    """What is known of a transaction."""
+    """The state of a transaction, as far as the driver has found out."""
 
     OPEN = "it is to be committed"
     UNCLEAR = "its coordinator does not know it any more"
@@ -48,7 +48,7 @@ UNCLEAR_CODES = frozenset(
 
 
 def fate_after_end(code: int) -> Fate | None:
-    """Return what the answer to a commit says of the transaction; None where it is an error to be raised."""
+    """Return the fate of a transaction by the error code of its commit; None if it must be raised."""
     if code == ErrorCode.NONE:
         return Fate.COMMITTED
     return Fate.UNCLEAR if code in UNCLEAR_CODES else None
@@ -61,45 +61,45 @@ class End(NamedTuple):
 
 
 class Inspect(NamedTuple):
-    """Read in the log what became of these."""
+    """Find out from the log whether these transactions were committed."""
 
     transactions: tuple[TaskTransaction, ...]
 
 
 class Copy(NamedTuple):
-    """Write the rows of these into a new transaction, and decide for that one."""
+    """Copy the rows of these transactions into a new one, and store a new decision that names it."""
 
     transactions: tuple[TaskTransaction, ...]
 
 
 class Lose(NamedTuple):
-    """The rows of these transactions cannot be read any more: the query stops with an error."""
+    """Stop the query with an error, because the rows of these transactions are no longer in the log."""
 
     transactions: tuple[TaskTransaction, ...]
 
 
 class Finish(NamedTuple):
-    """All rows of the batch count."""
+    """Store that all rows of the batch are committed."""
 
 
 Action = End | Inspect | Copy | Lose | Finish
 
 
 class Settlement:
-    """What is known of the transactions of one decision."""
+    """The fates of the transactions of one decision."""
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
         self._fates = dict.fromkeys(decision.transactions, Fate.OPEN)
 
     def learn(self, fates: Mapping[TaskTransaction, Fate]) -> None:
-        """Note what became of some transactions. What is settled stays so."""
+        """Set the fates of some transactions; a final fate does not change."""
         for transaction, fate in fates.items():
             if self._fates[transaction] in (Fate.OPEN, Fate.UNCLEAR):
                 self._fates[transaction] = fate
 
     def give_up(self, transactions: Iterable[TaskTransaction]) -> None:
-        """Go on without the rows of these, which are lost."""
+        """Treat these transactions as committed, although their rows are lost."""
         self._fates.update(dict.fromkeys(transactions, Fate.COMMITTED))
 
     def next_action(self) -> Action:

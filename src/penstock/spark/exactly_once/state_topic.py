@@ -1,4 +1,4 @@
-"""The topic that keeps what sinks have decided: created where it is missing, and read."""
+"""The topic that stores the decisions of sinks: create it if missing, and read it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ STABLE_PAUSE_S = 0.05
 
 
 async def partition_of(client: AsyncClient, place: SinkPlace) -> TopicPartition:
-    """Return the partition that keeps a sink; the topic is created where it is missing.
+    """Return the partition of the state topic for a sink; create the topic if it is missing.
 
     Raises:
-        KafkaError: it is missing and may not be created.
+        KafkaError: the topic is missing and may not be created.
         NetworkError, RequestTimeoutError: no broker answers.
     """
     await client.bootstrap()
@@ -73,11 +73,11 @@ async def _create(place: SinkPlace) -> None:
 
 
 async def read_state(client: AsyncClient, place: SinkPlace) -> SinkState:
-    """Return what is stored about a sink, up to what was stored when this is called.
+    """Return the stored state of a sink, with everything stored before the call.
 
     Raises:
-        DecodeError: a record is none of ours.
-        RequestTimeoutError: another sink's decision stays unended; or no broker answers.
+        DecodeError: a record has not the form that a sink writes.
+        RequestTimeoutError: a transaction of another sink stays open, or no broker answers.
         KafkaError, NetworkError: the topic cannot be read.
     """
     tp = await partition_of(client, place)
@@ -107,12 +107,12 @@ def _take(state: SinkState, place: SinkPlace, key: bytes | None, value: bytes | 
 
 
 def finished_value(batch: int) -> bytes:
-    """Return the value of the record that says that all of a batch is committed."""
+    """Return the record value that says that all rows of a batch are committed."""
     return json.dumps({"version": RECORD_VERSION, "batch": batch}, separators=(",", ":")).encode()
 
 
 def batch_of(value: bytes) -> int:
-    """Return what `finished_value` has written. Raises DecodeError."""
+    """Return the batch in a value of `finished_value`. Raises DecodeError."""
     try:
         return int(json.loads(value)["batch"])
     except (ValueError, KeyError, TypeError) as error:
@@ -120,7 +120,11 @@ def batch_of(value: bytes) -> int:
 
 
 async def _stable(client: AsyncClient, tp: TopicPartition, end: int) -> None:
-    """Wait until nothing before `end` is undecided. Other sinks write here, for milliseconds each."""
+    """Wait until no transaction before offset `end` is open. Those of other sinks take milliseconds.
+
+    Raises:
+        RequestTimeoutError: one stays open for ``default.api.timeout.ms``.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + client.config.default_api_timeout_ms / 1000
     while (await fetch_known_offsets(client, [tp], LATEST, isolation="read_committed"))[tp] < end:

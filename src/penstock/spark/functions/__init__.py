@@ -1,1 +1,1 @@
-"""CloudEvents on columns: from records and to records."""
+"""Functions for DataFrames: records from and to CloudEvents, and columns with a schema."""

@@ -1,9 +1,9 @@
 """CloudEvents in a DataFrame of records: `from_cloudevents` adds the attributes as columns.
 
-Records go through `decode_events` in Python, a batch at a time: SQL functions would print the numbers of
-JSON data anew and not see members that are there twice. With ``modes="binary"`` they are judged and taken
-apart by column expressions, which the JVM runs by itself: no Python worker, and several times the CPU.
-Where the records come from this package's source, ``.option("cloudevents", "columns")`` is cheaper still.
+Records go through `decode_events` in Python, a batch at a time: SQL functions would reformat the numbers in
+JSON data and miss duplicate members. With ``modes="binary"``, column expressions check and split the events,
+which the JVM evaluates: no Python worker, but several times the CPU. For records of this package's source,
+``.option("cloudevents", "columns")`` is cheaper still.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ def from_cloudevents(
     partitionkey_from_key: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> DataFrame:
-    """`df` with a column for each attribute of the events in its records.
+    """Return `df` with a column for each attribute of the events in its records.
 
     `df` has the columns `value` (binary) and `headers` (array of structs of `key` and `value`), as
     Kafka sources with headers give them, and `key` for `partitionkey_from_key`. All its columns stay,
-    but for those that are replaced. The new columns are those of the source option ``cloudevents``;
+    except those that are replaced. The new columns are those of the source option ``cloudevents``;
     `columns` names fewer, or more: `time_text`, `content_type`, `outcome`, `rule`, and ``ce_<name>`` for
-    the text of one extension. A record that is no valid event has its reason in `error` and null in the
-    others.
+    the text of one extension. A record that is no valid event has the reason in `error` and null in the
+    other new columns.
 
-    ``modes="binary"`` needs no Python worker: structured records are then of a format that cannot be
-    read (rule K15). The other options are those of `penstock.cloudevents.from_record`.
+    ``modes="binary"`` needs no Python worker: a record in structured mode is then an error, as of a format
+    that cannot be read (rule K15). The other options are those of `penstock.cloudevents.from_record`.
 
     Raises:
         ConfigError: a column is missing or unknown, or the options are wrong.
@@ -130,7 +130,7 @@ EVENT_STRUCT = StructType(
 def _decoder(
     profile: Profile, assume_structured: bool, with_keys: bool, types: Mapping[str, AttributeType]
 ) -> Column:
-    """Return the event of a record, worked out in Python."""
+    """Return a column expression that decodes the event of a record in Python."""
     names = ("value", "headers", "key") if with_keys else ("value", "headers")
     event: Column = _udf(profile, assume_structured, names, dict(types))(*map(F.col, names))
     return event
@@ -167,7 +167,7 @@ def _udf(
 def decode_column(
     value: pa.Array, headers: pa.Array, key: pa.Array | None = None, **options: Any
 ) -> pa.Array:
-    """Return the events of two columns of a batch, or three with the key, as an array of structs."""
+    """Return the events of a batch of records as an array of structs, from columns of a Python function."""
     import pyarrow as pa
 
     from penstock.cloudevents.columnar import decode_events
@@ -183,7 +183,7 @@ def decode_column(
 
 
 def _binary_event(df: DataFrame, types: dict[str, AttributeType]) -> DataFrame:
-    """`df` with `_event`, and whether the record is in structured mode in `_is_structured`."""
+    """Return `df` with the event as `_event`, and with `_is_structured` for records in structured mode."""
     found = df.withColumns(_selected())
     found = found.withColumn("_is_structured", _is_structured())
     found = found.withColumns(_texts())
@@ -197,7 +197,7 @@ def _binary_event(df: DataFrame, types: dict[str, AttributeType]) -> DataFrame:
 
 
 def _selected() -> dict[str, Column]:
-    """Return the ``ce_`` headers, the content types, and the first header that contradicts itself (D3)."""
+    """Return column expressions for the distinct ``ce_`` headers and content types of a record."""
     headers = F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
     attributes = F.filter(headers, lambda header: header.key.startswith("ce_"))
     contents = F.filter(headers, lambda header: F.lower(header.key) == "content-type")
@@ -205,7 +205,7 @@ def _selected() -> dict[str, Column]:
 
 
 def _is_format(value: Column) -> Column:
-    """Does the media type begin with that of the event formats?"""
+    """Return whether the media type begins with that of the event formats."""
     return F.coalesce(
         F.lower(F.substring(value, 1, 23).cast("string")) == "application/cloudevents", F.lit(False)
     )
@@ -216,7 +216,7 @@ def _is_structured() -> Column:
 
 
 def _texts() -> dict[str, Column]:
-    """Return the texts of the core attributes, and the other attributes as name and text."""
+    """Return column expressions for the texts of core attributes, and names and texts of the others."""
     keys, values = F.col("_attributes.key"), F.col("_attributes.value")
 
     def value_of(name: str) -> Column:
@@ -236,8 +236,9 @@ def _texts() -> dict[str, Column]:
 
 
 def _error(types: dict[str, AttributeType]) -> Column:
-    """Return what is wrong with a record in binary mode: the first broken rule, in the order of
-    `from_record`.
+    """Return a column expression for the first rule that a record in binary mode breaks.
+
+    The order of rules is that of `from_record`; null means that the record is valid.
     """
     keys = F.col("_attributes.key")
     claims = F.arrays_overlap(keys, F.array(*map(F.lit, REQUIRED)))
@@ -255,7 +256,7 @@ def _error(types: dict[str, AttributeType]) -> Column:
 
 
 def _first_conflict(keys: Column) -> Column:
-    """Return the attribute whose different values come first, of headers that are all different."""
+    """Return the name of the first header that occurs with different values, or null if there is none."""
     indices = F.sequence(F.lit(0), F.size(keys) - 1)
     doubled = F.filter(indices, lambda at: F.array_position(keys, F.get(keys, at)) <= at)
     return F.when(

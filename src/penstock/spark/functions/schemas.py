@@ -1,7 +1,7 @@
-"""Functions on columns for values with a schema: `from_schema` reads bytes, `to_schema` writes them.
+"""Functions on columns for values with a schema: `from_schema` decodes bytes, `to_schema` encodes values.
 
-They work on any DataFrame, batch or stream, in Spark's Python workers. Where the records come from this
-package's source, its option ``value.format`` is cheaper: bytes then never cross to the JVM and back.
+They work on any DataFrame, batch or stream, in Spark's Python workers. For records of this
+package's source, its option ``value.format`` is cheaper: the bytes then never cross to the JVM and back.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ def from_schema(
     is_key: bool = False,
     invalid: Literal["fail", "keep"] = "fail",
 ) -> Column:
-    """Return the values of a column of bytes, as a column of the type that their schema has.
+    """Return the values encoded in a column of bytes, as a column of the type that their schema has.
 
         orders.select(from_schema("value", "avro", registry, subject="orders-value").alias("order"))
 
     Args:
         column: the column, of type binary.
         format: ``"avro"``, ``"json"`` or ``"protobuf"``.
-        registry: the URL of a registry, or settings of its client. Without one, values stand for themselves.
-        subject: whose newest version, at the moment of this call, is the reader's schema.
+        registry: the URL of a registry, or settings of its client. Without one, values have no schema id.
+        subject: the subject whose newest version, at the time of this call, is the reader's schema.
         schema: the text of the reader's schema, in place of a subject.
         version: a version of the subject, in place of the newest.
         message: the full name of a Protobuf message; by default the file's first.
-        headers: the column of headers, where these name schemas.
+        headers: the column of headers, if headers name the schemas.
         is_key: whether the bytes are keys.
         invalid: ``"fail"``: the first row that does not decode ends the query. ``"keep"``: the column is a
             struct of ``value`` and ``error``, the reason.
 
     Raises:
         ConfigError: the arguments do not fit each other, or there is no such subject.
-        DecodeError: the schema is none of the format.
+        DecodeError: the schema is not one of the format.
         RegistryError, NetworkError: the registry cannot be asked.
         MissingDependencyError: Spark is 4.0.
     """
@@ -93,7 +93,7 @@ def to_schema(
     conf: Mapping[str, Any] | None = None,
     message: str | None = None,
 ) -> Column:
-    """Return the rows of a column as bytes, with the id of their schema in front; nulls stay nulls.
+    """Return the values of a column as bytes, with the id of their schema in front; nulls stay nulls.
 
         orders.select(to_schema(F.struct("id", "city"), "avro", registry, topic="orders").alias("value"))
 
@@ -101,10 +101,10 @@ def to_schema(
 
     Args:
         column: structs, or any other type that the schema has.
-        format: ``"avro"``, ``"json"``, or ``"protobuf"``, of which columns are structs.
+        format: ``"avro"``, ``"json"``, or ``"protobuf"``, for which the column must be structs.
         registry: the URL of a registry, or settings of its client.
-        topic: the topic, of which the subject is made.
-        schema: the text of the schema; by default the one that the column's type says.
+        topic: the topic, from which the subject is made.
+        schema: the text of the schema; by default one made from the column's type.
         is_key: whether the bytes are keys.
         conf: settings of the serializers of `penstock.registry`.
         message: the full name of a Protobuf message of `schema`; by default the file's first.
@@ -156,10 +156,10 @@ def _decoder(found: ReadField, kind: StructType, invalid: str, *, has_headers: b
 def decode_column(
     found: ReadField, kind: StructType, invalid: str, data: pa.Array, headers: pa.Array | None
 ) -> pa.Array:
-    """Return the values of a column of bytes and the reasons of those that do not decode, as structs.
+    """Return the values of a column of bytes, and the errors of those that do not decode, as structs.
 
     Raises:
-        DecodeError: one does not decode, and such are to fail the query.
+        DecodeError: a value does not decode, and `invalid` is "fail".
         RegistryError, NetworkError: the registry cannot be asked.
     """
     import pyarrow as pa

@@ -1,8 +1,8 @@
-"""The rules for attributes as Spark column expressions: what is wrong with a text, or null.
+"""The rules for CloudEvents attributes as Spark column expressions, which give an error text, or null.
 
-The rules and their order are those of `penstock.cloudevents`, the patterns come from its `grammar`; here
-they are SQL functions that the JVM evaluates without Python. A reason quotes a text as Python does where it
-is plain ASCII.
+The rules and their order are those of `penstock.cloudevents`, the patterns come from its `grammar`; here they
+are SQL functions that the JVM evaluates without Python. An error quotes a text as Python does if the text is
+plain ASCII.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FORBIDDEN = "[" + "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last i
 
 
 def _whole(pattern: str) -> str:
-    """Return the pattern of Java for texts that match throughout."""
+    """Return a Java pattern that matches only whole texts."""
     return rf"\A(?:{pattern})\z"
 
 
@@ -47,12 +47,12 @@ _INTEGER, _NAME = _whole(INTEGER), _whole(NAME)
 
 
 def problem(rule: str, *parts: str | Column) -> Column:
-    """``RULE: reason``, the reason put together from `parts`."""
+    """Return a column expression for ``RULE: reason``, the reason joined from `parts`."""
     return F.concat(F.lit(f"{rule}: "), *(F.lit(part) if isinstance(part, str) else part for part in parts))
 
 
 def shown(text: Column) -> Column:
-    """Return a text as a reason quotes it, cut where it is long."""
+    """Return a text as an error quotes it, cut to 80 characters."""
     plain = text.rlike(r"\A[ -&(-\[\]-~]*+\z")
     quoted = F.concat(F.lit("'"), F.substring(text, 1, 80), F.lit("'"))
     dots = F.when(F.length(text) > 80, "...").otherwise("")
@@ -60,24 +60,25 @@ def shown(text: Column) -> Column:
 
 
 def apart(array: Column) -> Column:
-    """`array` itself, in a way that keeps the projection it stands in out of whole-stage code generation.
+    """Return `array` unchanged, as an expression that Spark leaves out of whole-stage code generation.
 
-    There, all expressions of a projection become one method of Java. The rules for attributes are far more
+    In that, all expressions of a projection become one method of Java. The rules for attributes are far more
     than the 64 KB that a method can have (and than the 8 KB that a JVM compiles): Spark logs the attempt as
     an error, with hundreds of lines of code, before it compiles the projection by itself, in many small
-    methods. A sort with a comparator cannot take part, so Spark does the latter at once; by a comparator to
-    which all elements are equal nothing is reordered. The projection has to use what this returns.
+    methods. A sort with a comparator cannot take part, so Spark compiles the projection by itself at once;
+    this comparator treats all elements as equal, so nothing is reordered. The projection has to use the
+    result.
     """
     return F.array_sort(array, lambda one, other: F.lit(0))
 
 
 def is_attribute_name(name: Column) -> Column:
-    """Rule C3."""
+    """Return whether `name` is a valid name of an attribute (rule C3)."""
     return name.rlike(_NAME) & (name != RESERVED_NAME)
 
 
 def wrong_utf8(name: str | Column, text: Column) -> Column:
-    """D8: a header that is not UTF-8."""
+    """Return the error of a header that is not UTF-8 (rule D8), or null."""
     return F.when(
         ~F.is_valid_utf8(text), problem("D8", "the header of ", name, " is not UTF-8: ", shown_bytes(text))
     )
@@ -88,8 +89,9 @@ def shown_bytes(text: Column) -> Column:
 
 
 def wrong_core(name: str, rule: str, text: Column) -> Column:
-    """Return a core attribute other than `time` and `specversion` that is empty or breaks the rule of its
-    type.
+    """Return the error of an empty core attribute, or one that breaks the rule of its type, or null.
+
+    Not for `time` and `specversion`.
     """
     check = {"source": wrong_reference, "datacontenttype": wrong_media_type, "dataschema": wrong_uri}
     return F.coalesce(
@@ -98,7 +100,7 @@ def wrong_core(name: str, rule: str, text: Column) -> Column:
 
 
 def wrong_string(name: str | Column, text: Column) -> Column:
-    """T3. The forbidden character is named by its code point."""
+    """Return the error of a text with a forbidden character (rule T3), with its code point, or null."""
     found = F.regexp_extract(text, f"({_FORBIDDEN})", 1)
     code = F.hex(_code_point(found))
     four = F.when(F.length(code) < 4, F.lpad(code, 4, "0")).otherwise(code)
@@ -125,7 +127,7 @@ def _code_point(character: Column) -> Column:
 
 
 def wrong_reference(name: str | Column, text: Column) -> Column:
-    """T6."""
+    """Return the error of a text that is no URI-reference (rule T6), or null."""
     return F.when(
         ~(text.rlike(_URI) | text.rlike(_RELATIVE)),
         problem("T6", name, " is not a URI-reference: ", shown(text)),
@@ -133,17 +135,17 @@ def wrong_reference(name: str | Column, text: Column) -> Column:
 
 
 def wrong_uri(name: str | Column, text: Column) -> Column:
-    """T5."""
+    """Return the error of a text that is no absolute URI (rule T5), or null."""
     return F.when(~text.rlike(_URI), problem("T5", name, " is not an absolute URI: ", shown(text)))
 
 
 def wrong_media_type(name: str | Column, text: Column) -> Column:
-    """C13."""
+    """Return the error of a text that is no media type (rule C13), or null."""
     return F.when(~text.rlike(_MEDIA_TYPE), problem("C13", name, " is not a media type: ", shown(text)))
 
 
 def wrong_timestamp(name: str | Column, text: Column) -> Column:
-    """T7."""
+    """Return the error of a text that is no timestamp (rule T7), or null."""
     year, month, day = (_number(text, *index) for index in ((1, 4), (6, 2), (9, 2)))
     is_leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
     days = (
@@ -160,7 +162,7 @@ def _number(text: Column, first: int, size: int) -> Column:
 
 
 def micros_of(text: Column) -> Column:
-    """Microseconds since 1970 of a valid timestamp; null where it is not representable as a `datetime`."""
+    """Return the microseconds since 1970 of a valid timestamp, or null if no `datetime` can hold it."""
     date = F.make_date(*(_number(text, *index) for index in ((1, 4), (6, 2), (9, 2))))
     clock = [_number(text, *index) for index in ((12, 2), (15, 2), (18, 2))]
     seconds = F.unix_date(date).cast("bigint") * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
@@ -178,12 +180,12 @@ def micros_of(text: Column) -> Column:
 
 
 def is_canonical_time(text: Column) -> Column:
-    """Does the text follow from the time: UTC as ``Z``, and 0, 3 or 6 digits of fraction?"""
+    """Return whether a timestamp has its canonical text: UTC as ``Z``, and 0, 3 or 6 digits of fraction."""
     return text.rlike(_CANONICAL_TIME)
 
 
 def time_text_of(micros: Column) -> Column:
-    """Return the canonical text of microseconds since 1970, which lie in the years 1 to 9999."""
+    """Return the canonical text of a time in microseconds since 1970, of the years 1 to 9999."""
     rest = F.pmod(micros, F.lit(_DAY_MICROS))
     days = F.round((micros - rest) / _DAY_MICROS).cast("int")
     seconds, fraction = F.floor(rest / 1_000_000), rest % 1_000_000
@@ -204,13 +206,13 @@ def time_text_of(micros: Column) -> Column:
 
 
 def wrong_extension(name: Column, text: Column, declared: dict[str, AttributeType]) -> Column:
-    """P1, or the rule of the type that the extension is declared to have."""
+    """Return the error of an extension (rule P1, or the rule of its declared type), or null."""
     empty = F.when((name == "partitionkey") & (text == ""), problem("P1", "partitionkey is empty"))
     return F.coalesce(empty, wrong_typed_extension(name, text, declared))
 
 
 def wrong_typed_extension(name: Column, text: Column, declared: dict[str, AttributeType]) -> Column:
-    """T1 to T7, by the type that the extension is declared to have."""
+    """Return the error of an extension that breaks the rule of its declared type (T1 to T7), or null."""
     wrong = F.when(text.isNull(), None)
     for kind in AttributeType:
         names = [known for known, its_kind in declared.items() if its_kind is kind]
@@ -220,7 +222,7 @@ def wrong_typed_extension(name: Column, text: Column, declared: dict[str, Attrib
 
 
 def wrong_typed(name: str | Column, kind: AttributeType, text: Column) -> Column:
-    """T1 to T7: the text is none of that type."""
+    """Return the error of a text that is no value of the type `kind` (rules T1 to T7), or null."""
     if kind is AttributeType.BOOLEAN:
         return F.when(~text.isin("true", "false"), problem("T1", name, " is not a Boolean: ", shown(text)))
     if kind is AttributeType.INTEGER:

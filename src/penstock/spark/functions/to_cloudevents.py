@@ -1,6 +1,6 @@
-"""Events in a DataFrame to records: `to_cloudevents` makes key, value and headers of attribute columns.
+"""Records from a DataFrame of events: `to_cloudevents` makes key, value and headers out of attribute columns.
 
-The binary mode is column expressions, which the JVM runs by itself. The structured mode goes through
+The binary mode is column expressions, which the JVM evaluates. The structured mode goes through
 `encode_events` in Python, a batch at a time: SQL functions cannot put the exact text of JSON data into
 an envelope.
 """
@@ -85,14 +85,14 @@ def to_cloudevents(
 ) -> DataFrame:
     """Return the records that carry the events of `df`: columns `key`, `value` and `headers`.
 
-    `df` has the columns that `from_cloudevents` makes, or some of them: `id`, `source` and `type` must
-    be there. `time` is a timestamp, or text. Extensions come in the map `extensions`, or in a column
-    ``ce_<name>`` each. `key` is the column of that name, or null; `key_mapper` may be
+    `df` has the columns that `from_cloudevents` makes, or some of them: `id`, `source` and `type` are
+    required. `time` is a timestamp, or text. Extensions are in the map `extensions`, or each in a column
+    ``ce_<name>``. `key` is the column of that name, or null; `key_mapper` may be
     `partitionkey_mapper`. Other columns, such as `topic`, stay. The options are those of
     `penstock.cloudevents.encode_events`.
 
     A row that is no valid event fails the query; with ``errors="column"`` its value and headers are
-    null, and a last column `error` says why.
+    null, and a last column `error` has the reason.
 
     Raises:
         ConfigError: a column is missing or of a wrong type, or the options are wrong.
@@ -146,7 +146,7 @@ def _check(df: DataFrame, mode: str, key_mapper: KeyMapper | None, errors: str) 
 
 
 def _column_types(df: DataFrame, declared: Mapping[str, AttributeType]) -> dict[str, AttributeType]:
-    """Return the types of the columns ``ce_<name>``, which count as declared."""
+    """Return the attribute types of the columns ``ce_<name>``, which count as declared extensions."""
     found: dict[str, AttributeType] = {}
     for field in df.schema.fields:
         if not field.name.startswith("ce_") or isinstance(field.dataType, (StringType, NullType)):
@@ -174,7 +174,7 @@ def _type_of(kind: DataType) -> AttributeType | None:
 
 
 def _event_columns(df: DataFrame) -> list[Column]:
-    """Return what belongs to the event, for `encode_events`."""
+    """Return the columns of `df` that are part of the event, for `encode_events`."""
     names = [name for name in df.columns if name in EVENT_COLUMNS or name.startswith("ce_")]
     return [F.col("`" + name.replace("`", "``") + "`").alias(name) for name in names]
 
@@ -190,7 +190,7 @@ def _encoder(options: dict[str, Any]) -> Any:
 
 
 def encode_column(events: Any, **options: Any) -> Any:
-    """Return the records of an array of structs with the columns of `encode_events`."""
+    """Return the records of an array of event structs, with the columns of `encode_events`."""
     import pyarrow as pa
 
     from penstock.cloudevents.columnar import encode_events
@@ -206,7 +206,7 @@ def _partition_key(df: DataFrame) -> Column:
 
 
 def _binary_record(df: DataFrame, types: dict[str, AttributeType]) -> DataFrame:
-    """`df` with the struct `_record`."""
+    """Return `df` with the record in binary mode as the struct `_record`."""
     data = F.col("data").cast("binary") if "data" in df.columns else F.lit(None).cast("binary")
     texts = {name: _text(df, name) for name in SLOTS}
     implied = F.lit(None).cast("string")
@@ -243,12 +243,12 @@ def _binary_record(df: DataFrame, types: dict[str, AttributeType]) -> DataFrame:
 
 
 def canonical(name: Column, text: Column, integers: list[str]) -> Column:
-    """Valid text of an extension has one form; only the Integer zero can be written with a sign."""
+    """Return the canonical text of a valid extension: only an Integer "-0" changes, to "0"."""
     return F.when(name.isin(integers) & (text == "-0"), "0").otherwise(text)
 
 
 def _text(df: DataFrame, name: str) -> Column:
-    """Return the text of a core attribute."""
+    """Return a column expression for the text of a core attribute."""
     if name not in df.columns and not (name == "time" and "time_text" in df.columns):
         return F.lit("1.0" if name == "specversion" else None).cast("string")
     if name != "time":
@@ -267,7 +267,7 @@ def _sayable(micros: Column) -> Column:
 
 
 def _entries(df: DataFrame) -> Column:
-    """Names and texts of the extensions: those of the map, then those with a column of their own."""
+    """Return a column expression for names and texts of extensions: of the map, then of ``ce_`` columns."""
     parts = [F.array().cast(_ENTRIES)]
     if "extensions" in df.columns:
         parts.append(F.coalesce(F.map_entries("extensions").cast(_ENTRIES), parts[0]))
@@ -289,7 +289,7 @@ def _extension_text(column: Column, kind: DataType) -> Column:
 
 
 def _error(df: DataFrame, types: dict[str, AttributeType]) -> Column:
-    """Return what is wrong with an event: the first broken rule, in the order of `encode_events`."""
+    """Return a column expression for the first rule that an event breaks, in the order of `encode_events`."""
     wrong: list[Column] = []
     if "time" in df.columns and isinstance(df.schema["time"].dataType, TimestampType):
         micros = F.unix_micros("time")

@@ -1,1 +1,1 @@
-"""Queries seen from outside: by their checkpoint, by reports of a listener, and under readable names."""
+"""Observe queries from outside: by their checkpoints, by files of a listener, and by readable names."""

@@ -1,7 +1,7 @@
-"""Where a query stands, by the checkpoint that Spark keeps: what is planned, what is done, and since when.
+"""Read the position of a query from its Spark checkpoint: micro-batches planned and complete, and when.
 
 A checkpoint has a file for each micro-batch in ``offsets`` (where it ends, written before it runs) and one of
-the same name in ``commits`` (written when it is through). Only Spark writes them; here they are read.
+the same name in ``commits`` (written when it is complete). Only Spark writes them; this module reads them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ FILE_BYTES_MAX = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a query is.
+    """The position of a query, by its checkpoint.
 
-    `batch_id` is the last micro-batch that is through, and `offsets` where it ended; None and empty before
-    the first. `done_at` is when it was through, in seconds since 1970. `planned_id` is the last one that was
+    `batch_id` is the last complete micro-batch, and `offsets` are where it ended; None and empty before
+    the first. `done_at` is when it was complete, in seconds since 1970. `planned_id` is the last one that was
     planned: one more than `batch_id` while a micro-batch runs.
     """
 
@@ -40,20 +40,20 @@ class Standing:
 
     @property
     def position(self) -> int:
-        """The sum of the offsets, which grows by the records that are read."""
+        """The sum of the offsets, which grows by the number of records read."""
         return sum(self.offsets.values())
 
 
 def is_checkpoint(directory: Path) -> bool:
-    """Return whether a query of Spark has its checkpoint there."""
+    """Return whether `directory` is the checkpoint of a Spark query."""
     return (directory / "metadata").is_file() and (directory / "offsets").is_dir()
 
 
 def standing_of(directory: Path) -> Standing:
-    """Return what the checkpoint in `directory` says now.
+    """Return the current position of the query whose checkpoint is `directory`.
 
     Raises:
-        ConfigError: there is no checkpoint of a streaming query, or one of a form that is not known.
+        ConfigError: there is no checkpoint of a streaming query, or one of an unknown form.
         StorageError: a file cannot be read.
     """
     if not is_checkpoint(directory):
@@ -80,16 +80,14 @@ def standing_of(directory: Path) -> Standing:
 
 
 def _last(directory: Path) -> int | None:
-    """Return the highest number that is the name of a file there."""
+    """Return the highest number that is the name of a file in `directory`, or None if there is none."""
     if not directory.is_dir():
         return None
     return max((int(path.name) for path in directory.iterdir() if path.name.isdecimal()), default=None)
 
 
 def _offsets(path: Path) -> StreamOffsets:
-    """Return the offsets of every source that reads topics. Spark removes old files: a missing one has
-    none.
-    """
+    """Return the offsets of every source that reads topics; empty if Spark has removed the file."""
     try:
         lines = _text(path).splitlines()
     except FileNotFoundError:
@@ -101,7 +99,7 @@ def _offsets(path: Path) -> StreamOffsets:
 
 
 def topic_offsets(documents: Iterable[Any]) -> StreamOffsets:
-    """Return offsets of sources, each as JSON text or its object; those that read no topics have none."""
+    """Return the offsets of those sources that read topics, each given as JSON text or its object."""
     found = StreamOffsets({})
     for document in documents:
         with suppress(ValueError, ConfigError):

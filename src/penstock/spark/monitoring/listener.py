@@ -1,4 +1,4 @@
-"""The listener that writes reports of a session's queries."""
+"""A listener of Spark that writes the last report of each query of a session to a file."""
 
 # ruff: noqa: N802 - the names of methods are Spark's
 
@@ -23,12 +23,12 @@ log = logger_named("penstock.spark")
 
 
 class QueryReports(StreamingQueryListener):
-    """Keeps a file for each query of a session with the last that it reported.
+    """Writes a file for each query of a session, with the last report of the query.
 
         spark.streams.addListener(QueryReports())
 
-    `directory` is where; without it `reports_directory`, where `penstock follow` looks. What cannot be
-    written is logged, and queries go on.
+    The files are in `directory`, by default `reports_directory`, where `penstock follow` looks. A failed
+    write is logged, and the query goes on.
     """
 
     def __init__(self, directory: str | Path | None = None) -> None:
@@ -49,7 +49,7 @@ class QueryReports(StreamingQueryListener):
         self._changed(str(progress.id), name=progress.name, progress=json.loads(progress.json))
 
     def onQueryIdle(self, event: Any) -> None:
-        """Nothing new was there to read."""
+        """Do nothing: there was no new record to read."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         self._changed(str(event.id), isActive=False, error=event.exception)

@@ -1,7 +1,7 @@
 """A readable name for a query: ``penstock[orders] on host:9092``.
 
-Spark shows a source in Python by the name of its own JVM class, which takes nothing from Python. What it
-shows of a query everywhere (its page, descriptions of jobs, progress, logs, events) is the name of the query.
+Spark shows a source in Python by the name of its own JVM class, which takes nothing from Python. Spark shows
+the name of a query everywhere: on its page, in descriptions of jobs, progress, logs and events.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FORMAT = "penstock"
 
 
 def query_name(frame: DataFrame) -> str:
-    """Return the name for a query over `frame`, for ``writeStream.queryName``: what it reads, and where.
+    """Return the name for a query over `frame`, for ``writeStream.queryName``: its topics and broker.
 
-    Several sources are joined by ``+``. With Spark Connect, where plans are in the server, it is an error.
+    Several sources are joined by ``+``. With Spark Connect, whose plans are in the server, it is an error.
 
     Raises:
         ConfigError: `frame` reads no topic, or it belongs to a session of Spark Connect.
@@ -45,7 +45,7 @@ def query_name(frame: DataFrame) -> str:
 
 
 def source_name(options: Mapping[str, str]) -> str:
-    """Return what a source with these options reads, and where: ``penstock[orders, bills] on host:9092``.
+    """Return the topics and broker of a source with these options: ``penstock[orders, bills] on host:9092``.
 
     Raises:
         ConfigError: the options are wrong.
@@ -63,6 +63,6 @@ def _selected(selection: Selection) -> str:
 
 
 def shortened(names: tuple[str, ...] | list[str]) -> str:
-    """Return the first of `names`, and how many there are besides."""
+    """Return the first of `names`, joined, and how many more there are."""
     more = [f"{len(names) - SHOWN_MAX} more"] if len(names) > SHOWN_MAX else []
     return ", ".join([*names[:SHOWN_MAX], *more])

@@ -1,7 +1,8 @@
-"""Counts of what a query reads, in Spark's own progress and events, by `Dataset.observe`.
+"""Counts of the records that a query reads, in Spark's own progress and events, by `Dataset.observe`.
 
-A source in Python reports no metrics of its own: `ReportsSourceMetrics` is for those of the JVM. What a query
-observes of its rows does stand in its progress, under ``observedMetrics``, and in the events of listeners.
+A source in Python reports no metrics of its own: `ReportsSourceMetrics` is for sources of the JVM. Metrics
+that a query observes of its rows are in its progress, under ``observedMetrics``, and in the events of
+listeners.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ NAME = "penstock"
 
 
 def observed(frame: DataFrame, name: str = NAME) -> DataFrame:
-    """`frame`, whose micro-batches show in ``progress["observedMetrics"][name]`` what they have read.
+    """Return `frame` with metrics of its micro-batches in ``progress["observedMetrics"][name]``.
 
-    There are `rows`; of the columns that `frame` has: `bytes` of keys and values, the number of `partitions`,
-    and the times of the `oldest` and the `newest` record, whose distance to the ``timestamp`` of the progress
-    is by how much time the query is behind. A name stands once in a query. Costs one pass over the columns.
+    The metrics are `rows`; of the columns that `frame` has: `bytes` of keys and values, the number of
+    `partitions`, and the times of the `oldest` and the `newest` record. The distance of these to the
+    ``timestamp`` of the progress is the delay of the query. A name may be used once in a query. Costs one
+    pass over the columns.
 
     Raises:
         ConfigError: `name` is empty.

@@ -1,7 +1,7 @@
 """Reports of running queries as files, for `penstock follow` and for other programs.
 
-Spark has events of queries for listeners; its checkpoint has neither the speed of a query nor its error.
-Each query has one file, named after its id, with the last that was reported; it is replaced whole.
+Spark sends events of queries to listeners; a checkpoint has neither the speed of a query nor its error.
+Each query has one file, named after its id, with its last report; it is replaced atomically.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SUFFIX = ".query.json"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The last that a query has reported. `error` is one line where the query has failed."""
+    """The last report of a query. `error` is one line if the query has failed."""
 
     query_id: str
     name: str | None
@@ -43,13 +43,13 @@ class Report:
 
 
 def reports_directory() -> Path:
-    """Return where reports are unless another place is named: below XDG_STATE_HOME, or ``~/.local/state``."""
+    """Return the default directory of reports, below XDG_STATE_HOME or ``~/.local/state``."""
     state = os.environ.get("XDG_STATE_HOME")
     return Path(state or Path.home() / ".local" / "state") / "penstock" / "queries"
 
 
 def write_report(directory: Path, document: Mapping[str, Any]) -> None:
-    """Replace the report of the query ``document["id"]``, and drop the oldest where there are too many.
+    """Replace the report of the query ``document["id"]``, and remove the oldest if there are too many.
 
     Raises:
         StorageError: the file cannot be written.
@@ -67,7 +67,7 @@ def write_report(directory: Path, document: Mapping[str, Any]) -> None:
 
 
 def find_report(directory: Path, query: str) -> Report | None:
-    """Return the report of the query with this id, or else the newest of that name; None where there is none.
+    """Return the report of the query with this id, or else the newest of that name, or None.
 
     Raises:
         StorageError: a report cannot be read.
@@ -86,10 +86,10 @@ def find_report(directory: Path, query: str) -> Report | None:
 
 
 def report_of(document: Mapping[str, Any], written_at: float = 0.0) -> Report:
-    """Return a report out of its file, written at that time in seconds since 1970.
+    """Return the report in the contents of a file written at `written_at` (seconds since 1970).
 
     Raises:
-        ConfigError: something is missing, or of another kind.
+        ConfigError: a field is missing, or has another type.
     """
     try:
         progress = document.get("progress")
@@ -108,7 +108,7 @@ def report_of(document: Mapping[str, Any], written_at: float = 0.0) -> Report:
 
 
 def _read(path: Path) -> Report | None:
-    """Return the report in a file; None where it has gone meanwhile."""
+    """Return the report in a file, or None if the file has been removed."""
     try:
         with path.open("rb") as file:
             written_at = os.fstat(file.fileno()).st_mtime

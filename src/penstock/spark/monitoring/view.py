@@ -1,4 +1,4 @@
-"""One picture of a query out of its checkpoint, its reports and its brokers, as far as there are any."""
+"""Combine the checkpoint, the report and the brokers' offsets of a query, as far as available."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ STALE_AFTER_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Where a query stands; what is not known is None or empty.
+    """The state of a query; unknown fields are None or empty.
 
-    `lag` is how many offsets are not yet read, `done_at` when the last micro-batch was through (seconds since
-    1970), `error` why the query ended. `recreated` has a sentence for each topic that was deleted and created
-    anew since: all of it counts as not yet read.
+    `lag` is how many offsets are not yet read, `done_at` when the last micro-batch was complete (seconds
+    since 1970), `error` why the query ended. `recreated` has a sentence for each topic that was deleted and
+    created anew since: all of it counts as not yet read.
     """
 
     name: str
@@ -46,9 +46,9 @@ class View:
 
 
 class Watch:
-    """Looks at one query again and again.
+    """Returns the current state of one query on each call of `look`.
 
-    `query` is the directory of its checkpoint, or its name or id, under which `reports` has something.
+    `query` is the directory of its checkpoint, or its name or id in the directory `reports`.
     `ends` and `topic_ids` ask the brokers.
     """
 
@@ -69,10 +69,10 @@ class Watch:
         self._rate: float | None = None
 
     def look(self) -> View:
-        """Return how it stands now.
+        """Return the current state of the query.
 
         Raises:
-            ConfigError: nothing is known of the query.
+            ConfigError: there is neither a checkpoint nor a report of the query.
             StorageError: a file of its checkpoint or its report cannot be read.
             PenstockError: the brokers do not answer.
         """

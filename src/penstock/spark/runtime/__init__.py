@@ -1,1 +1,1 @@
-"""Spark itself: sessions, the Java it needs, workers and their errors."""
+"""Start and configure Spark: sessions, the Java that Spark needs, Python workers and their errors."""

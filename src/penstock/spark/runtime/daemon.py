@@ -1,10 +1,10 @@
-"""Spark's daemons of Python workers, without the traceback they print when an idle worker ends.
+"""Spark's daemons of Python workers, without the traceback that they print when an idle worker ends.
 
-Spark closes the connection of a worker that was idle for a minute. Over a unix domain socket the
-worker's last flush then fails, and a BrokenPipeError lands on the user's screen, although nothing is
-wrong. Everything else is Spark's own daemon. Run as a module, this is the daemon of the workers that
-run tasks (setting spark.python.daemon.module); those that plan queries cannot be chosen, so they are
-changed from inside once they import the data source.
+Spark closes the connection of a worker that was idle for a minute. Over a unix domain socket the worker's
+last flush then fails, and a BrokenPipeError appears on the user's screen, although nothing is wrong.
+Everything else is Spark's own daemon. Run as a module, this is the daemon of the workers that run tasks
+(setting spark.python.daemon.module). The daemon of workers that plan queries cannot be chosen, so they are
+changed when they import the data source.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 def leave_quietly(daemon: Any) -> None:
-    """Let workers forked by `daemon`, a module like `pyspark.daemon`, end without output."""
+    """Make workers that `daemon` (a module like `pyspark.daemon`) forks end without output."""
     serve = daemon.worker
 
     def worker(sock: socket, authenticated: bool) -> int:
@@ -31,14 +31,14 @@ def leave_quietly(daemon: Any) -> None:
 
 
 def leave_planner_quietly() -> None:
-    """Call `leave_quietly` for this process, if it is one of Spark's workers that plan."""
+    """Call `leave_quietly` for this process's daemon, if this is a worker that plans queries."""
     daemon = _planners_daemon()
     if daemon is not None:
         leave_quietly(daemon)
 
 
 def settle_planner() -> None:
-    """Where this process is one of Spark's workers that plan, have it keep what is imported by now for good.
+    """Freeze imported objects for the garbage collector, if this process is a worker that plans queries.
 
     Such a worker serves query after query, and Spark collects its garbage after each: 10 ms of CPU and more
     with PySpark, PyArrow and this package loaded, next to nothing once they are frozen.
@@ -48,9 +48,7 @@ def settle_planner() -> None:
 
 
 def _planners_daemon() -> Any:
-    """Return the module that serves this process, if it is one of Spark's workers that plan; None
-    elsewhere.
-    """
+    """Return the daemon module of this process if it is a worker that plans queries, else None."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     return main if spec is not None and spec.name == "pyspark.daemon" else None

@@ -1,10 +1,10 @@
-"""Starts the Python that plans a stream: forked by the session's fork server where there is one, else anew.
+"""Start the Python that plans a stream: forked by the session's fork server if there is one, else anew.
 
-Spark starts this process for each stream, without a daemon, and waits for it. `worker_python` has this
-program run in place of Python, before anything else is imported: so it is short, and imports nothing but what
-Python is built with. It is run by its path, as ``python -I -S fork_client.py PYTHON ARGUMENT...``. What it
-starts gets its arguments, environment, working directory and standard streams; its end is the end of what it
-started, and the other way round.
+Spark starts this process for each stream, without a daemon, and waits for it. `worker_python` makes Spark run
+this program in place of Python, before anything else is imported. So it is short, and imports only modules
+that are built into Python. It is run by its path, as ``python -I -S fork_client.py PYTHON ARGUMENT...``. The
+process that it starts gets its arguments, environment, working directory and standard streams; when one of
+the two ends, the other ends too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STREAMS = (0, 1, 2)
 
 
 def address(jvm: int) -> bytes:
-    """Return where the fork server of the sessions in a JVM listens: a Unix socket without a file.
+    """Return the address of the fork server for sessions of a JVM: an abstract Unix socket (without a file).
 
     Raises:
         OSError: there is no process with that id.
@@ -41,16 +41,14 @@ def address(jvm: int) -> bytes:
 
 
 def is_own(connection: _socket.socket) -> bool:
-    """Return whether the other end is a process of this user, and visible from here."""
+    """Return whether the other end of a connection is a process of this user, in this PID namespace."""
     credentials = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     pid, uid = (int.from_bytes(credentials[at : at + 4], sys.byteorder) for at in (0, 4))
     return pid != 0 and uid == os.getuid()
 
 
 def served(arguments: list[str]) -> _socket.socket | None:
-    """Return the connection to the process that has been forked to run `arguments`; None where none has
-    been.
-    """
+    """Return the connection to the process that was forked to run `arguments`, or None if none was."""
     try:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         connection.settimeout(PATIENCE_S)
@@ -74,7 +72,7 @@ def served(arguments: list[str]) -> _socket.socket | None:
 
 
 def exit_code(connection: _socket.socket) -> int:
-    """Wait for the end of the process at the other end, and return its exit code; 1 if it was killed."""
+    """Wait for the process at the other end to end, and return its exit code; 1 if it was killed."""
     last = b""
     try:
         while code := connection.recv(1):
@@ -85,7 +83,7 @@ def exit_code(connection: _socket.socket) -> int:
 
 
 def main(python: str, arguments: list[str]) -> None:
-    """Run Python with these arguments. Does not return."""
+    """Run Python with these arguments, forked or anew. Does not return."""
     connection = served(arguments) if hasattr(_socket, "SO_PEERCRED") else None
     if connection is None:
         os.environ[FRESH] = str(os.getppid())

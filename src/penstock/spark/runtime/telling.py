@@ -1,4 +1,4 @@
-"""What a batch query has written, in one line on the driver's stderr: Spark's `save` returns nothing.
+"""Print what a batch query has written, in one line on the driver's stderr, since `save` returns nothing.
 
 Spark calls the commit of a writer in a Python process of its own beside the driver, whose stderr is the
 driver's. Streams have their progress for that. ``PENSTOCK_PROGRESS=0`` leaves the lines out.
@@ -25,14 +25,14 @@ NAMED_MAX = 5
 
 
 def tell(line: str) -> None:
-    """Write one line."""
+    """Print one line to stderr, unless ``PENSTOCK_PROGRESS`` is 0."""
     if os.environ.get(SWITCH) != "0":
         with contextlib.suppress(OSError, ValueError):  # no stderr: the rows are written all the same
             print(f"penstock: {printable(line)}", file=sys.stderr, flush=True)
 
 
 def rows_line(tasks: Iterable[Mapping[str, int]]) -> str:
-    """Return what tasks have written, by topic."""
+    """Return a line with the number of rows that tasks have written, by topic."""
     rows: Counter[str] = Counter()
     for each in tasks:
         rows.update(each)
@@ -44,12 +44,12 @@ def rows_line(tasks: Iterable[Mapping[str, int]]) -> str:
 
 
 def once_line(rows: int, topics: Collection[str]) -> str:
-    """Return what a job has written exactly once."""
+    """Return a line with the number of rows that a job has written exactly once, and their topics."""
     return f"wrote {_counted(rows, 'row')} to {_joined(sorted(topics))}, once" if rows else "wrote no rows"
 
 
 def landed_line(path: str, manifest: Manifest | None) -> str:
-    """Return what a batch of a landed table has."""
+    """Return a line with the records that one batch of a landed table has."""
     if manifest is None:
         return f"landed no rows in {path}"
     topics: dict[str, int] = {}
@@ -63,7 +63,7 @@ def landed_line(path: str, manifest: Manifest | None) -> str:
 
 
 def lake_line(table: str, written: Written | None) -> str:
-    """Return what a commit of a table of the lake has."""
+    """Return a line with the rows and files of one commit to a lake table."""
     if written is None:
         return f"landed no rows in {table}"
     files = f"{_counted(written.files, 'file')} ({written.size_bytes:,} bytes)"

@@ -1,4 +1,4 @@
-"""Errors of this package reach the user as one line instead of a page of stack frames."""
+"""Show errors of this package to the user as one line instead of a page of stack frames."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ HIDE = "SPARK_HIDE_TRACEBACK"
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Let a PenstockError leave a Spark worker without its stack, which says nothing to a user.
+    """Run the block so that a PenstockError leaves a Spark worker without its traceback.
 
-    A worker ends with the error it reports, so that the setting cannot hide errors of other code.
-    Other exceptions are bugs and keep their stack.
+    A worker ends with the error that it reports, so that the setting cannot hide errors of other code.
+    Other exceptions are bugs and keep their traceback.
     """
     try:
         yield

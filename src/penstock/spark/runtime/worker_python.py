@@ -1,9 +1,9 @@
-"""The Python of Spark's workers on this machine: the one of the driver, with PySpark as it is installed.
+"""The Python of Spark's workers on this machine: the one of the driver, with the installed PySpark.
 
-Spark puts the archive of PySpark's sources in front of the path of every worker. Python compiles what it
+Spark puts the archive of PySpark's sources first on the path of every worker. Python compiles modules that it
 imports from an archive anew in each process: 0.7 CPU seconds before the planner of a query has read a line,
-against 0.25 for the installed files. A small program starts Python without the archive; the one that plans a
-stream it starts by way of `fork_client`.
+against 0.25 for the installed files. A small program starts Python without the archive; it starts the Python
+that plans a stream by way of `fork_client`.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ fi
 
 
 def worker_python(package: Path) -> str:
-    """Return what PYSPARK_PYTHON shall be for workers on this machine.
+    """Return the value of PYSPARK_PYTHON for workers on this machine.
 
-    `package` is the folder of PySpark. `sys.executable` itself where the workers would not find the same
-    PySpark without the archive, or no file can be written.
+    `package` is the folder of PySpark. The result is `sys.executable` if the workers would not find the same
+    PySpark without the archive, or if no file can be written.
     """
     lib = package / "python" / "lib"
     archives = [lib / "pyspark.zip", *sorted(lib.glob("py4j-*-src.zip"))]
@@ -64,7 +64,7 @@ def worker_python(package: Path) -> str:
 
 
 def _streams() -> str:
-    """Return the lines that start what plans a stream; none where there are no fork servers."""
+    """Return the shell lines that start a Python to plan a stream; "" if there are no fork servers."""
     client = Path(__file__).with_name("fork_client.py")
     if sys.platform != "linux" or not client.exists():
         return ""
@@ -72,16 +72,14 @@ def _streams() -> str:
 
 
 def _is_found(package: Path) -> bool:
-    """Return whether a new Python of the same installation imports PySpark from this folder, and py4j beside
-    it.
-    """
+    """Return whether a new Python of the same installation imports PySpark and py4j from this folder."""
     place = os.path.realpath(package.parent)
     places = {os.path.realpath(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
     return place in places and os.path.isdir(os.path.join(place, "py4j"))
 
 
 def _written(program: str) -> str | None:
-    """Return the path of an executable file with that text; None where there is no place for it."""
+    """Return the path of an executable file with the text `program`, or None if no directory allows one."""
     import hashlib
 
     name = "python-" + hashlib.sha256(program.encode()).hexdigest()[:16]
@@ -105,5 +103,5 @@ def _written(program: str) -> str | None:
 
 
 def _runs(path: Path) -> bool:
-    """Return whether the file system lets programs be run."""
+    """Return whether the file system of `path` allows programs to be run."""
     return not os.statvfs(path).f_flag & os.ST_NOEXEC

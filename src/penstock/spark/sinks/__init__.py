@@ -1,1 +1,1 @@
-"""A sink that writes tables of files exactly once, and where a query stands."""
+"""Sinks that write tables of files exactly once, and the progress of a query."""

@@ -1,4 +1,4 @@
-"""Landing a topic as Parquet with one call: both ends of the query get the options they need."""
+"""Land a topic as Parquet with one call, which gives both ends of the query the options they need."""
 
 from __future__ import annotations
 
@@ -46,21 +46,20 @@ def land(
     partition_by: str | Iterable[str] = (),
     **options: object,
 ) -> DataFrameWriter | DataStreamWriter:
-    """Return a query that lands what `reader` is to read in a table at `path`; start it with `start` or
-    `save`.
+    """Return a query that lands the records of `reader` in a table at `path`; start it by `start` or `save`.
 
         orders = spark.readStream.option("kafka.bootstrap.servers", brokers).option("subscribe", "orders")
-        landed = land(orders, "/lake/orders", partition_by="date")
-        query = landed.option("checkpointLocation", "/lake/orders-state").start()
+        landed = land(orders, "/lake/orders", partition_by="date") query = landed.option("checkpointLocation",
+        "/lake/orders-state").start()
 
     `path` is a directory, or the URL of a table of the lake as ``penstock land`` takes it: an object store
     (``s3://bucket/orders/``), ``iceberg://catalog/db.table``, ``delta://PATH``. `reader` has the options of
-    the source. `partition_by` names columns; ``date`` and ``hour`` are made of the time of a record.
+    the source. `partition_by` names columns; ``date`` and ``hour`` are made from the time of a record.
     `options` are those of landing without their prefix: ``columns``, ``compression``, ``fileBytes``; for
     directories ``format``, ``maxPartitions``, ``time``, ``table``, ``catalog``, and a dictionary
     ``catalog_properties``; for the lake ``name``, ``storeFile``, and a dictionary ``store``.
 
-    Micro-batches show in ``progress["observedMetrics"]["landed"]`` their `rows`, `files` and `bytes`.
+    Micro-batches report in ``progress["observedMetrics"]["landed"]`` their `rows`, `files` and `bytes`.
 
     Raises:
         ConfigError: an argument has another type. Options are checked when the query starts.

@@ -1,4 +1,4 @@
-"""Where a running query stands, and why it stopped: the numbers and the sentence worth showing."""
+"""The progress of a running query, and the reason why it stopped in one sentence."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _CLASS_NAME = re.compile(r"(?:\w+\.)+Python\w*Stream\w*@")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One micro-batch of a query.
+    """The numbers of one micro-batch of a query.
 
-    `lag` is how many offsets of its topics were not yet read when it was planned, None where the query
-    has sources of another kind. `watermark` is None before the first event time was seen.
+    `lag` is how many offsets of its topics were not yet read when it was planned, or None if the query
+    has sources of another kind. `watermark` is None before the first event time.
     """
 
     batch_id: int
@@ -43,7 +43,7 @@ class Progress:
 
 
 def progress_of(report: Mapping[str, Any]) -> Progress:
-    """Read one entry of `StreamingQuery.recentProgress`, as an object of Spark or as its JSON."""
+    """Return the progress in one entry of `StreamingQuery.recentProgress`, an object of Spark or its JSON."""
     landed = _landed_rows(report)
     watermark = report.get("eventTime", {}).get("watermark") if report.get("eventTime") else None
     return Progress(
@@ -60,7 +60,7 @@ def progress_of(report: Mapping[str, Any]) -> Progress:
 
 
 def _landed_rows(report: Mapping[str, Any]) -> int | None:
-    """Return the records that a query of `land` has landed; None in another query."""
+    """Return the number of records that a query of `land` has landed, or None for another query."""
     found = (report.get("observedMetrics") or {}).get(OBSERVED)
     try:
         return None if found is None else int(found["rows"])
@@ -69,7 +69,10 @@ def _landed_rows(report: Mapping[str, Any]) -> int | None:
 
 
 def _described(source: Mapping[str, Any]) -> str:
-    """Spark shows a source in Python by the name of a class; its offsets name the topics."""
+    """Return a source's description, or the topics of its offsets if it is only a class name.
+
+    Spark describes a source in Python by the name of a class.
+    """
     named = str(source.get("description") or "")
     offsets = _offsets(source.get("endOffset"))
     if not offsets or (named and _CLASS_NAME.match(named) is None):
@@ -80,7 +83,7 @@ def _described(source: Mapping[str, Any]) -> str:
 
 
 def _rate(value: object) -> float:
-    """Spark reports NaN or infinity where a batch took no time."""
+    """Return a rate as a float; 0.0 for NaN and infinity, which Spark reports if a batch took no time."""
     return float(value) if isinstance(value, (int, float)) and 0 <= value < float("inf") else 0.0
 
 
@@ -100,7 +103,7 @@ def _lag(sources: list[Mapping[str, Any]]) -> int | None:
 
 
 def _offsets(value: Any) -> dict[Any, int] | None:
-    """Return the offsets of one source; Spark's Python objects carry them as text, its JSON as a document."""
+    """Return the offsets of one source, from JSON text or its object; None if it reads no topics."""
     import json
 
     try:
@@ -138,10 +141,10 @@ _SPARK_ERROR = re.compile(r"^(?:[\w.]+: )?\[[A-Z_.0-9]+\] (.+)$", re.MULTILINE)
 
 
 def reason(error: BaseException) -> str:
-    """Return the one line of an exception from Spark with the cause.
+    """Return the one line of an exception from Spark that has the cause.
 
-    Spark wraps what a Python source or function raised in pages of its own; the last Python error in
-    these is the cause. An error of this package is given as its message alone.
+    Spark wraps the error of a Python source or function in pages of its own; the last Python error in
+    these is the cause. An error of this package is returned as only its message.
     """
     if isinstance(error, PenstockError):
         return str(error)

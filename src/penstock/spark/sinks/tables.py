@@ -3,7 +3,7 @@
 Spark runs a micro-batch again when it was killed before the batch was marked as done, with the same
 batch id and the same input. Here a batch is one file named after that id: running it again replaces
 the file. A file appears by a rename, whole, so that a reader of the directory (pyarrow, DuckDB,
-Spark, pandas) never sees half a batch, at any moment.
+Spark, pandas) never sees half a batch.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ParquetTable:
         An empty table leaves no file, except for the first, from which readers get the columns.
 
         Raises:
-            StorageError: the disk is full, the directory not writable, or the like.
+            StorageError: the disk is full, the directory is not writable, or another operation fails.
         """
         import pyarrow.parquet
 
@@ -70,7 +70,11 @@ class ParquetTable:
         self.commit(batch_id, frame.toArrow())
 
     def file_of(self, batch_id: int) -> Path:
-        """Return where batch `batch_id` is or would be."""
+        """Return the path of the file for batch `batch_id`, whether it exists or not.
+
+        Raises:
+            ConfigError: `batch_id` is negative.
+        """
         if batch_id < 0:
             raise ConfigError(f"a batch id counts from 0, not {batch_id}")
         return self.path / f"{self._prefix}-{batch_id:012d}.parquet"
@@ -80,7 +84,7 @@ class ParquetTable:
         return iter(sorted(self.path.glob(f"{self._prefix}-{'[0-9]' * 12}.parquet")))
 
     def read(self) -> pa.Table:
-        """Everything in this query's batches, in their order."""
+        """Return all rows of this query's batches as one table, in the order of batches."""
         import pyarrow as pa
         import pyarrow.parquet
 

@@ -1,1 +1,1 @@
-"""The data source `penstock`: options, planning, readers and writers."""
+"""The data source `penstock`: its options, the planning of reads, readers and writers."""

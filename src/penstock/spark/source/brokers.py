@@ -1,6 +1,6 @@
-"""What planning asks the brokers: which partitions there are, and where their logs begin and end.
+"""The brokers as planning needs them: partitions of topics, and the offsets where logs begin and end.
 
-Imports nothing heavy. A streaming query keeps one of these, with its connection, as long as it runs.
+Imports nothing heavy. A streaming query keeps one connection open as long as it runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOOKUP_PATIENCE_MS = 3_000
 
 
 def client_config(bootstrap_servers: str, client: Mapping[str, object]) -> ConsumerConfig:
-    """Return the options of the client, checked.
+    """Return the checked client options of a reader.
 
     Raises:
         ConfigError: an option is unknown, malformed, or belongs to a producer.
@@ -42,8 +42,9 @@ def client_config(bootstrap_servers: str, client: Mapping[str, object]) -> Consu
 
 
 def presume_login(config: ClientConfig) -> None:
-    """Have clients of this process wait where a login is refused whose secret is being replaced: another
-    process of the query has been accepted with it.
+    """Make clients of this process retry a refused login, as while a secret is replaced.
+
+    Another process of the query has logged in with the same secret before, so that it is no mistake.
     """
     if config.security is not None:
         from penstock.client.security.rotation import presume_accepted
@@ -52,7 +53,7 @@ def presume_login(config: ClientConfig) -> None:
 
 
 class Brokers:
-    """A connection to the cluster, for questions. Connects when first asked."""
+    """A connection to the cluster for metadata requests, opened by the first of them."""
 
     def __init__(self, bootstrap_servers: str, client: Mapping[str, object]) -> None:
         self._config = client_config(bootstrap_servers, client)
@@ -79,15 +80,15 @@ class Brokers:
         return known[1]
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
-        """Return the ids of topics whose partitions have been counted; those that have none are left out."""
+        """Return the ids of topics whose partitions have been counted, without topics that have no id."""
         cluster = self._opened().cluster
         found = {topic: cluster.topic_id(topic) for topic in topics}
         return {topic: topic_id for topic, topic_id in found.items() if topic_id != NO_TOPIC_ID}
 
     def lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """ListOffsets: EARLIEST, LATEST or milliseconds since 1970 to the offset; None where none is so late.
+        """Return the offset for EARLIEST, LATEST or a time of each partition; None if no record is as late.
 
-        Partitions that no longer exist are left out of the answer.
+        A time is in milliseconds since 1970. The result leaves out partitions that no longer exist.
 
         Raises:
             KafkaError: a partition may not be read.
@@ -96,7 +97,7 @@ class Brokers:
         return run(self._lookup(questions)) if questions else {}
 
     def group_commits(self, group_id: str) -> GroupCommits:
-        """Return what commits offsets to a group over this connection."""
+        """Return an object that commits offsets to a group over this connection."""
         from penstock.spark.source.group_offsets import GroupCommits
 
         return GroupCommits(self._opened(), group_id)

@@ -1,7 +1,7 @@
-"""Offsets, partitions and ranges of one broker of Kafka 0.7, for planning and fetching.
+"""The partitions, offsets and messages of one Kafka 0.7 broker, for planning and fetching.
 
-Offsets are bytes there, so a range can only end where a message does: at the ends that the broker names.
-`options` refuses what would cut ranges anywhere else.
+Offsets are bytes there, so a range can only end between two messages: at the ends that the broker returns.
+`options` refuses options that would divide ranges elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Brokers07:
-    """A connection to the broker, for questions. Connects when first asked."""
+    """A connection to a Kafka 0.7 broker for metadata requests, opened by the first of them."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         if len(resolve(bootstrap_servers)) > 1:
@@ -36,22 +36,23 @@ class Brokers07:
         self._topics.close()
 
     def partition_counts(self, selection: Selection) -> dict[str, int]:
-        """Return how many partitions the broker has, or would have, of each topic: 0.7 does not distinguish
-        them.
+        """Return how many partitions each topic has; a topic that does not exist counts as a new one would.
 
         Raises:
-            KafkaError: an illegal topic name.
+            KafkaError: a topic name is illegal.
             NetworkError: the broker does not answer.
         """
         names = {*selection.topics, *(tp.topic for tp in selection.partitions)}
         return {topic: len(self._topics.partitions(topic)) for topic in sorted(names)}
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, bytes]:
-        """No topic of 0.7 has an id."""
+        """Return no ids, because topics of Kafka 0.7 have none."""
         return {}
 
     def lookup(self, questions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """EARLIEST, LATEST or milliseconds since 1970 to a byte offset: of the segment written then.
+        """Return the byte offset for EARLIEST, LATEST or a time (the start of the segment written then).
+
+        A time is in milliseconds since 1970.
 
         Raises:
             NetworkError: the broker does not answer.
@@ -72,12 +73,13 @@ def fetch07(
     patience: Patience | None = None,
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the messages of `spans`, each in order, as batches with `columns`. A broker that is gone is an
-    error.
+    """Yield the messages of `spans`, each in order, as batches with `columns`.
+
+    There are no retries: a broker that does not answer is an error.
 
     Raises:
-        DataLossError: bytes of a span are no longer in the log, and that is to fail the query.
-        PenstockError: the broker cannot be reached, the messages are damaged, or the like.
+        DataLossError: bytes of a span are no longer in the log, and failOnDataLoss is on.
+        PenstockError: the broker cannot be reached, the messages are damaged, or another failure.
     """
     with Topics07(options.bootstrap_servers) as topics:
         for span in spans:

@@ -1,11 +1,11 @@
-"""The data source `penstock`: what Spark looks up by name, and hands options and schema to.
+"""The data source `penstock`, which Spark finds by its name and gives options and schema.
 
     spark.readStream.format("penstock").option("kafka.bootstrap.servers", ...).option("subscribe", ...)
 
-Spark finds it by itself, on the driver and on every executor that has this package, through the module
-`pyspark_penstock`, which imports this one when an object is to be made. Objects here are pickled by
-reference to their classes, and stay light to import: numpy is not loaded for planning, and what a
-query has no use for (transactions, landing) is imported where an option asks for it.
+Spark finds it on the driver and on every executor that has this package, through the module
+`pyspark_penstock`, which imports this one to make an object. Objects here are pickled by
+reference to their classes, and are cheap to import: numpy is not loaded for planning, and modules for
+transactions and landing are imported only if an option needs them.
 """
 
 # ruff: noqa: N802 - the names of methods are Spark's
@@ -35,7 +35,7 @@ class PenstockDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """`kafka` itself is reserved by Spark."""
+        """Return the name of the format, "penstock", because Spark reserves `kafka`."""
         return "penstock"
 
     def schema(self) -> StructType:

@@ -1,4 +1,4 @@
-"""CloudEvents as columns: decoded where records are fetched, before anything crosses to the JVM."""
+"""CloudEvents as columns: events are decoded on executors, before records are passed to the JVM."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ RAW_COLUMNS = ("value", "headers")
 def event_columns(
     batch: pa.RecordBatch, columns: Sequence[str], options: CloudEventsOptions
 ) -> dict[str, pa.Array]:
-    """Return the columns of `batch` and of the events in it, by name.
+    """Return, by name, the columns of `batch` and those of the events in it.
 
     Raises:
-        DecodeError: a record is no valid event, and such are to fail the query.
+        DecodeError: a record is no valid event, and the option for invalid events is "fail".
     """
     import pyarrow.compute as pc
 
@@ -57,7 +57,7 @@ def event_columns(
 
 
 def _is_typed(name: str) -> bool:
-    """Has a column of this extension another type than text? Spark is given text, as the map has it."""
+    """Return whether an extension's column has a type other than text; Spark gets text in that case."""
     from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
 
     return WELL_KNOWN_EXTENSIONS.get(name) in (
@@ -69,7 +69,7 @@ def _is_typed(name: str) -> bool:
 
 
 def _only_where(keep: pa.BooleanArray, column: pa.Array, dropped: int) -> pa.Array:
-    """`column` with null in the other rows. Almost always that is all of them."""
+    """Return `column` with null in all rows where `keep` is false."""
     import pyarrow as pa
 
     if dropped == len(column):
@@ -80,7 +80,7 @@ def _only_where(keep: pa.BooleanArray, column: pa.Array, dropped: int) -> pa.Arr
 
 
 def _positions(keep: pa.BooleanArray) -> pa.Array:
-    """Return the number of each row that stays, null for the others: `take` then makes nulls, of any type."""
+    """Return the index of each row where `keep` is true, else null, for `take`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

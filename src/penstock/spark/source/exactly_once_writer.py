@@ -1,4 +1,4 @@
-"""Writing rows to topics from Spark exactly once: tasks write into transactions, the driver commits."""
+"""Write rows from Spark to topics exactly once: tasks write into transactions, the driver commits them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ the job group of a streaming query is the id of its run."""
 
 @dataclass
 class Prepared(WriterCommitMessage):
-    """What one task has written, and whose it is."""
+    """The message of one task to the driver: the result of its attempt, with sink and run."""
 
     place: SinkPlace
     run_id: str | None
@@ -42,7 +42,7 @@ class Prepared(WriterCommitMessage):
 
 
 class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
-    """Appends the rows of every micro-batch, once."""
+    """Writes the rows of every micro-batch to topics exactly once."""
 
     def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
         self._options = options
@@ -83,7 +83,7 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
 
 
 class ExactlyOnceBatchWriter(DataSourceArrowWriter):
-    """Appends the rows of one job, all of them or none; with `WriteOptions.job`, once for all its runs."""
+    """Writes the rows of one job, all or none; with `WriteOptions.job`, exactly once for all its runs."""
 
     def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
         self._run_id = uuid.uuid4().hex
@@ -136,7 +136,7 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
 
 
 def place_of(options: WriteOptions, identity: str) -> SinkPlace:
-    """Return where a query or job writes."""
+    """Return the sink of a query or job, named by the option's prefix and its identity."""
     return SinkPlace(
         f"{options.transactional_id_prefix}-{identity}",
         options.bootstrap_servers,
@@ -153,7 +153,7 @@ def write_task(
     batches: Iterator[pa.RecordBatch],
     gate: Gate | None = None,
 ) -> Prepared:
-    """Write the rows of one task into a transaction, and leave that open. Raises PenstockError."""
+    """Write the rows of one task into a transaction, and leave it open. Raises PenstockError."""
     from pyspark import TaskContext
 
     from penstock.spark.exactly_once.attempt import Attempt, write_attempt
@@ -170,10 +170,10 @@ def write_task(
 
 
 def _local(name: str) -> str:
-    """Return a local property of the task that calls.
+    """Return a local property of the Spark task that calls this.
 
     Raises:
-        ConfigError: this Spark does not say it.
+        ConfigError: this Spark does not set the property.
     """
     from pyspark import TaskContext
 

@@ -1,7 +1,7 @@
-"""Fetching a range on an executor, over a connection that outlives the task.
+"""Fetch ranges on an executor, over a connection that outlives the task.
 
 Spark reuses its Python workers: the next task, or the next micro-batch, finds the connection open and
-the metadata known.
+the metadata cached.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ def fetch(
     patience: Patience | None = None,
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of `spans` in the topics with these ids, each in offset order, as batches with
-    `columns`.
+    """Yield the records of `spans`, each in offset order, as batches with `columns`.
+
+    `topic_ids` are the ids that the topics must have.
 
     Raises:
-        DataLossError: records of a span are no longer in the log, and that is to fail the query.
-        PenstockError: the brokers cannot be reached, the records are damaged, or the like.
+        DataLossError: records of a span are no longer in the log, and failOnDataLoss is on.
+        PenstockError: the brokers cannot be reached, the records are damaged, or another failure.
     """
     config = client_config(options.bootstrap_servers, options.client)
     if patience and patience.is_proven:

@@ -1,6 +1,6 @@
-"""Offsets of a stream, committed to a consumer group: what tools for lag look at.
+"""Commit the offsets of a stream to a consumer group, for tools that show lag.
 
-The checkpoint of the query alone decides where it goes on; nothing is read back from the group.
+Only the checkpoint of the query decides where the query continues; nothing is read back from the group.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ log = logger_named("penstock.spark")
 class GroupCommits:
     """Commits the offsets of one query, as a consumer without a group membership does.
 
-    Commits never hold up a micro-batch: while one is under way, the newest offsets wait for it, and offsets
-    that were overtaken are not sent. Brokers that cannot be reached are logged and tried again with the next
-    micro-batch; what no repetition mends ends the query.
+    Commits never hold up a micro-batch: while one is under way, the newest offsets wait for it, and older
+    waiting offsets are not sent. If brokers cannot be reached, the failure is logged and the commit tried
+    again with the next micro-batch; an error that a retry cannot mend ends the query.
     """
 
     def __init__(self, client: AsyncClient, group_id: str) -> None:
@@ -42,7 +42,7 @@ class GroupCommits:
         self._error: PenstockError | None = None
 
     def submit(self, offsets: Mapping[TopicPartition, int], *, wait: bool) -> None:
-        """Commit `offsets`; with `wait` not later than this returns.
+        """Commit `offsets` in the background; with `wait`, before this returns.
 
         Raises:
             KafkaError: an earlier commit was refused: no right to the group, or it has members.

@@ -1,8 +1,8 @@
-"""What a user may ask of the data source: option names, their meaning, and what contradicts what.
+"""The options of the data source: their names, their meanings, and which contradict each other.
 
-The names are those of Spark's Kafka source, so that a query changes over by its format name alone.
-Spark hands the keys over in lower case and every value as text; errors here speak of the names as
-they are documented. Independent of brokers and Spark.
+The names are those of Spark's Kafka source, so that a query changes over by its format name alone. Spark
+passes the keys in lower case and every value as text; errors here use the names as they are documented.
+Independent of brokers and Spark.
 """
 
 from __future__ import annotations
@@ -91,26 +91,26 @@ MAX_BROKER_OUTAGE = "2h"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which partitions to read: exactly one of the three is set."""
+    """The topics or partitions to read: exactly one of the three fields is set."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
 
     def matches(self, topic: str) -> bool:
-        """Return whether `topic` belongs to what was selected."""
+        """Return whether the selection includes the topic `topic`."""
         if self.pattern is not None:
             return re.fullmatch(self.pattern, topic) is not None
         return topic in self.topics or any(topic == chosen.topic for chosen in self.partitions)
 
     @property
     def single_topic(self) -> str | None:
-        """The topic, where the selection names just one."""
+        """The topic, if the selection names exactly one, else None."""
         names = {*self.topics, *(chosen.topic for chosen in self.partitions)}
         return names.pop() if len(names) == 1 else None
 
     def among(self, topics: Container[str]) -> Selection:
-        """Return this selection without the topics that are not in `topics`."""
+        """Return this selection with only the named topics and partitions that are in `topics`."""
         return replace(
             self,
             topics=tuple(topic for topic in self.topics if topic in topics),
@@ -127,11 +127,11 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where reading starts or ends, as a ListOffsets question per partition.
+    """The start or end of a read: for each partition, an offset, EARLIEST, LATEST or a time.
 
-    `everywhere` is the question for every partition (EARLIEST, LATEST or milliseconds since 1970).
-    Where it is None, `offsets` or `timestamps` names every partition by itself; values of `offsets`
-    may be EARLIEST or LATEST. `option` is the name the user wrote, for messages.
+    `everywhere` applies to every partition (EARLIEST, LATEST or milliseconds since 1970). If it is None,
+    `offsets` or `timestamps` has every partition; values of `offsets` may be EARLIEST or LATEST. `option` is
+    the name of the option, for messages.
     """
 
     option: str
@@ -146,14 +146,14 @@ class Bound:
 
     @property
     def moves(self) -> bool:
-        """Whether the ends of logs count: asked again, the answer is another."""
+        """Whether the bound depends on the ends of logs, which change as records are written."""
         late = self.by_time and self.late_means_latest
         return late or self.everywhere == LATEST or LATEST in self.offsets.values()
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """How much one micro-batch takes. `max_trigger_delay_ms` only matters beside `min_rows`."""
+    """The limits of one micro-batch. `max_trigger_delay_ms` has an effect only with `min_rows`."""
 
     max_rows: int | None = None
     min_rows: int | None = None
@@ -162,11 +162,11 @@ class RateLimits:
 
 @dataclass(frozen=True, slots=True)
 class CloudEventsOptions:
-    """How events are decoded.
+    """The options for decoding events.
 
     `invalid`: "keep" rows that are no valid event (with `error` set), "drop" them or "fail" on the first.
-    `raw`: value and headers of "invalid" rows only, or of "all".
-    `assume_structured`: read what has no content-type as structured JSON (D9): topics before Kafka 0.11.
+    `raw`: value and headers of "invalid" rows only, or of "all". `assume_structured`: read records without a
+    content-type as structured JSON (D9), for topics before Kafka 0.11.
     """
 
     profile: str = "strict"
@@ -177,7 +177,7 @@ class CloudEventsOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The options of a reader, checked."""
+    """The checked options of a reader."""
 
     bootstrap_servers: str
     selection: Selection
@@ -204,10 +204,10 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """The options of a writer, checked.
+    """The checked options of a writer.
 
     With `exactly_once`, tasks write into transactions whose ids begin with `transactional_id_prefix`, and
-    what is decided about them is stored in `state_topic`.
+    the decisions about them are stored in `state_topic`.
     """
 
     bootstrap_servers: str
@@ -224,7 +224,7 @@ class WriteOptions:
 
 
 def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
-    """Check the options of a reader.
+    """Return the checked options of a reader.
 
     Raises:
         ConfigError: an option is unknown, malformed, missing, or contradicts another one.
@@ -255,7 +255,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
-    """Check the options of a writer.
+    """Return the checked options of a writer.
 
     Raises:
         ConfigError: an option is unknown, malformed, missing, or contradicts another one.
@@ -301,10 +301,10 @@ def _job(given: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions | None]:
-    """Return the two options the schema depends on: (headers wanted, how events are decoded).
+    """Return (headers requested, how to decode events): the two options on which the schema depends.
 
-    Spark asks for the schema first, before it says whether the query is a stream. Everything that does
-    not depend on that is checked here, so that a mistake shows where the user made it.
+    Spark asks for the schema first, before it says whether the query is a stream. Every option that does
+    not depend on that is checked here, so that a mistake is reported where the user made it.
 
     Raises:
         ConfigError: an option is unknown, malformed, missing, or contradicts another one.
@@ -322,7 +322,7 @@ def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions
 
 
 def value_options(options: Mapping[str, str]) -> ValueOptions | None:
-    """Return how keys and values are read by their schemas, on which the schema of a DataFrame depends.
+    """Return the options for decoding keys and values, on which a DataFrame's schema depends; else None.
 
     Raises:
         ConfigError: an option is unknown, malformed, missing, or contradicts another one.
@@ -339,9 +339,7 @@ def _refuse_sink_names(given: Mapping[str, str]) -> None:
 
 
 def _known(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options under their documented names; `kafka.*` ones stay in lower case, as Kafka has
-    them.
-    """
+    """Return the options under their documented names; names in `kafka.*` stay in lower case."""
     given: dict[str, str] = {}
     for key, value in options.items():
         lowered = key.lower()
@@ -382,9 +380,9 @@ def _bootstrap_servers(given: Mapping[str, str]) -> str:
 
 
 def _client_options(given: Mapping[str, str]) -> dict[str, str | Secret]:
-    """Settings for the client, without their `kafka.` prefix. `repr` of the options shows no secret.
+    """Return the settings for the client, without the prefix `kafka.`; `repr` shows none of its secrets.
 
-    The source joins no group: `commitOffsets` commits to the one of `kafka.group.id`.
+    The source joins no group: `commitOffsets` commits to the group `kafka.group.id`.
     """
     return {
         name.removeprefix("kafka."): Secret(value) if is_secret_name(name) else value
@@ -396,9 +394,7 @@ def _client_options(given: Mapping[str, str]) -> dict[str, str | Secret]:
 
 
 def _protocol(given: Mapping[str, str]) -> str:
-    """Return the protocol of the brokers. Byte offsets cannot be cut into equal shares: only messages end
-    them.
-    """
+    """Return the brokers' protocol. With 0.7, refuse options that would divide byte offsets into shares."""
     protocol = choice(given, "protocol", ("kafka", "0.7"))
     if protocol == "0.7":
         for name in ("maxOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition"):
@@ -475,9 +471,7 @@ def _assigned(text: str) -> tuple[TopicPartition, ...]:
 
 
 def _start_bound(given: Mapping[str, str], streaming: bool) -> Bound:
-    """Return where to start. As in Spark, one timestamp counts before timestamps, and these before
-    offsets.
-    """
+    """Return the start of the read. As in Spark, one timestamp overrides timestamps, and these offsets."""
     late = given.get("startingOffsetsByTimestampStrategy", "error").lower()
     if late not in ("error", "latest"):
         raise ConfigError(f"startingOffsetsByTimestampStrategy is 'error' or 'latest', not {late!r}")

@@ -1,4 +1,4 @@
-"""How long a stream waits for brokers that have answered before and do so no more."""
+"""How long a stream waits for brokers that answered before and have stopped answering."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def is_outage(error: PenstockError) -> bool:
 
 
 class Outage:
-    """Keeps the time of an outage. A first contact that fails is none: it raises at once.
+    """Measures an outage of the brokers. Before they have answered once, a failure is not an outage.
 
-    `limit_s` is how long an outage may be. `report` is called with a line for the log, once a minute.
+    `limit_s` is how long an outage may last. `report` is called with a line for the log, once a minute.
     """
 
     def __init__(self, servers: str, limit_s: float, report: Callable[[str], None] | None = None) -> None:
@@ -45,7 +45,7 @@ class Outage:
         self._told_at = float("-inf")
 
     def is_over(self, now: float) -> None:
-        """Brokers have answered, at the monotonic time `now` in seconds."""
+        """End the outage: brokers have answered, at the monotonic time `now` in seconds."""
         self._is_reached = True
         if self._since is not None:
             self._report(f"the brokers of {self._servers} answer again after {now - self._since:.0f} s")
@@ -53,7 +53,7 @@ class Outage:
         self._told_at = float("-inf")
 
     def is_endured(self, error: PenstockError, now: float) -> bool:
-        """Return whether to go on waiting after `error`, at the monotonic time `now` in seconds."""
+        """Return whether to keep waiting after `error`, at the monotonic time `now` in seconds."""
         if not is_outage(error) or not self._is_reached:
             return False
         if self._since is None:

@@ -1,10 +1,10 @@
-"""From options and offsets to ranges to tasks. Pure: the brokers' offsets come in as arguments.
+"""Plan a read: from options and offsets to ranges, and from ranges to tasks. No I/O.
 
-A *range* is what one query (or one micro-batch) reads of one partition: `start` inclusive, `end`
-exclusive. Offsets travel through Spark's checkpoint as ``{"topic": {"0": 23}}`` with topics and
-partitions in a fixed order, because Spark compares them as text, and because the Kafka connector of
-the JVM writes the same, so that a query can change over with its checkpoint. Keys without partitions
-say of which topics they are (`StreamOffsets`).
+The brokers' offsets come in as arguments. A *range* is the part of one partition that one query (or one
+micro-batch) reads: `start` inclusive, `end` exclusive. Spark's checkpoint stores offsets as ``{"topic": {"0":
+23}}`` with topics and partitions in a fixed order, because Spark compares them as text, and because the Kafka
+connector of the JVM writes the same, so that a query can change over with its checkpoint. Keys without
+partitions hold the ids of topics (`StreamOffsets`).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ name of a topic, and nothing to the Kafka connector of the JVM."""
 
 
 class DataLossError(PenstockError):
-    """Records that the query still had to read are gone, and failOnDataLoss is on."""
+    """Records that the query had not read yet are no longer in the log, and failOnDataLoss is on."""
 
 
 def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:
-    """Return offsets as Spark's checkpoint keeps them, in order of topic and partition number."""
+    """Return offsets in the form of Spark's checkpoint, ordered by topic and partition number."""
     document: OffsetsJson = {}
     for tp in sorted(offsets):
         document.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
@@ -55,10 +55,10 @@ def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:
 
 
 def offsets_from_json(document: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """Return the inverse of `offsets_to_json`.
+    """Return the offsets in a document of `offsets_to_json`.
 
     Raises:
-        ConfigError: the checkpoint holds something else than offsets per topic and partition.
+        ConfigError: the document has another form than offsets per topic and partition.
     """
     try:
         return {
@@ -72,7 +72,7 @@ def offsets_from_json(document: Mapping[str, Mapping[str, int]]) -> Offsets:
 
 @dataclass(frozen=True, slots=True)
 class StreamOffsets:
-    """Where a micro-batch begins or ends: offsets, and the ids of their topics as far as they are known.
+    """The offsets where a micro-batch begins or ends, and the ids of their topics, if known.
 
     Brokers before Kafka 2.8 have no ids, and checkpoints of other sources and of older releases have none.
     """
@@ -82,7 +82,7 @@ class StreamOffsets:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Mapping[str, int]]) -> StreamOffsets:
-        """Return the inverse of `to_json`. Raises ConfigError as `offsets_from_json`."""
+        """Return the offsets and ids in a document of `to_json`. Raises as `offsets_from_json`."""
         offsets = offsets_from_json(document)
         return cls(
             offsets,
@@ -90,7 +90,7 @@ class StreamOffsets:
         )
 
     def to_json(self) -> OffsetsJson:
-        """Return what Spark's checkpoint keeps: the offsets of `offsets_to_json`, and a key for each id."""
+        """Return the document for Spark's checkpoint: offsets as `offsets_to_json`, and a key for each id."""
         document = offsets_to_json(self.offsets)
         known = {topic: self.topic_ids[topic] for topic in document if topic in self.topic_ids}
         for topic, topic_id in known.items():
@@ -98,13 +98,13 @@ class StreamOffsets:
         return document
 
     def knowing(self, earlier: StreamOffsets) -> StreamOffsets:
-        """Return these offsets with the ids of their topics; what is not known of them is as in `earlier`."""
+        """Return these offsets with the topic ids of both, where `self` overrides `earlier`."""
         topics = {tp.topic for tp in self.offsets}
         known = {**earlier.topic_ids, **self.topic_ids}
         return StreamOffsets(self.offsets, {name: each for name, each in known.items() if name in topics})
 
     def without(self, topics: Iterable[str]) -> StreamOffsets:
-        """Return what is left where some topics are taken out."""
+        """Return these offsets without the partitions of some topics."""
         gone = set(topics)
         return StreamOffsets(
             {tp: offset for tp, offset in self.offsets.items() if tp.topic not in gone}, self.topic_ids
@@ -112,7 +112,7 @@ class StreamOffsets:
 
 
 def recreated_topics(earlier: Mapping[str, bytes], later: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the topics that were deleted and created anew, each with the sentence that says so."""
+    """Return the topics that were deleted and created anew, each with an error message."""
     return {
         topic: f"topic {topic} was deleted and created anew: its id was {uuid_to_text(earlier[topic])} and "
         f"is {uuid_to_text(topic_id)}, and what was not yet read of the old one is gone"
@@ -122,10 +122,10 @@ def recreated_topics(earlier: Mapping[str, bytes], later: Mapping[str, bytes]) -
 
 
 def select_partitions(selection: Selection, partition_counts: Mapping[str, int]) -> list[TopicPartition]:
-    """Return the partitions that `selection` means, sorted, given how many each existing topic has.
+    """Return the partitions that `selection` includes, sorted; `partition_counts` has the existing topics.
 
     Raises:
-        ConfigError: a topic or partition named one by one does not exist.
+        ConfigError: a topic or partition that the selection names does not exist.
     """
     if selection.partitions:
         for tp in selection.partitions:
@@ -152,8 +152,8 @@ def resolve(bound: Bound, partitions: Sequence[TopicPartition], lookup: Lookup) 
     """Return the offset that `bound` means in each of `partitions`.
 
     Raises:
-        ConfigError: offsets are given for other partitions than these, or nothing is as late as the
-            timestamp and the strategy says that this is an error.
+        ConfigError: offsets are given for other partitions than these, or no record is as late as the
+            timestamp and startingOffsetsByTimestampStrategy is "error".
     """
     if bound.everywhere is not None:
         questions = dict.fromkeys(partitions, bound.everywhere)
@@ -193,7 +193,7 @@ def _refuse_other_partitions(
 
 
 def _look_up_ends(offsets: Mapping[TopicPartition, int], lookup: Lookup) -> dict[TopicPartition, int | None]:
-    """Return offsets with EARLIEST and LATEST replaced by what they mean now."""
+    """Return offsets with EARLIEST and LATEST replaced by the offsets that they mean now."""
     ends = {tp: offset for tp, offset in offsets.items() if offset in (EARLIEST, LATEST)}
     return {**offsets, **(lookup(ends) if ends else {})}
 
@@ -205,7 +205,7 @@ def batch_ranges(
     *,
     fail_on_data_loss: bool,
 ) -> list[OffsetRange]:
-    """Return what a batch query reads, given both bounds resolved; empty ranges left out.
+    """Return the ranges between two resolved bounds that a batch query reads, without empty ones.
 
     Raises:
         ConfigError: a partition ends before it starts.
@@ -238,10 +238,10 @@ def batch_ranges(
 def narrowed_ranges(
     ranges: Sequence[OffsetRange], wanted: Wanted, lookup: Lookup | None
 ) -> list[OffsetRange]:
-    """Return what is left of ranges where only some places are wanted; empty ranges left out.
+    """Return the parts of ranges that may hold records that `wanted` includes, without empty ones.
 
-    The ends of the ranges must have been asked before: what is written meanwhile lies behind them. Without a
-    `lookup`, offsets are bytes that only messages end (Kafka 0.7), so that ranges stay or go as a whole.
+    The ends of the ranges must have been looked up before: records written meanwhile lie behind them. Without
+    a `lookup`, offsets are bytes (Kafka 0.7) that cannot be divided, so that ranges stay or go as a whole.
     """
     found = []
     for each in ranges:
@@ -273,13 +273,13 @@ def stream_ranges(
     *,
     fail_on_data_loss: bool,
 ) -> list[OffsetRange]:
-    """Return what a micro-batch reads, given the offsets logged before and after it.
+    """Return the ranges that a micro-batch reads, from the checkpoint's offsets before and after it.
 
     `earliest` has the log start offset of every partition in `end` that still exists. A partition
     that is new in `end` is read from its log start.
 
     Raises:
-        DataLossError: a partition is gone, went back, or starts later than the batch does.
+        DataLossError: a partition was deleted, its offsets decreased, or its log starts after the batch does.
     """
     losses = discontinuities(start, end)
     ranges = []
@@ -303,7 +303,7 @@ def stream_ranges(
 
 
 def discontinuities(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[str]:
-    """Return why `end` does not continue `start`: partitions that vanished or whose offsets went back."""
+    """Return why `end` does not continue `start`: partitions that disappeared or whose offsets decreased."""
     losses = []
     gone = sorted(set(start) - set(end))
     if gone:
@@ -317,7 +317,7 @@ def discontinuities(start: Mapping[TopicPartition, int], end: Mapping[TopicParti
 
 
 def refuse_losses(losses: Sequence[str], *, fail_on_data_loss: bool) -> None:
-    """Raise what was found, unless the user chose to go on.
+    """Raise `losses` as an error, unless the user chose to go on.
 
     Raises:
         DataLossError: there are losses, and `fail_on_data_loss` is set.
@@ -329,11 +329,11 @@ def refuse_losses(losses: Sequence[str], *, fail_on_data_loss: bool) -> None:
 def limit_rows(
     start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], rows_max: int
 ) -> Offsets:
-    """Return where a micro-batch of about `rows_max` offsets ends.
+    """Return the offsets where a micro-batch of about `rows_max` offsets ends.
 
     Every partition gets a share in proportion to its backlog, and at least one record, so that small
     partitions do not starve. Shares are rounded as Spark's Kafka source rounds them, in floating point: a
-    query that changes over keeps its micro-batches. `start` must name every partition of `latest`.
+    query that changes over keeps its micro-batches. `start` must have every partition of `latest`.
     """
     backlog = {tp: max(0, latest[tp] - start[tp]) for tp in latest}
     total = sum(backlog.values())
@@ -348,17 +348,17 @@ def limit_rows(
 
 
 def backlog_rows(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> int:
-    """Return how many offsets lie between the two, in partitions that both name."""
+    """Return how many offsets lie between `start` and `latest`, in partitions that both have."""
     return sum(max(0, latest[tp] - start[tp]) for tp in latest if tp in start)
 
 
 def split_ranges(
     ranges: Iterable[OffsetRange], *, min_partitions: int | None = None, max_records: int | None = None
 ) -> list[OffsetRange]:
-    """Cut ranges into tasks: none longer than `max_records`, and at least `min_partitions` in all.
+    """Divide ranges into tasks: none longer than `max_records`, and at least `min_partitions` in all.
 
-    Pieces of one partition stay in order and differ by at most one record. Fewer tasks come out than
-    `min_partitions` only where there are fewer records.
+    Pieces of one partition stay in order and differ by at most one record. There are fewer tasks than
+    `min_partitions` only if there are fewer records.
     """
     whole = [each for each in ranges if each.size > 0]
     parts = [max(1, -(-each.size // max_records)) if max_records else 1 for each in whole]
@@ -371,10 +371,10 @@ def split_ranges(
 
 
 def pack_ranges(pieces: Iterable[OffsetRange], rows_max: int) -> list[tuple[OffsetRange, ...]]:
-    """Put adjacent ranges into one task as long as it has at most `rows_max` records.
+    """Join consecutive ranges into one task, as long as it has at most `rows_max` records.
 
-    A task costs some milliseconds of its own: small micro-batches of many partitions consist of
-    little else.
+    A task costs some milliseconds of its own, which would be most of the time of small micro-batches with
+    many partitions.
     """
     tasks: list[tuple[OffsetRange, ...]] = []
     room = 0
@@ -394,5 +394,5 @@ def _pieces(whole: OffsetRange, count: int) -> list[OffsetRange]:
 
 
 def known_offsets(answers: Mapping[TopicPartition, int | None]) -> Offsets:
-    """Return the answers that are offsets."""
+    """Return the answers without those that are None."""
     return {tp: offset for tp, offset in answers.items() if offset is not None}

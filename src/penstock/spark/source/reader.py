@@ -1,8 +1,8 @@
-"""Reading topics from Spark: planning on the driver, fetching and decoding on the executors.
+"""Read topics from Spark: plan on the driver, fetch and decode on the executors.
 
-Planning asks the brokers for offsets and cuts the work into ranges (`planning`, `brokers`). Executors
-fetch ranges and yield Arrow batches of exactly the columns asked for (`schema`); a range reads the same
-records however often a task is repeated, which is what Spark's guarantees rest on.
+Planning asks the brokers for offsets and divides the work into ranges (`planning`, `brokers`). Executors
+fetch ranges and yield Arrow batches of exactly the requested columns (`schema`); a range reads the same
+records however often a task is repeated, which Spark's guarantees require.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PACKED_ROWS_MAX = 1_000
 
 
 class RangePartition(InputPartition):
-    """The work of one task: a range of one partition, or several small ones."""
+    """The input of one task: a range of one partition, or several small ones."""
 
     def __init__(
         self,
@@ -70,12 +70,12 @@ class RangePartition(InputPartition):
 class TaskWork(Protocol):
     """What the tasks of a query do with the ranges that its reader plans.
 
-    Every use of it raises ConfigError where the options of the query make no sense.
+    Every method raises ConfigError if the options of the query are invalid.
     """
 
     @property
     def options(self) -> ReadOptions:
-        """What is read, and how."""
+        """The checked options of the read."""
 
     @property
     def projection(self) -> Projection:
@@ -85,18 +85,18 @@ class TaskWork(Protocol):
         """Check on the driver that the tasks can do their work.
 
         Raises:
-            MissingDependencyError: they need a library that is not installed.
+            MissingDependencyError: a task needs a library that is not installed.
         """
 
     def unread(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
-        """Return what of the ranges of a batch query is still to be read. Raises StorageError."""
+        """Return the parts of the ranges of a batch query that must still be read. Raises StorageError."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the Arrow batches of one task."""
+        """Yield the Arrow batches of one task."""
 
 
 class RowWork:
-    """Gives Spark the rows of topics. Options and columns are checked when they are used."""
+    """The work of tasks that return rows of topics. Checks options and columns on first use."""
 
     def __init__(self, given: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
         self._given = dict(given)
@@ -112,7 +112,7 @@ class RowWork:
         return projection_of(self._schema, self.options)
 
     def check(self) -> None:
-        """Rows need nothing besides the brokers."""
+        """Do nothing: rows need no library or table."""
 
     def unread(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
         return ranges
@@ -122,7 +122,7 @@ class RowWork:
 
 
 class BatchReader(DataSourceReader):
-    """Plans what lies between two bounds, once."""
+    """Plans and reads a batch query: the records between two bounds."""
 
     def __init__(self, work: TaskWork) -> None:
         _ = work.projection
@@ -158,9 +158,9 @@ def _narrowed(
     brokers: Brokers | Brokers07,
     topic_ids: Mapping[str, bytes],
 ) -> list[InputPartition]:
-    """Return the tasks that read what a condition may be true of.
+    """Return the tasks that read the records for which the condition `where` may be true.
 
-    Where it is true of nothing because a time is read in UTC, one task without records checks that it may be.
+    If there are none because a time is read in UTC, one task without records checks the session's time zone.
     """
     lookup = None if options.protocol == "0.7" else brokers.lookup
     found = tasks(options, narrowed_ranges(ranges, where.wanted, lookup), topic_ids=topic_ids)
@@ -172,9 +172,9 @@ def _narrowed(
 def value_columns(
     options: ValueOptions | None, versions: Mapping[str, int] = MappingProxyType({})
 ) -> ValueColumns | None:
-    """Return the columns of keys and values by their schemas, or None where these stay bytes.
+    """Return the columns of decoded keys and values, or None if both stay bytes.
 
-    `versions` are those that the columns are of, where a DataFrame or a table has them already.
+    `versions` are the schema versions of the columns that a DataFrame or table has already.
 
     Raises:
         ConfigError, DecodeError: there is no such schema.
@@ -188,10 +188,10 @@ def value_columns(
 
 
 def projection_of(schema: StructType, options: ReadOptions) -> Projection:
-    """Return how fetched batches become the columns of a schema.
+    """Return how to convert fetched batches to the columns of a schema.
 
     Raises:
-        ConfigError: the options do not offer one of the columns.
+        ConfigError: the options do not provide one of the columns.
         PenstockError: as from `value_columns`.
     """
     if options.values is None:
@@ -202,10 +202,10 @@ def projection_of(schema: StructType, options: ReadOptions) -> Projection:
 
 
 def open_brokers(options: ReadOptions) -> Brokers | Brokers07:
-    """Whom planning asks.
+    """Return the brokers that planning asks, of the option's protocol; connects later.
 
     Raises:
-        ConfigError: an option of the client makes no sense.
+        ConfigError: an option of the client is invalid.
     """
     if options.protocol == "0.7":
         from penstock.spark.source.brokers07 import Brokers07
@@ -221,7 +221,7 @@ def read_range(
 
     Raises:
         DataLossError: the log start moved past the range since it was planned.
-        PenstockError: the brokers cannot be reached, the records are damaged, or the like.
+        PenstockError: the brokers cannot be reached, the records are damaged, or another failure.
     """
     if not isinstance(partition, RangePartition):
         return  # Spark makes up an empty partition where there are none
@@ -245,7 +245,7 @@ def read_range(
 
 
 def _session_zone() -> str | None:
-    """Return the time zone of the session whose task this is, where it is set."""
+    """Return the time zone of the Spark session of this task, or None if it is not set."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -256,7 +256,7 @@ _is_settled = False
 
 
 def settle() -> None:
-    """Once per worker: keep the imported libraries out of the garbage collector's sight.
+    """Freeze imported objects for the garbage collector, once per worker.
 
     Spark collects garbage after every task of a reused worker. With pyarrow and numpy loaded that costs
     tens of milliseconds of CPU each time, as much as a small micro-batch; frozen objects cost nothing.
@@ -274,7 +274,7 @@ def tasks(
     patience: Patience | None = None,
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> list[InputPartition]:
-    """Return what each task reads, cut and packed as the options say."""
+    """Return the ranges of each task, divided and joined as the options say."""
     pieces = split_ranges(
         ranges, min_partitions=options.min_partitions, max_records=options.max_records_per_partition
     )

@@ -1,4 +1,4 @@
-"""Rows of a stream as Arrow batches, for Spark 4.0, whose stream writers get rows."""
+"""Convert the rows of a stream to Arrow batches for Spark 4.0, whose stream writers get rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BATCH_ROWS = 10_000
 
 
 class RowStreamWriter(DataSourceStreamWriter):
-    """Gives the rows that it gets to a writer of Arrow batches."""
+    """Converts rows to Arrow batches, and passes them to a writer of Arrow batches."""
 
     def __init__(self, writer: DataSourceStreamWriter, schema: StructType) -> None:
         self._writer = writer
@@ -34,7 +34,7 @@ class RowStreamWriter(DataSourceStreamWriter):
 
 
 def batches_of(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
-    """`rows`, tuples with the columns of `schema`, as batches of at most BATCH_ROWS."""
+    """Yield `rows`, tuples with the columns of `schema`, as batches of at most BATCH_ROWS."""
     import pyarrow as pa
 
     from penstock.spark.runtime.releases import arrow_schema_of
@@ -51,9 +51,7 @@ def batches_of(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBat
 
 
 def _converter(kind: DataType) -> Callable[[Any], Any] | None:
-    """Return what makes of a value of Spark one that Arrow takes for the same type; None where it is the
-    same.
-    """
+    """Return a function that converts a Spark value for Arrow's equal type, or None if none is needed."""
     if isinstance(kind, TimestampType):
         # A row has local time without a zone, Arrow would take it for UTC.
         return lambda value: None if value is None else kind.toInternal(value)

@@ -1,8 +1,8 @@
-"""Columns as Spark sees them, and the step from fetched Arrow batches to exactly these columns.
+"""The columns of a read in Spark, and the conversion of fetched Arrow batches to them.
 
-A user schema is the only way to prune columns in a Python data source: the subset it names is
-what gets decoded. `key`, `value` and `data` may be asked for as strings; the bytes are passed on as
-they are, unchecked, like Spark's own cast from binary to string.
+A user schema is the only way to prune columns in a Python data source: only the columns that it names
+are decoded. `key`, `value` and `data` may be requested as strings; the bytes are passed on
+unchecked, like Spark's own cast from binary to string.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ sixth more CPU."""
 def schema_for(
     include_headers: bool, cloudevents: CloudEventsOptions | None, values: ValueColumns | None = None
 ) -> StructType:
-    """Return the schema of a query that names none itself."""
+    """Return the schema of a query for which the user gives none."""
     columns = dict(KAFKA_COLUMNS)
     if not include_headers and cloudevents is None:
         del columns["headers"]
@@ -100,7 +100,7 @@ def schema_for(
 
 
 class Projection:
-    """Turns fetched batches into the columns of one schema, in its order and with its types.
+    """Converts fetched batches to the columns of one schema, in its order and with its types.
 
     `fetched` are the topic's columns that have to be decoded for that.
     """
@@ -157,7 +157,7 @@ class Projection:
         return tuple(name for name in COLUMN_NAMES if name in wanted)
 
     def batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield what is wanted of `batch` with the types of the schema, cut to a good size for Spark."""
+        """Yield the rows of `batch` that `where` selects, in the schema's types and pieces of a good size."""
         if self.where is not None:
             batch = self.where.filtered(batch)
         if batch.num_rows:
@@ -182,7 +182,7 @@ class Projection:
         return pa.RecordBatch.from_arrays(arrays, schema=target)
 
     def _arrow_schema(self) -> pa.Schema:
-        """Return the schema Spark checks the first batch against; made on first use, in the worker."""
+        """Return the schema that Spark expects of the first batch; made on first use, in the worker."""
         if self._target is None:
             from penstock.spark.runtime.releases import arrow_schema_of
 
@@ -191,7 +191,7 @@ class Projection:
 
 
 def cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Slices of `batch` of about BATCH_BYTES and at most BATCH_ROWS_MAX rows; no copies."""
+    """Yield slices of `batch` of about BATCH_BYTES and at most BATCH_ROWS_MAX rows, without copies."""
     rows = batch.num_rows
     if rows == 0:
         return
@@ -204,7 +204,7 @@ def cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _null_where_none(headers: pa.ListArray) -> pa.ListArray:
-    """`headers` with null in rows without any, as Spark's Kafka source has it."""
+    """Return `headers` with null for rows without headers, as in Spark's Kafka source."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Streams of topics: what Spark asks a query's reader on the driver, from the first offset to the last.
+"""The reader of a stream, which Spark asks on the driver where micro-batches begin and end.
 
 One `StreamReader` lives as long as its query, in a process of its own beside the driver. It plans; executors
 get copies of it that only read.
@@ -69,7 +69,7 @@ RETRY_AFTER_S = 1.0
 
 
 class StreamPlanner(DataSourceStreamReader):
-    """What the readers of all releases of Spark share: everything but how they get limits."""
+    """The part of a stream's reader that all Spark releases share: all but the limits of micro-batches."""
 
     def __init__(self, work: TaskWork) -> None:
         self._work = work
@@ -101,9 +101,7 @@ class StreamPlanner(DataSourceStreamReader):
         return self._work.options
 
     def initialOffset(self) -> OffsetsJson:
-        """Return where the query starts that has no checkpoint yet. Asked more than once: the answer
-        stays.
-        """
+        """Return the offsets where a query without a checkpoint starts; every call returns the same."""
         with plain_errors():
             if self._initial is None:
                 brokers, selection = self._connected(), self._options.selection
@@ -127,7 +125,7 @@ class StreamPlanner(DataSourceStreamReader):
 
     @property
     def _first_end(self) -> StreamOffsets | None:
-        """Where the first micro-batch ends, if that was asked for before its start."""
+        """The end of the first micro-batch, if Spark asked for it before the start; else None."""
         return self._latest
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
@@ -158,10 +156,10 @@ class StreamPlanner(DataSourceStreamReader):
         return tasks(options, ranges, patience, end.topic_ids)
 
     def _recreated(self, earlier: Mapping[str, bytes], later: Mapping[str, bytes]) -> Collection[str]:
-        """Return the topics that were created anew, of which nothing is left that was to be read.
+        """Return the topics that were deleted and created anew, whose unread records are lost.
 
         Raises:
-            DataLossError: there is one, and that is to end the query. Otherwise it is logged once.
+            DataLossError: there is one, and failOnDataLoss is on. Otherwise it is logged once.
         """
         found = recreated_topics(earlier, later)
         refuse_losses(list(found.values()), fail_on_data_loss=self._options.fail_on_data_loss)
@@ -176,9 +174,7 @@ class StreamPlanner(DataSourceStreamReader):
             return self._work.read(partition)
 
     def commit(self, end: OffsetsJson) -> None:
-        """Take note that a micro-batch is complete and in the checkpoint; commit its offsets to a group if
-        configured.
-        """
+        """Note that a micro-batch is complete and in the checkpoint; commit its offsets if configured."""
         with plain_errors():
             self._is_through(StreamOffsets.from_json(end).offsets)
 
@@ -188,7 +184,7 @@ class StreamPlanner(DataSourceStreamReader):
             self._brokers = None
 
     def _is_through(self, offsets: Offsets, *, is_last: bool = False) -> None:
-        """Everything before `offsets` is processed."""
+        """Note that all records before `offsets` are processed; commit the offsets if configured."""
         if offsets == self._done:
             return
         if self._done is not None and not self._is_proven:
@@ -202,10 +198,11 @@ class StreamPlanner(DataSourceStreamReader):
             self._commits.submit(offsets, wait=is_last)
 
     def _continued(self, begin: StreamOffsets, latest: StreamOffsets) -> Offsets:
-        """Return where what is in `latest` is to be gone on with, as far as `begin` says.
+        """Return the offsets of `begin` from which to continue to `latest`, without recreated topics.
 
         Raises:
-            DataLossError: a topic was created anew, went back or is gone, and that is to end the query.
+            DataLossError: a topic was deleted, created anew, or its offsets decreased, and failOnDataLoss is
+                on.
         """
         begin = begin.without(self._recreated(begin.topic_ids, latest.topic_ids))
         refuse_losses(
@@ -216,7 +213,7 @@ class StreamPlanner(DataSourceStreamReader):
     def _end_of_batch(
         self, begin: StreamOffsets, latest: StreamOffsets, rows_max: int | None
     ) -> StreamOffsets | None:
-        """Return where a micro-batch ends that begins at `begin`; None where it is not yet worth it."""
+        """Return the end of a micro-batch that begins at `begin`, or None to wait for more records."""
         known = self._continued(begin, latest)
         new = dict.fromkeys(set(latest.offsets) - set(known), EARLIEST)
         if new:
@@ -234,9 +231,7 @@ class StreamPlanner(DataSourceStreamReader):
         return self._brokers
 
     def _latest_now(self) -> StreamOffsets:
-        """Return the end of every partition that is selected and exists; a missing topic shows in the
-        offsets.
-        """
+        """Return the end offset of every selected partition that exists, without topics that do not."""
         brokers, selection = self._connected(), self._options.selection
         counts = brokers.partition_counts(selection)
         topic_ids = brokers.topic_ids(counts)  # before the offsets, as in `initialOffset`
@@ -246,7 +241,7 @@ class StreamPlanner(DataSourceStreamReader):
         return StreamOffsets(latest, topic_ids)
 
     def _patiently(self, ask: Callable[[], T]) -> T:
-        """Return what `ask` returns, as soon as brokers answer that have answered before."""
+        """Call `ask` until brokers answer, and return its result; raise if they have not answered before."""
         while True:
             try:
                 answer = ask()
@@ -269,14 +264,14 @@ class StreamPlanner(DataSourceStreamReader):
 
 
 def _prepare_for_more() -> None:
-    """Prepare a fork server, so that the next streams of this session start sooner."""
+    """Start a fork server, so that the next streams of this session start sooner."""
     from penstock.spark.runtime.fork_server import start_server
 
     start_server()
 
 
 class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
-    """Reads a topic in micro-batches. One object lives on the driver as long as its query."""
+    """Reads topics in micro-batches. One object lives on the driver as long as its query."""
 
     _target: StreamOffsets | None = None
     """Where a query with trigger AvailableNow ends."""
@@ -296,7 +291,7 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
             self._pacing = Pacing(is_on=False)
 
     def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:
-        """Return where the next micro-batch ends; `start` itself where there is nothing to do now."""
+        """Return the end of the next micro-batch; `start` itself if there is nothing to read now."""
         with plain_errors():
             begin = StreamOffsets.from_json(start)
             is_first = start == self._initial and not self._has_planned
@@ -327,7 +322,7 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
         return self._target
 
     def reportLatestOffset(self) -> OffsetsJson:
-        """For the progress report: what the topics held when the last micro-batch was planned."""
+        """Return the topics' end offsets when the last micro-batch was planned, for the progress report."""
         if self._latest is None:
             # The first batch after a restart comes from the checkpoint: nothing has been planned yet.
             with plain_errors():
@@ -338,9 +333,9 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
 class UnlimitedStreamReader(StreamPlanner):
     """Reads a topic under Spark 4.0 and 4.1, which give a Python source neither a start nor a limit.
 
-    The reader follows its position by the ranges that it is asked to plan; after a restart Spark plans an
-    empty one first. Before it has its position, it takes what is there: in the first micro-batch of a new
-    query, and in the only one of a query with trigger AvailableNow.
+    The reader takes its position from the ranges that it is asked to plan; after a restart Spark plans an
+    empty range first. Without a position, a micro-batch takes all records that the topics have: that is the
+    first micro-batch of a new query, and the only one of a query with trigger AvailableNow.
     """
 
     _position: StreamOffsets | None = None
@@ -378,9 +373,9 @@ class UnlimitedStreamReader(StreamPlanner):
 
 
 class Pacing:
-    """Holds micro-batches back until they are worth it: minOffsetsPerTrigger and maxTriggerDelay.
+    """Delays micro-batches until they are large enough: minOffsetsPerTrigger and maxTriggerDelay.
 
-    Spark hands only one limit to a Python source, so the second one is kept here.
+    Spark gives a Python source only one limit, so this one is applied here.
     """
 
     def __init__(self, *, is_on: bool = True) -> None:
@@ -388,7 +383,7 @@ class Pacing:
         self._last_batch_at: float | None = None
 
     def waits_for_more(self, limits: RateLimits, backlog: int, now: float) -> bool:
-        """Return whether to wait, at the monotonic time `now` in seconds. The first batch never waits."""
+        """Return whether to wait, at the monotonic time `now` in seconds; the first batch never does."""
         if limits.min_rows is None or not self._is_on:
             return False
         delay = limits.max_trigger_delay_ms / 1000

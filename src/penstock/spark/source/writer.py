@@ -1,7 +1,7 @@
-"""Writing rows to topics from Spark: at least once, one producer per task.
+"""Write rows from Spark to topics at least once, with one producer per task.
 
-As with Spark's Kafka sink, a task that is repeated writes its records again. Each record is written
-once by a task that is not repeated. `exactly_once_writer` writes exactly once.
+As with Spark's Kafka sink, a task that is repeated writes its records again. A task that is not repeated
+writes each record once. `exactly_once_writer` writes exactly once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SINK_COLUMNS: Mapping[str, tuple[DataType, ...]] = {
 
 
 class SinkColumns:
-    """Which columns of the rows to be written mean what, checked before anything is written."""
+    """The key, value, headers, partition and topic columns of the rows to write, checked before a write."""
 
     def __init__(self, schema: StructType, options: WriteOptions) -> None:
         self.topic = options.topic
@@ -82,10 +82,10 @@ class SinkColumns:
         check_type(self._written[name], arrow_schema_of(StructType([field])).field(0).type)
 
     def by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the records of a batch, per topic and in their order.
+        """Yield (topic, records) of a batch, the records of each topic in their order.
 
         Raises:
-            EncodeError: a row names no topic, or does not fit its schema.
+            EncodeError: a row has no topic, or does not fit its schema.
             RegistryError, NetworkError: the registry refuses the schema, or does not answer.
         """
         import pyarrow as pa
@@ -109,7 +109,7 @@ class SinkColumns:
             yield name, self._encoded(rows, name)
 
     def _encoded(self, records: pa.RecordBatch, topic: str) -> pa.RecordBatch:
-        """Return records with the keys and values as bytes that a schema writes."""
+        """Return records whose keys and values are encoded by their schemas, if options say so."""
         if not self._written:
             return records
         from penstock.spark.value_encoding import encoded
@@ -130,13 +130,13 @@ def _as_records(name: str, column: pa.Array) -> pa.Array:
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task wrote: records per topic."""
+    """The message of one task to the driver: how many records it wrote, by topic."""
 
     records: dict[str, int]
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Appends the rows of one query."""
+    """Writes the rows of one batch query to topics."""
 
     def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
         self._options = options
@@ -146,15 +146,15 @@ class BatchWriter(DataSourceArrowWriter):
         return write_rows(self._options, self._columns, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Say what was written: the records are in their topics when `write` returns."""
+        """Print the number of rows written; the records were in their topics when `write` returned."""
         tell(rows_line(each.records for each in messages if isinstance(each, Written)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Nothing to do: what was written stays, as in Spark's Kafka sink."""
+        """Do nothing: records that were written stay, as in Spark's Kafka sink."""
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Appends the rows of every micro-batch."""
+    """Writes the rows of every micro-batch to topics."""
 
     def __init__(self, options: WriteOptions, columns: SinkColumns) -> None:
         self._options = options
@@ -165,20 +165,20 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return write_rows(self._options, self._columns, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
-        """Nothing to do: the records are in their topics when `write` returns."""
+        """Do nothing: the records were in their topics when `write` returned."""
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
-        """Nothing to do: what was written stays, and a batch that is repeated writes it again."""
+        """Do nothing: records that were written stay, and a batch that is repeated writes them again."""
 
 
 def presume_written_before(options: WriteOptions) -> None:
-    """Take the login of a stream for one that was accepted: this process may be new, the query is not."""
+    """Make a stream's client retry a refused login, because an earlier process of the query has logged in."""
     if "security.protocol" in options.client:
         presume_login(producer_config(options))
 
 
 def producer_config(options: WriteOptions) -> ProducerConfig:
-    """Return the options of the client, checked.
+    """Return the checked client options of a writer.
 
     Raises:
         ConfigError: an option is unknown, malformed, or belongs to a consumer.
@@ -188,10 +188,10 @@ def producer_config(options: WriteOptions) -> ProducerConfig:
 
 
 def write_rows(options: WriteOptions, columns: SinkColumns, batches: Iterator[pa.RecordBatch]) -> Written:
-    """Write the rows of one task and wait until the brokers have them all.
+    """Write the rows of one task, and wait until the brokers have acknowledged all of them.
 
     Raises:
-        PenstockError: a record was refused or no broker took it in time.
+        PenstockError: a record was refused, or no broker took it in time.
     """
     from penstock.client import Producer
     from penstock.client.produce.columns import TableDelivery

@@ -1,1 +1,1 @@
-"""Copies of topics: where each record went, the offsets of groups by that, and a check of both sides."""
+"""Parts of a topic's copy: the map of offsets, moving group offsets by it, and comparing both sides."""

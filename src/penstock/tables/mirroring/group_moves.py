@@ -1,10 +1,10 @@
-"""Committed offsets of the source's groups, moved into the target by the map of a copy.
+"""Move the committed offsets of the source's groups to the target, by the offset map of a copy.
 
-The rules. A group gets the offset of the first record that it has not read, once that record, or everything
-before the group's offset, is copied: never sooner. Its metadata stays. It is moved again whenever the source
-has another offset, back or forth. It is left alone in the target where it has members, or where its offset
-there is not one that the copy has committed: then it consumes there. What is deleted in the source stays in
-the target; what is deleted in the target is moved again with the group's next commit.
+The rules: a group gets the target offset of the first record that it has not read, once that record, or every
+record before the group's offset, is copied, never sooner. Its metadata stays. It is moved again when the
+source has another offset, higher or lower. A group is left alone in the target if it has members there, or if
+its offset there was not committed by the copy: then it consumes there. Offsets deleted in the source stay in
+the target; offsets deleted in the target are moved again with the group's next commit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KINDS = ("", PROTOCOL_TYPE)
 
 
 class Move(NamedTuple):
-    """What a group of the source has committed, and where that is in the target."""
+    """A committed offset of a source group, and the corresponding offset in the target."""
 
     group: str
     partition: int
@@ -45,17 +45,17 @@ class Move(NamedTuple):
 
     @property
     def to_commit(self) -> OffsetAndMetadata:
-        """What the target gets. The epochs of leaders are the source's own."""
+        """The offset to commit in the target, without a leader epoch, which only the source has."""
         return OffsetAndMetadata(self.offset, self.committed.metadata)
 
 
 class GroupMoves:
-    """The groups that the copy of one topic moves.
+    """Moves the offsets of groups for the copy of one topic.
 
     `patterns` are shell patterns for the names of groups. `translate` returns the target's offset for a
-    partition and an offset of the source, None where the copy has not come so far. It raises ValueError where
-    the map does not say it. `write` sends what the map's topic has to keep, and raises where another copy of
-    the same name has taken over.
+    partition and an offset of the source, or None if the copy has not reached that offset; it raises
+    ValueError if the offset map does not cover it. `write` sends the changes for the map's topic, and raises
+    if another copy of the same name has taken over.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class GroupMoves:
         """How many offsets the last round left, because their records are not copied yet."""
 
     def round(self, partitions: Sequence[int]) -> int:
-        """Move what has changed in the source since the last round; return how many offsets.
+        """Commit in the target what has changed in the source since the last round; return how many offsets.
 
         Raises:
             KafkaError: the source does not list its groups.
@@ -111,7 +111,7 @@ class GroupMoves:
 
     @contextlib.contextmanager
     def _of_group(self, group: str) -> Iterator[None]:
-        """Go on with the other groups where a cluster refuses something about one."""
+        """Log a KafkaError about one group as a warning, so that the other groups are still moved."""
         try:
             yield
         except KafkaError as error:
@@ -134,9 +134,7 @@ class GroupMoves:
         return names[:GROUPS_MAX]
 
     def _wanted(self, partitions: Sequence[int]) -> dict[str, list[Move]]:
-        """Return what the source has committed otherwise than when it was looked at last, where it can be
-        moved.
-        """
+        """Return, by group, the changed source offsets that can be moved; count those that must wait."""
         self.waiting = 0
         found: dict[str, list[Move]] = {}
         asked = [TopicPartition(self._topic, number) for number in partitions]
@@ -159,7 +157,7 @@ class GroupMoves:
         return found
 
     def _that_are_ours(self, group: str, moves: Sequence[Move]) -> list[Move]:
-        """Return those moves that the target is to get; what it is about to get is noted."""
+        """Note and return the moves to commit, without those of groups that consume in the target."""
         there = self._there(group, [move.partition for move in moves])
         ours: list[Move] = []
         for move in moves:
@@ -216,7 +214,7 @@ class GroupMoves:
         self.groups.add(move.group)
 
     def _say(self, group: str, what: str, key: str = "") -> None:
-        """Log a warning once for each `key`, which is the warning itself where none is given."""
+        """Log a warning about a group once for each `key`; without one, once for each text."""
         about = group, key or what
         if about not in self._said and len(self._said) < GROUPS_MAX:
             self._said.add(about)

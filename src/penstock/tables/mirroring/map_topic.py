@@ -1,7 +1,7 @@
-"""The maps of a copy, kept in a compacted topic of the target, in one transaction with the records.
+"""The offset maps of a copy, stored in a compacted topic of the target, in the records' transactions.
 
 A record is a chunk of the map of a partition (key ``map/PARTITION/FIRST``), or the last offsets that the copy
-has committed for a group (key ``group/PARTITION/GROUP``). Another machine that goes on reads the topic once.
+has committed for a group (key ``group/PARTITION/GROUP``). A copy that is continued reads the topic once.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ SETTINGS = {
 
 
 class MapTopic:
-    """The maps of one copy by partition, and what it has committed for groups.
+    """The offset maps of one copy by partition, and the offsets that it has committed for groups.
 
-    What changes is collected, and sent by `write`.
+    Changes are collected in memory, and sent by `write`.
     """
 
     def __init__(self, name: str) -> None:
@@ -68,11 +68,11 @@ class MapTopic:
         self._due: dict[str, bytes | None] = {}
 
     def create(self, admin: Admin) -> None:
-        """Make the topic, unless it exists.
+        """Create the compacted topic of the maps, unless it exists.
 
         Raises:
             KafkaError: the cluster refuses.
-            NetworkError, RequestTimeoutError: it cannot be reached.
+            NetworkError, RequestTimeoutError: the cluster cannot be reached.
         """
         try:
             admin.create_topics([NewTopic(self.topic, 1, config=SETTINGS)])
@@ -81,12 +81,12 @@ class MapTopic:
                 raise
 
     def load(self, consumer: Consumer) -> None:
-        """Read what the topic has.
+        """Read all records of the topic of the maps into memory.
 
         Raises:
-            KafkaError: it may not be read.
-            PenstockError: it has more than any copy writes.
-            RequestTimeoutError: nothing comes for `LOAD_TIMEOUT_S` seconds.
+            KafkaError: the topic may not be read.
+            PenstockError: the topic is larger than any copy makes it.
+            RequestTimeoutError: no record arrives for `LOAD_TIMEOUT_S` seconds.
         """
         tp = TopicPartition(self.topic, 0)
         consumer.assign([tp])
@@ -106,7 +106,7 @@ class MapTopic:
                 raise RequestTimeoutError(f"topic {self.topic} has not come within {LOAD_TIMEOUT_S:g} s")
 
     def _take(self, key: bytes, value: bytes | None) -> None:
-        """Note one record; what other programs may have written there is left out."""
+        """Apply one record of the topic; records that no copy has written are ignored."""
         with suppress(ValueError, TypeError):
             kind, partition, name = key.decode().split("/", 2)
             if kind == "map":
@@ -122,10 +122,10 @@ class MapTopic:
                     self.moved[name, int(partition)] = kept[-REMEMBERED:]
 
     def resume(self, partition: int, position: int, known: tuple[int, int] | None) -> OffsetMap:
-        """Return the map of a partition whose copy goes on at `position`; `known` is what the note beside it
-        says.
+        """Return the map of a partition whose copy continues at source offset `position`.
 
-        Where the topic does not have that, the map begins anew with the position.
+        `known` is the (floor, end) of the map in the note beside the committed position. If the topic does
+        not have that map, a new one begins at `position`.
         """
         chunks = self._chunks.pop(partition, {})
         made: OffsetMap | None = None
@@ -148,9 +148,7 @@ class MapTopic:
         return made
 
     def begin(self, partition: int) -> OffsetMap:
-        """Return the empty map of a partition of which nothing is copied; what is left of an older one
-        goes.
-        """
+        """Return an empty map for a partition of which nothing is copied; drop the chunks of an older map."""
         self._drop(partition, self._chunks.pop(partition, {}))
         self.maps[partition] = made = OffsetMap()
         return made
@@ -160,10 +158,10 @@ class MapTopic:
             self._due[f"map/{partition}/{first}"] = None
 
     def add(self, partition: int, runs: Iterable[tuple[int, int, int]]) -> None:
-        """Note where records went: source offset, target offset and count of each run.
+        """Add copied records to the map: source offset, target offset and count of each run.
 
         Raises:
-            ValueError: they do not follow what is known.
+            ValueError: the runs do not come after those in the map.
         """
         found = self.maps[partition]
         since: int | None = None
@@ -184,11 +182,11 @@ class MapTopic:
             )  # fmt: skip
 
     def forget_before(self, partition: int, target: int) -> None:
-        """Leave out what retention has removed from the target, which begins with offset `target` by now."""
+        """Drop the chunks for records before target offset `target`, which retention has removed."""
         self._drop(partition, self.maps[partition].forget_before(target))
 
     def note_move(self, group: str, partition: int, offsets: list[int]) -> bool:
-        """Note what was committed for a group, and what is about to be; False where there are too many."""
+        """Note offsets that were or will be committed for a group; return False if there are too many."""
         if len(self.moved) >= GROUP_OFFSETS_MAX and (group, partition) not in self.moved:
             return False
         self.moved[group, partition] = kept = offsets[-REMEMBERED:]
@@ -196,7 +194,7 @@ class MapTopic:
         return True
 
     def retract_move(self, group: str, partition: int, offset: int) -> None:
-        """Note that what `note_move` has announced was refused: it was not committed."""
+        """Remove an offset added by `note_move`, because its commit was refused."""
         kept = [each for each in self.moved.get((group, partition), ()) if each != offset]
         if kept:
             self.note_move(group, partition, kept)
@@ -210,6 +208,6 @@ class MapTopic:
         return bool(self._due)
 
     def write(self, producer: Producer) -> list[Delivery]:
-        """Send what has changed since the last time."""
+        """Send the changes since the last call; return their deliveries."""
         due, self._due = self._due, {}
         return [producer.send(self.topic, value, key=key.encode(), partition=0) for key, value in due.items()]

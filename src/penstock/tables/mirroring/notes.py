@@ -1,4 +1,4 @@
-"""What stands beside a position in the target: the ids of both topics, and what the map of offsets has."""
+"""The note beside a committed position of a copy: the ids of both topics, and the ends of the offset map."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MAP_SUFFIX = "-offsets"
 
 
 def copy_name(cluster_id: str | None, topic: str) -> str:
-    """Return the name of a copy that was given none: by the cluster that it copies from, and the topic."""
+    """Return the default name of a copy: the prefix, the id of the source cluster, and the topic."""
     return f"{PREFIX}{cluster_id or 'source'}-{topic}"
 
 
 def map_topic_name(name: str) -> str:
-    """Return the topic in the target that has the map of the copy `name`.
+    """Return the topic in the target that stores the offset map of the copy `name`.
 
-    Groups may have names that topics may not: what does not fit is replaced, and a checksum added.
+    Copies may have names that topics may not: other characters are replaced, and a checksum is added.
     """
     fitting = re.sub(r"[^A-Za-z0-9._-]", "_", name)[: TOPIC_NAME_MAX - len(MAP_SUFFIX) - 9]
     checksum = "" if fitting == name else f"-{crc32(name.encode()):08x}"
@@ -33,15 +33,15 @@ def map_topic_name(name: str) -> str:
 
 
 def topic_id_bytes(topic_id: str | None) -> bytes:
-    """Return the 16 bytes of an id; those of no id for None. Raises ValueError where it is no id."""
+    """Return the 16 bytes of a topic id, or the zero id for None. Raises ValueError if it is no id."""
     return NO_TOPIC_ID if topic_id is None else uuid_from_text(topic_id)
 
 
 class CopyNote(NamedTuple):
-    """Which topics a copy is of and into, and where its map begins and ends.
+    """The ids of source and target topic of a copy, and the first and end offset of its offset map.
 
-    An id is None where the brokers have none (Kafka 2.8 brought them), the map where another program, or an
-    older release, has written the note.
+    An id is None if the broker has none (Kafka before 2.8); the map is None if another program or an
+    older release has written the note.
     """
 
     source: str | None = None
@@ -49,14 +49,14 @@ class CopyNote(NamedTuple):
     map: tuple[int, int] | None = None
 
     def to_json(self) -> str:
-        """Return the note as metadata of a committed offset; empty where it says nothing."""
+        """Return the note as the metadata of a committed offset, or "" if all fields are None."""
         ids = {"source": self.source, "target": self.target} if self.source or self.target else {}
         found = ids if self.map is None else {**ids, "map": self.map}
         return json.dumps(found) if found else ""
 
     @classmethod
     def from_json(cls, text: str) -> CopyNote:
-        """Return the inverse of `to_json`; an empty note for text of others."""
+        """Return the note in the metadata of a committed offset; an empty note for any other text."""
         try:
             found = json.loads(text)
             ids = found.get("source"), found.get("target")

@@ -1,11 +1,11 @@
-"""Where the records of a partition went: a map from offsets of the source to offsets of its copy.
+"""A map from the offsets of a source partition to the offsets of its copy.
 
-A run is a span of records that lie side by side in both logs. Runs that touch each other in both become one.
-What is not copied (control batches, aborted records, holes of compaction) parts two runs in the source; a
-marker of the copy's own transactions parts them in the target.
+A run is a span of records that are consecutive in both logs. Runs that touch each other in both logs become
+one. Two runs are separated in the source by offsets that are not copied (control batches, aborted records,
+gaps of compaction), and in the target by markers of the copy's own transactions.
 
-Runs are packed into chunks, compressed once they are full: what repeats itself, as one record and one marker
-do, takes a fraction of a byte for each run. A chunk is named by the source offset at which it begins.
+Runs are packed into chunks, compressed once they are full: a repeated pattern, such as one record and one
+marker, takes a fraction of a byte for each run. A chunk's name is the source offset at which it begins.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHUNK_BYTES_MAX = CHUNK_RUNS * 30
 
 
 class Run(NamedTuple):
-    """`length` records, from offset `source` on in the source and from `target` on in the target."""
+    """`length` consecutive records: from offset `source` on in the source, from `target` on in the target."""
 
     source: int
     target: int
@@ -34,10 +34,10 @@ class Run(NamedTuple):
 
 
 class OffsetMap:
-    """The runs of one partition, in order. `floor` is the source offset below which nothing is known.
+    """The runs of one partition, in order. `floor` is the source offset below which the map has no runs.
 
-    A floor of 0 says that everything is known from the beginning: an offset before the first run is one whose
-    records were gone before they could be copied.
+    With a floor of 0, the map is complete from the beginning: records before the first run were removed from
+    the source before they could be copied.
     """
 
     def __init__(self, floor: int = 0) -> None:
@@ -57,13 +57,13 @@ class OffsetMap:
 
     @property
     def end(self) -> int:
-        """The source offset behind the last record of the map; the floor where there is none."""
+        """The source offset after the last record in the map, or the floor if it is empty."""
         last = self._last()
         return self.floor if last is None else last.source + last.length
 
     @property
     def target_end(self) -> int:
-        """The target offset behind the last record of the map; 0 where there is none."""
+        """The target offset after the last record in the map, or 0 if it is empty."""
         last = self._last()
         return 0 if last is None else last.target + last.length
 
@@ -73,10 +73,10 @@ class OffsetMap:
         return unpack_runs(self._packed[self._firsts[-1]])[-1] if self._firsts else None
 
     def add(self, source: int, target: int, count: int) -> None:
-        """Note records that were copied.
+        """Add a run of copied records.
 
         Raises:
-            ValueError: they do not lie behind those that are known, in the source and in the target.
+            ValueError: the run does not come after those in the map, in the source and in the target.
         """
         if count <= 0 or source < self.end or target < self.target_end:
             raise ValueError(
@@ -93,7 +93,7 @@ class OffsetMap:
         self._open.append(Run(source, target, count))
 
     def _seal(self) -> None:
-        """Pack the last chunk, and begin another."""
+        """Compress the last chunk, and begin a new one."""
         first = self._open[0].source
         self._firsts.append(first)
         self._packed[first] = packed = pack_runs(self._open)
@@ -101,12 +101,12 @@ class OffsetMap:
         self._open = []
 
     def translate(self, offset: int) -> int | None:
-        """Return where the first record from `offset` on went that was copied; None where there is none yet.
+        """Return the target offset of the first copied record from source offset `offset` on, or None.
 
-        That is what a group is to read next whose committed offset is `offset`.
+        A group whose committed offset is `offset` continues there in the target.
 
         Raises:
-            ValueError: `offset` lies below the floor.
+            ValueError: `offset` is below the floor.
         """
         if offset < self.floor:
             raise ValueError(f"offset {offset} lies before the map, which begins with {self.floor}")
@@ -119,7 +119,7 @@ class OffsetMap:
         return None
 
     def exactly(self, offset: int) -> int | None:
-        """Return where the record at `offset` went; None for one that the map does not have."""
+        """Return the target offset of the record at source offset `offset`; None if the map lacks it."""
         for runs in self._from(offset):
             index = bisect_right(runs, offset, key=_source)
             if index and offset < runs[index - 1].source + runs[index - 1].length:
@@ -128,7 +128,7 @@ class OffsetMap:
         return None
 
     def _from(self, offset: int) -> Iterator[list[Run]]:
-        """Yield the chunk that has an offset, or begins last before it; and those that follow."""
+        """Yield the runs of the last chunk that begins at or before `offset`, then those of later chunks."""
         at = max(bisect_right(self._firsts, offset) - 1, 0)
         if not self._open or offset < self._open[0].source:
             for first in self._firsts[at:]:
@@ -137,9 +137,7 @@ class OffsetMap:
             yield self._open
 
     def chunks(self, since: int = 0) -> dict[int, bytes]:
-        """Return the packed chunks by name that have runs from source offset `since` on, the last one
-        included.
-        """
+        """Return the packed chunks, by name, with runs from source offset `since` on, and the last chunk."""
         if not self._open:
             return {}
         name = self._open[0].source
@@ -148,10 +146,10 @@ class OffsetMap:
 
     @classmethod
     def of_chunks(cls, chunks: Iterable[tuple[int, bytes]], *, floor: int, end: int) -> OffsetMap:
-        """Return the map that packed chunks hold, without anything from source offset `end` on.
+        """Return the map in packed chunks, without records from source offset `end` on.
 
         Raises:
-            CorruptRecordError: a chunk is damaged, or does not follow the one before.
+            CorruptRecordError: a chunk is damaged, or does not come after the one before.
         """
         made = cls(floor)
         for first, packed in sorted(chunks):
@@ -168,9 +166,9 @@ class OffsetMap:
         return made
 
     def forget_before(self, target: int) -> list[int]:
-        """Drop the chunks whose records all lie before an offset of the target; return their names.
+        """Drop the chunks whose records are all before target offset `target`; return their names.
 
-        The floor stays: what was dropped is gone from the target, and translates to what is left of it.
+        The floor stays: a source offset in a dropped chunk translates to the first record left in the target.
         """
         dropped: list[int] = []
         while len(self._firsts) > 1 and unpack_runs(self._packed[self._firsts[1]])[0].target <= target:
@@ -178,9 +176,9 @@ class OffsetMap:
         return dropped
 
     def forget_down_to(self, size_bytes: int) -> list[int]:
-        """Drop the oldest chunks until the packed ones have `size_bytes`; return their names.
+        """Drop the oldest chunks until the packed ones have at most `size_bytes`; return their names.
 
-        The floor is behind them then.
+        The floor rises to the end of the dropped chunks.
         """
         dropped: list[int] = []
         while self._firsts and self.size_bytes > size_bytes:
@@ -200,9 +198,7 @@ def _source(run: Run) -> int:
 
 
 def pack_runs(runs: Iterable[Run]) -> bytes:
-    """Return the bytes of runs: for each the distance to the one before in source and target, and its
-    length.
-    """
+    """Return runs as compressed bytes: the distance of each from the last one in both logs, and length."""
     out = bytearray()
     source = target = 0
     for run in runs:
@@ -216,10 +212,10 @@ def pack_runs(runs: Iterable[Run]) -> bytes:
 
 
 def unpack_runs(packed: bytes) -> list[Run]:
-    """Return the inverse of `pack_runs`.
+    """Return the runs in the bytes that `pack_runs` has made.
 
     Raises:
-        CorruptRecordError: these are not the bytes of runs.
+        CorruptRecordError: the bytes are not packed runs.
     """
     try:
         unpacker = zlib.decompressobj()

@@ -1,4 +1,4 @@
-"""A copy compared with its source, record by record: each is looked for where the map says that it went."""
+"""Compare a copy with its source, record by record, by the offset map of the copy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMED_MAX = 10
 
 
 class Difference(NamedTuple):
-    """A record that is not the same on both sides; an offset is None on the side that does not have it."""
+    """A record that differs between source and target; the offset is None on a side that lacks it."""
 
     source_offset: int | None
     target_offset: int | None
@@ -33,7 +33,7 @@ class Difference(NamedTuple):
 
 
 class PartitionCheck:
-    """What a partition was found to be."""
+    """The result of comparing one partition of a copy with its source."""
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
@@ -51,7 +51,7 @@ class PartitionCheck:
         """The first of those."""
 
     def note(self, source: int | None, target: int | None, what: str) -> None:
-        """Count a difference."""
+        """Count a difference, and keep the first ones with their offsets."""
         self.different += 1
         if len(self.differences) < NAMED_MAX:
             self.differences.append(Difference(source, target, what))
@@ -69,9 +69,9 @@ def check_copy(
     source_config: Mapping[str, object] | None = None,
     config: Mapping[str, object] | None = None,
 ) -> list[PartitionCheck]:
-    """Compare what `TopicMirror` has copied with the source; the arguments are its own. Nothing is changed.
+    """Compare with the source what `TopicMirror` has copied, and change nothing; takes the same arguments.
 
-    The copy may go on meanwhile. What it copies after the start is not looked at.
+    The copy may go on meanwhile. Records that it copies after the start are not compared.
 
     Raises:
         ConfigError: there is no copy of that name.
@@ -122,7 +122,7 @@ def _policy(admin: Admin, topic: str) -> str:
 
 
 class _Sides(NamedTuple):
-    """A partition of the source, that of the target, and a consumer of each."""
+    """A source partition and its target partition, with a consumer of each."""
 
     source: TopicPartition
     target: TopicPartition
@@ -131,9 +131,9 @@ class _Sides(NamedTuple):
 
 
 def _compare(sides: _Sides, made: OffsetMap, position: int, first_kept: int) -> PartitionCheck:
-    """Walk through both logs and the map, side by side.
+    """Compare one partition by reading both logs and the offset map side by side.
 
-    `first_kept` is the offset of the target from which on nothing may be missing.
+    `first_kept` is the target offset from which on no record may be missing.
     """
     check = PartitionCheck(sides.source.partition)
     there = _records(sides.target_reader, sides.target, made.target_end)
@@ -176,7 +176,7 @@ def _note_only_in_target(check: PartitionCheck, record: Record[bytes, bytes], ru
 
 
 class _Walk:
-    """The runs of a map, gone through once by offsets that rise, of the source and of the target."""
+    """One pass over the runs of an offset map, by ascending offsets of the source and of the target."""
 
     def __init__(self, runs: Iterator[Run]) -> None:
         self._runs = runs
@@ -185,7 +185,7 @@ class _Walk:
         """Runs that the source is beyond, and the target may not be."""
 
     def target_of(self, offset: int) -> int | None:
-        """Return where a record of the source went; None for one that is in no run."""
+        """Return the target offset of a source record, or None if it is in no run."""
         while self._now is not None and offset >= self._now.source + self._now.length:
             self._passed.append(self._now)
             self._now = next(self._runs, None)
@@ -193,7 +193,7 @@ class _Walk:
         return None if now is None or offset < now.source else now.target + offset - now.source
 
     def has_target(self, offset: int) -> bool:
-        """Return whether a record of the target is of the copy."""
+        """Return whether a run contains the target offset `offset`."""
         self.forget_before(offset)
         if not self._passed:
             while self._now is not None and offset >= self._now.target + self._now.length:
@@ -202,7 +202,7 @@ class _Walk:
         return first is not None and offset >= first.target
 
     def forget_before(self, offset: int) -> None:
-        """Leave out the runs that the source and the target are beyond."""
+        """Drop the passed runs that end at or before target offset `offset`."""
         while self._passed and offset >= self._passed[0].target + self._passed[0].length:
             self._passed.popleft()
 
@@ -224,7 +224,7 @@ def _records(reader: Consumer, tp: TopicPartition, end: int) -> Iterator[Record[
 
 
 def _difference(here: Record[bytes, bytes], there: Record[bytes, bytes]) -> str:
-    """Return what of a record is not the same; empty where all is."""
+    """Return the names of the record's parts that differ, or "" if both records are equal."""
     parts = [
         part
         for part in ("key", "value", "headers")

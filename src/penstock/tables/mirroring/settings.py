@@ -1,4 +1,4 @@
-"""Settings of clients that a copy gives to several of them."""
+"""The client settings that a copy passes to several of its clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.client.config import SECURITY_NAMES, ClientConfig, known_names
 
 
 def shared_settings(config: Mapping[str, object]) -> dict[str, object]:
-    """Return those settings of a client that every kind of client has."""
+    """Return the settings in `config` that every kind of client accepts."""
     known = known_names(ClientConfig)
     return {
         name: value

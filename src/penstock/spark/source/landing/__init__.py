@@ -1,1 +1,1 @@
-"""Landing from Spark: tasks write the Parquet files of what they decode, the sink commits them."""
+"""Landing from Spark: tasks write the records that they decode as Parquet files, the sink commits them."""

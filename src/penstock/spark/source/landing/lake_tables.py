@@ -1,7 +1,8 @@
-"""Landing into tables of the lake: tasks write files by the modules of `penstock.lake`, the driver commits.
+"""Land into tables of the lake: tasks write files by the modules of `penstock.lake`, the driver commits them.
 
 The table's own commits have the positions, under the same names as those of ``penstock land``: a micro-batch
-that Spark repeats is found in the table by its offsets, and either program goes on where the other one was.
+that Spark repeats is found in the table by its offsets, and either program continues where the other one
+stopped.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SCHEMES = ("iceberg", "delta", "s3", "s3a", "gs", "az", "abfs", "abfss", "hdfs",
 
 @dataclass(frozen=True, slots=True)
 class LakeTarget:
-    """A table of the lake as the options of a query name it. `name` is who writes, by default the topic."""
+    """A table of the lake in the options of a query. `name` is the writer's name, by default the topic."""
 
     url: str
     name: str | None = None
@@ -43,14 +44,14 @@ class LakeTarget:
 
     @property
     def title(self) -> str:
-        """The URL without passwords."""
+        """The URL of the table without passwords."""
         return without_secrets(self.url)
 
     def open(self, topic: str) -> LakeTable:
-        """Return the table, which need not be there yet.
+        """Return the table, which may not exist yet.
 
         Raises:
-            ConfigError: the URL names no table, or an option does not go together with its kind.
+            ConfigError: the URL names no table, or an option does not apply to its kind.
             MissingDependencyError: a library is not installed.
         """
         settings = TableSettings(self.name or topic, self.partition_by, self.compression, self.file_bytes)
@@ -59,12 +60,12 @@ class LakeTarget:
 
 
 def prepare(target: LakeTarget, topic: str, schema: pa.Schema) -> None:
-    """Create the table, or have it take rows of `schema`. Raises as `LakeTable.prepare`."""
+    """Create the table, or check or extend its columns for `schema`. Raises as `LakeTable.prepare`."""
     target.open(topic).prepare(schema)
 
 
 def unread(target: LakeTarget, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
-    """Return what of some ranges of one topic the table does not have.
+    """Return the parts of `ranges`, which are of one topic, that the table does not have yet.
 
     Raises:
         StorageError: the table cannot be read.
@@ -87,15 +88,15 @@ def commit(
     topic_ids: Mapping[str, str],
     files: Sequence[str],
 ) -> Written | None:
-    """Make the files of a micro-batch count, with its offsets; None where the table has these already.
+    """Commit the files of a micro-batch with its offsets; return None if the table has these offsets already.
 
-    `job` names the micro-batch: an attempt whose end is uncertain is recognised by it. `files` are texts of
-    `LakeTable.hand_over`. Files of a batch that the table has already are orphans, which upkeep removes: an
-    attempt before may have committed these very files.
+    `job` names the micro-batch, to recognise an attempt whose outcome is unknown. `files` are texts of
+    `LakeTable.hand_over`. If the table has the batch already, its files are left as orphans for upkeep to
+    remove, because an earlier attempt may have committed these very files.
 
     Raises:
-        ConfigError: the table is ahead of the batch in part of it, or has records of another topic.
-        OtherWriterError: another process has written the table meanwhile.
+        ConfigError: the table has part of the batch already, or has records of another topic.
+        OtherWriterError: another process has written to the table meanwhile.
         StorageError: the store refuses; Spark repeats the batch.
     """
     refuse_overlaps(ranges)
@@ -129,7 +130,7 @@ def commit(
 
 
 def _joined(ranges: Sequence[OffsetRange]) -> dict[int, tuple[int, int]]:
-    """Return the first and the next offset of each partition."""
+    """Return (first offset, offset after the last) of each partition in `ranges`."""
     found: dict[int, tuple[int, int]] = {}
     for each in ranges:
         if each.end > each.start:

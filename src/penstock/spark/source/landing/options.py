@@ -1,4 +1,4 @@
-"""Options of landing: where to, which columns, how files are cut. The source and the sink have the same."""
+"""The options of landing, which source and sink share: the table, its columns, and the size of files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _CANONICAL = {name.lower(): name for name in NAMES}
 
 @dataclass(frozen=True, slots=True)
 class LandingOptions:
-    """The options that begin with ``landing``, checked. `columns` is None where all are to be landed."""
+    """The checked options that begin with ``landing``. `columns` is None to land all columns."""
 
     path: str
     format: str
@@ -83,12 +83,12 @@ class LandingOptions:
 
 
 def lands(options: Mapping[str, str]) -> bool:
-    """Return whether records are landed: an option begins with ``landing``."""
+    """Return whether the options make a query land records: one begins with ``landing``."""
     return any(map(_is_ours, options))
 
 
 def split_options(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the options of landing, and the others."""
+    """Return (options of landing, other options)."""
     landing = {key: value for key, value in options.items() if _is_ours(key)}
     return landing, {key: value for key, value in options.items() if key not in landing}
 
@@ -98,7 +98,7 @@ def _is_ours(key: str) -> bool:
 
 
 def landing_options(options: Mapping[str, str]) -> LandingOptions:
-    """Check the options of landing.
+    """Return the checked options of landing.
 
     Raises:
         ConfigError: an option is unknown, malformed, missing, or contradicts another one.
@@ -152,7 +152,7 @@ def landing_options(options: Mapping[str, str]) -> LandingOptions:
 
 
 def _is_lake(where: str) -> bool:
-    """Return whether a text names a table by a URL, in place of a directory."""
+    """Return whether `where` is the URL of a lake table rather than a directory."""
     scheme, separator, _ = where.partition("://")
     return bool(separator) and scheme.lower() != "file"
 
@@ -207,7 +207,7 @@ def record_schema(
     cloudevents: CloudEventsOptions | None,
     values: ValueColumns | None = None,
 ) -> StructType:
-    """Return the columns that are landed, with their types. Raises ConfigError."""
+    """Return the columns to land, with their types. Raises ConfigError."""
     natural = schema_for(include_headers, cloudevents, values)
     if landing.columns is None:
         return natural
@@ -237,7 +237,11 @@ def record_schema(
 def layout_of(
     landing: LandingOptions, records: StructType, versions: Mapping[str, int] = MappingProxyType({})
 ) -> Layout:
-    """Return what the files have in common. Raises ConfigError where the partition columns do not fit."""
+    """Return the layout that all files of the table share: columns and partition columns.
+
+    Raises:
+        ConfigError: a partition column does not fit the columns, or Parquet cannot hold a column.
+    """
     spellings = {each.name.lower(): each.name for each in records.fields}
     for each in records.fields:
         if _is_empty(each.dataType):
@@ -258,7 +262,7 @@ def layout_of(
 
 
 def _is_empty(kind: DataType) -> bool:
-    """Return whether a type is a struct without fields, or has one inside."""
+    """Return whether a type is a struct without fields, or contains one."""
     if isinstance(kind, StructType):
         return not kind.fields or any(_is_empty(each.dataType) for each in kind.fields)
     if isinstance(kind, ArrayType):
@@ -277,7 +281,7 @@ def _directory(text: str) -> str:
 
 
 def _names(text: str) -> list[str]:
-    """Names separated by commas, of which those in parentheses separate nothing: ``bucket(4, key)``."""
+    """Return the names in a list separated by commas, except commas in parentheses: ``bucket(4, key)``."""
     return [name.strip() for name in re.split(r",(?![^()]*\))", text) if name.strip()]
 
 

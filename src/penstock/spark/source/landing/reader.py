@@ -1,4 +1,4 @@
-"""Reading for landing: a task writes what it decodes as Parquet, and gives Spark the names of the files."""
+"""Read for landing: a task writes the records that it decodes as Parquet, and returns the file names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BATCH_ID = "streaming.sql.batchId"
 
 @dataclass(frozen=True)
 class LandingPlan:
-    """What tasks have to know to land what they decode."""
+    """The options and columns that a task needs to land the records that it decodes."""
 
     options: ReadOptions
     landing: LandingOptions
@@ -52,7 +52,7 @@ class LandingPlan:
 
     @property
     def topic(self) -> str:
-        """The topic that goes into a table of the lake. Raises ConfigError where there are several."""
+        """The topic to land into a table of the lake. Raises ConfigError if there are several."""
         found = self.options.selection.single_topic
         if found is None:
             raise ConfigError(
@@ -62,9 +62,9 @@ class LandingPlan:
         return found
 
     def check(self) -> None:
-        """Check on the driver that the rows fit the table that is there, and that its library is installed.
+        """Check on the driver that the rows fit an existing table, and that its library is installed.
 
-        A table of the lake is created where it is missing.
+        A table of the lake is created if it is missing.
 
         Raises:
             ConfigError: the table has other columns or partitions.
@@ -86,7 +86,7 @@ class LandingPlan:
 
 
 def plan_of(given: Mapping[str, str], schema: StructType, *, streaming: bool) -> LandingPlan:
-    """Return the plan that the options of a query make. Raises ConfigError."""
+    """Return the plan for the options of a query. Raises ConfigError."""
     if schema.simpleString() != FILES_SCHEMA.simpleString():
         raise ConfigError(
             "a source with the option landing gives the names of files: name columns of records with the "
@@ -108,9 +108,7 @@ def plan_of(given: Mapping[str, str], schema: StructType, *, streaming: bool) ->
 
 
 def _value_columns(options: ReadOptions, landing: LandingOptions) -> ValueColumns | None:
-    """Return the columns of keys and values: of the versions that the table has, where there is one
-    already.
-    """
+    """Return the columns of decoded keys and values, by the schema versions of an existing table."""
     if options.values is None:
         return None
     for each in options.values.fields:
@@ -123,7 +121,7 @@ def _value_columns(options: ReadOptions, landing: LandingOptions) -> ValueColumn
 
 
 class LandingWork:
-    """Writes the files of a landing table, and gives Spark their names. The plan is made when it is used."""
+    """The work of tasks that land: write files, and return their names. Makes its plan on first use."""
 
     def __init__(self, given: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
         self._given = dict(given)
@@ -163,10 +161,10 @@ class LandingWork:
 
 
 def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.RecordBatch]:
-    """Write the Parquet files of one task; yield a row for each, and one for what was read.
+    """Write the Parquet files of one task; yield a row for each file, and one for the ranges read.
 
     Raises:
-        StorageError: the disk is full, the directory not writable, or the like.
+        StorageError: the disk is full, the directory is not writable, or another operation fails.
         PenstockError: as from `read_range`.
     """
     if not isinstance(partition, RangePartition):
@@ -220,7 +218,7 @@ def land(plan: LandingPlan, partition: InputPartition, job: str) -> Iterator[pa.
 def _land_in_lake(
     plan: LandingPlan, lake: LakeTarget, partition: RangePartition, query: str | None
 ) -> Iterator[pa.RecordBatch]:
-    """Write the files of one task into a table of the lake; yield a row for each, and one for its range."""
+    """Write the files of one task into a lake table; yield a row for each file, and one for its ranges."""
     if plan.options.protocol == "0.7":
         from penstock.spark.source.brokers07 import fetch07 as fetch
     else:
@@ -242,7 +240,7 @@ def _land_in_lake(
 
 
 def _place() -> tuple[str | None, int, int]:
-    """Query and micro-batch that the task belongs to, and its number; (None, 0, number) in a batch query."""
+    """Return (query id, micro-batch id, partition) of this task; (None, 0, partition) in a batch query."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

@@ -1,4 +1,4 @@
-"""Rows of a landing source: one for each file that a task has written, and one for what it has read."""
+"""The rows of a landing source: one for each file that a task has written, and one for its ranges."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FILES_SCHEMA = StructType(
 
 @dataclass(frozen=True, slots=True)
 class TaskEntries:
-    """What the rows of some tasks say: for which batch of which query, and what they have written."""
+    """The contents of the rows of some tasks: query and layout, files written, ranges and topic ids read."""
 
     writer: str | None
     layout: Layout | None
@@ -44,7 +44,7 @@ class TaskEntries:
     """Files of a table of the lake, as the table's kind writes them."""
 
     def with_entry(self, text: str) -> TaskEntries:
-        """These and what one more row says. Raises ConfigError where it is no row of a landing source."""
+        """Return these entries with those of one more row. Raises ConfigError if it is no landing row."""
         try:
             found: dict[str, Any] = json.loads(text)
             files = tuple(LandedFile.from_object(each) for each in found.get("files", []))
@@ -71,19 +71,19 @@ NOT_LANDED = "a sink with the option landing takes the rows of one source with t
 
 
 def file_row(writer: str | None, layout: Layout, file: LandedFile) -> tuple[str | None, int, int, str]:
-    """Return the row of a file."""
+    """Return the row that reports a file of a directory table."""
     return file.path, file.rows, file.size_bytes, _entry(writer, layout, files=[file.to_object()])
 
 
 def handed_row(writer: str | None, layout: Layout, file: HandedFile) -> tuple[str | None, int, int, str]:
-    """Return the row of a file of a table of the lake."""
+    """Return the row that reports a file of a lake table."""
     return file.path, file.rows, file.size_bytes, _entry(writer, layout, handed=[file.text])
 
 
 def ranges_row(
     writer: str | None, layout: Layout, ranges: Sequence[OffsetRange], topic_ids: Mapping[str, bytes]
 ) -> tuple[str | None, int, int, str]:
-    """Return the row of what a task has read, and of which topics."""
+    """Return the row that reports the ranges that a task has read, and the ids of their topics."""
     ids = {name: uuid_to_text(each) for name, each in topic_ids.items()}
     return None, 0, 0, _entry(writer, layout, ranges=[list(each) for each in ranges], topicIds=ids)
 
@@ -93,7 +93,7 @@ def _entry(writer: str | None, layout: Layout, **parts: object) -> str:
 
 
 def batch_of(rows: Iterable[tuple[str | None, int, int, str]]) -> pa.RecordBatch:
-    """Return rows as Spark takes them."""
+    """Return rows as an Arrow batch with the schema `FILES_SCHEMA`."""
     import pyarrow as pa
 
     from penstock.spark.runtime.releases import arrow_schema_of

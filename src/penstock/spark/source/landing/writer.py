@@ -1,4 +1,4 @@
-"""The sink of landing: tasks pass on which files were written, the driver commits them as one batch."""
+"""The sink of landing: tasks pass on the names of written files, the driver commits them as one batch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BESIDE = ("checkpointlocation", "queryname", "outputmode", "txnappid", "txnversi
 
 @dataclass
 class Landed(WriterCommitMessage):
-    """What one task has passed on."""
+    """The message of one task to the driver: the files and ranges in its rows."""
 
     entries: TaskEntries
 
@@ -44,10 +44,12 @@ class Landed(WriterCommitMessage):
 def sink_options(
     given: Mapping[str, str], schema: StructType
 ) -> tuple[LandingOptions, tuple[str, int] | None]:
-    """Return the options of a sink that lands, and what a batch query is where it may be run again.
+    """Return (options of landing, job of a batch query that may be run again, or None) of a sink.
+
+    A job is its `txnAppId` and `txnVersion`.
 
     Raises:
-        ConfigError: an option is wrong, or the rows are no landing source's.
+        ConfigError: an option is wrong, or the rows are not those of a landing source.
     """
     ours, others = split_options(given)
     options = landing_options(ours)
@@ -66,7 +68,7 @@ def sink_options(
 
 
 class LandingBatchWriter(DataSourceArrowWriter):
-    """Commits the files of one job."""
+    """Commits the files of one batch query."""
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         self._options, job = sink_options(given, schema)
@@ -128,7 +130,7 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
 
 
 def pass_on(batches: Iterator[pa.RecordBatch]) -> Landed:
-    """Return what the rows of one task say. Raises ConfigError."""
+    """Return the files and ranges in the rows of one task. Raises ConfigError."""
     with plain_errors():
         entries = TaskEntries(None, None)
         for batch in batches:
@@ -139,7 +141,7 @@ def pass_on(batches: Iterator[pa.RecordBatch]) -> Landed:
 
 
 def joined(messages: Sequence[WriterCommitMessage | None]) -> TaskEntries:
-    """Return what all tasks of a job say. Raises ConfigError where they speak of several queries."""
+    """Return the entries of all tasks of a job. Raises ConfigError if they are of several queries."""
     found = [
         each.entries for each in messages if isinstance(each, Landed) and each.entries.layout is not None
     ]
@@ -162,10 +164,10 @@ def joined(messages: Sequence[WriterCommitMessage | None]) -> TaskEntries:
 
 
 def commit_in_lake(target: LakeTarget, job: str, entries: TaskEntries) -> Written | None:
-    """Make the files of a job count in a table of the lake; None where there is nothing new.
+    """Commit the files of a job to a lake table; return None if there is nothing new.
 
     Raises:
-        ConfigError: the table does not fit what was read.
+        ConfigError: the table does not fit the offsets and topics that were read.
         OtherWriterError, StorageError: as from `penstock.lake.contract.LakeTable.commit`.
     """
     if entries.layout is None:
@@ -176,7 +178,7 @@ def commit_in_lake(target: LakeTarget, job: str, entries: TaskEntries) -> Writte
 
 
 def commit(options: LandingOptions, writer: str, batch: int, entries: TaskEntries) -> Manifest | None:
-    """Make the files of a job a batch of the table. Raises ConfigError and StorageError."""
+    """Commit the files of a job as one batch of the table. Raises ConfigError and StorageError."""
     if entries.layout is None:
         return None
     table = LandingTable(options.path)
@@ -187,8 +189,10 @@ def commit(options: LandingOptions, writer: str, batch: int, entries: TaskEntrie
 
 
 def register_of(options: LandingOptions, layout: Layout) -> Register | None:
-    """Return what adds files to a table of another format; None for plain files. Raises
-    MissingDependencyError.
+    """Return the object that adds files to a Delta or Iceberg table; None for plain files.
+
+    Raises:
+        MissingDependencyError: the library of the format is not installed.
     """
     root = Path(options.path)
     if options.format == "delta":

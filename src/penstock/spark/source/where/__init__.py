@@ -1,1 +1,1 @@
-"""The option where: a condition in SQL that narrows what a batch query reads, and filters its rows."""
+"""The option `where`: a condition in SQL that narrows the ranges of a batch query and filters its rows."""

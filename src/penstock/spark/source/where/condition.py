@@ -1,7 +1,7 @@
-"""Conditions on records: what they say of the places of records, and which rows of a batch fulfil them.
+"""Conditions on records: find the offset ranges that may fulfil one, and the rows of a batch that do.
 
-A condition is true, false or null of a row, by the rules of SQL; rows come for which it is true. `Not` stands
-before columns only: what reads a text moves it there, which changes no answer.
+A condition is true, false or null for a row, by the rules of SQL; rows for which it is true are returned.
+`Not` occurs only directly before columns: the parser moves it there, which changes no answer.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A condition that has one answer for all rows."""
+    """A condition with the same answer for all rows: true, false or null."""
 
     value: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column beside a value; null where the column is null."""
+    """A column compared with a value; null if the column is null."""
 
     column: str
     operator: str
@@ -60,7 +60,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Whether a column has one of some values; null where it is null, or has none and `has_null` is set."""
+    """Whether a column has one of some values; null if it is null, or has none and `has_null` is set."""
 
     column: str
     values: tuple[Value, ...]
@@ -69,21 +69,21 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether a column is null: never null itself."""
+    """Whether a column is null; the answer is never null."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite; null stays null."""
+    """The negation of a condition; null stays null."""
 
     inner: OneOf | IsNull
 
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """``and``."""
+    """The conjunction (``and``) of two conditions."""
 
     left: Condition
     right: Condition
@@ -91,7 +91,7 @@ class Both:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """``or``."""
+    """The disjunction (``or``) of two conditions."""
 
     left: Condition
     right: Condition
@@ -101,7 +101,7 @@ Condition = Constant | Comparison | OneOf | IsNull | Not | Both | Either
 
 
 def negated(condition: Condition) -> Condition:
-    """Return what is true where a condition is false, and null where it is null."""
+    """Return the condition that is true where `condition` is false, and null where it is null."""
     match condition:
         case Constant(value):
             return Constant(None if value is None else not value)
@@ -117,7 +117,7 @@ def negated(condition: Condition) -> Condition:
 
 
 def wanted(condition: Condition) -> Wanted:
-    """Return places of records that hold every record for which a condition is true."""
+    """Return offset ranges and partitions that hold all records for which a condition is true."""
     match condition:
         case Constant(value):
             return EVERYTHING if value else NOTHING
@@ -141,7 +141,7 @@ def _placed(column: str, value: Value) -> object:
 
 
 def columns_of(condition: Condition) -> frozenset[str]:
-    """Return the columns that a condition looks at."""
+    """Return the columns that a condition uses."""
     match condition:
         case Constant():
             return frozenset()
@@ -154,7 +154,7 @@ def columns_of(condition: Condition) -> frozenset[str]:
 
 
 def mask(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
-    """Return true, false or null for each row of a batch, which has the condition's columns."""
+    """Return true, false or null for each row of a batch that has the condition's columns."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -180,7 +180,7 @@ def mask(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _numbers(column: pa.Array) -> pa.Array:
-    """Numbers as 64 bits, times as their microseconds, other columns as they are."""
+    """Return integers as 64 bits and times as microseconds; other columns unchanged."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type):
@@ -218,7 +218,7 @@ def _among(column: pa.Array, values: tuple[Value, ...]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The option where. `reads_utc` says that a time in it names no zone, and is read in UTC."""
+    """The condition in the option `where`. `reads_utc`: a time in it has no zone, and is read in UTC."""
 
     text: str
     condition: Condition
@@ -226,12 +226,12 @@ class Where:
 
     @property
     def wanted(self) -> Wanted:
-        """Where the rows are."""
+        """The offset ranges and partitions that may have rows for which the condition is true."""
         return wanted(self.condition)
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns of records that decide."""
+        """The columns of records that the condition uses."""
         return columns_of(self.condition)
 
     def filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -239,10 +239,10 @@ class Where:
         return batch.filter(mask(self.condition, batch), null_selection_behavior="drop")
 
     def check_zone(self, session_zone: str | None) -> None:
-        """Check that times without a zone mean in Spark's session what they mean here.
+        """Check that times without a zone, which are read in UTC here, mean the same in Spark's session.
 
         Raises:
-            ConfigError: the session has another zone than UTC, or none that is known.
+            ConfigError: the session has another zone than UTC, or an unknown one.
         """
         if not self.reads_utc or session_zone in _UTC_NAMES:
             return
@@ -258,5 +258,5 @@ _UTC_NAMES = frozenset(("UTC", "Z", "GMT", "Etc/UTC", "Etc/GMT", "+00:00"))
 
 
 def joined(parts: list[Condition], kind: type[Both] | type[Either]) -> Condition:
-    """Return conditions as one; there is at least one."""
+    """Return one or more conditions joined by `kind`."""
     return reduce(kind, parts)

@@ -1,7 +1,7 @@
-"""Conditions out of SQL: the text of the option where, as sqlglot parses it in Spark's dialect.
+"""Parse the SQL text of the option `where` by sqlglot, in Spark's dialect, into a condition.
 
-Only what is known to mean here what it means to Spark is taken; everything else is refused. The driver
-parses; tasks are given the condition, and need no parser.
+Only expressions that mean here exactly what they mean to Spark are accepted; all others are refused. The
+driver parses; tasks get the condition, and need no parser.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TAKEN = (
 
 
 def parsed_where(text: str) -> Where:
-    """Return what the option where says.
+    """Return the condition in the text of the option `where`.
 
     Raises:
         ConfigError: the text is no condition, or has a part that the source cannot decide.
@@ -76,13 +76,13 @@ def parsed_where(text: str) -> Where:
 
 
 class _Reading:
-    """One reading of a tree of sqlglot's."""
+    """The conversion of one sqlglot tree into a condition."""
 
     def __init__(self) -> None:
         self.reads_utc = False
 
     def condition(self, node: Expr, depth: int) -> Condition:
-        """Return the condition that a node is. Raises ConfigError."""
+        """Return the condition that a node of the tree stands for. Raises ConfigError."""
         from sqlglot import exp
 
         if depth > DEPTH_MAX:
@@ -120,7 +120,7 @@ class _Reading:
         return self._compared(*self._sides(node, operator))
 
     def _sides(self, node: Expr, operator: str) -> tuple[str, str, Expr]:
-        """Return the column, the operator and the literal, which may stand on the left."""
+        """Return (column, operator, literal) of a comparison; mirror the operator if the literal is left."""
         left, right = _bare(node.this), _bare(node.expression)
         if _is_column(left):
             return self._column(left), operator, right
@@ -155,7 +155,7 @@ class _Reading:
         return name
 
     def _value(self, column: str, node: Expr) -> Value | None:
-        """Return the value of a literal as the column has it, None for null. Raises ConfigError."""
+        """Return the value of a literal in the column's type, None for null. Raises ConfigError."""
         from sqlglot import exp
 
         node = _bare(node)
@@ -211,7 +211,7 @@ def _operators() -> dict[type, str]:
 
 
 def _bare(node: Any) -> Expr:
-    """Return a node without parentheses around it."""
+    """Return a node without the parentheses around it."""
     from sqlglot import exp
 
     depth = 0
@@ -234,12 +234,12 @@ def _is_literal(node: Expr) -> bool:
 
 
 def _extras(node: Expr, *known: str) -> list[str]:
-    """Return the arguments of a node besides those that are known here."""
+    """Return the names of a node's arguments that are set and not in `known`."""
     return [name for name, value in node.args.items() if value and name not in known]
 
 
 def _whole(node: Expr) -> int | None:
-    """Return the whole number that a node is, if it is one."""
+    """Return the whole number that a node stands for, or None if it is another expression."""
     from sqlglot import exp
 
     sign = 1

@@ -1,8 +1,8 @@
 """Times as Spark reads them in SQL: texts to microseconds since 1970. No I/O, no libraries.
 
-Of the forms that Spark takes these are those with a date; a zone stands behind seconds.
+Of Spark's forms, those with a date are accepted; a zone must follow seconds.
 
-Where a zone skips an hour, Spark moves a time inside of the hour on by it; where the zone repeats an hour,
+If a zone skips an hour, Spark moves a time within it forward by an hour; if the zone repeats an hour,
 the first of the two counts (Java's `LocalDateTime.atZone`). `datetime` with a `fold` of 0 does the same.
 """
 
@@ -30,14 +30,14 @@ _OFFSET_MAX = timedelta(hours=18)
 
 
 class Moment(NamedTuple):
-    """A moment in microseconds since 1970. One whose text names no zone is read in UTC."""
+    """A time in microseconds since 1970; one whose text has no zone is read in UTC."""
 
     us: int
     has_zone: bool
 
 
 def moment(text: str) -> Moment:
-    """Return the moment that a text means.
+    """Return the time that a text means.
 
     Raises:
         ConfigError: the text has another form, or there is no such time or zone.
