@@ -50,9 +50,10 @@ lint: $(VENV)/.everything
 	$(BIN)/lint-imports
 
 # Six, whatever the number of processors: a test waits for disks, sockets, clocks and other processes most of its
-# time. tests/parts_of_tests.py says what each of the six begins with.
+# time. tests/parts_of_tests.py says what each of the six begins with. Each collects all there is, but for the
+# tests with other people's software, which all have a mark (tests/compat/conftest.py).
 test: $(VENV)/.everything
-	$(PYTEST) -n 6 --dist worksteal -m "not compat and not slow and not soak"
+	$(PYTEST) -n 6 --dist worksteal --ignore tests/compat -m "not compat and not slow and not soak"
 
 check: lint test
 

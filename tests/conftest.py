@@ -8,10 +8,12 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from compiled_first import compile_first
 from parts_of_tests import in_parts
 from penstock import Admin, Broker
 
@@ -26,6 +28,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Nothing that is collected goes away before the end: neither modules nor items of tests are garbage, and to
 # look through half a million of them again and again took a tenth of the CPU time of all tests.
 gc.disable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Compile all tests before several processes of `make test` collect them."""
+    here = Path(__file__).parent
+    if [Path(each).resolve() for each in config.args] == [here]:
+        compile_first(here, here / "compat")
 
 
 @pytest.hookimpl(trylast=True)

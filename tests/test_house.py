@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -249,11 +250,22 @@ PEOPLE = re.compile(
 )
 
 
+def statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Every statement at any depth; what is inside of expressions, most of a tree, has none."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(tree, field, ()):
+            if isinstance(node, ast.stmt):
+                yield node
+            yield from statements(node)
+
+
 def bases_of(modules: dict[str, str]) -> dict[str, set[str]]:
     """Every class of these modules' sources with its bases, all by their full names."""
     found: dict[str, set[str]] = {}
     for module, source in modules.items():
-        nodes = list(ast.walk(ast.parse(source)))
+        if not re.search(r"\bclass\b", source):
+            continue
+        nodes = list(statements(ast.parse(source)))
         full: dict[str, str] = {}
         for node in nodes:
             if isinstance(node, ast.ClassDef):

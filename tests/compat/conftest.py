@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from compat.peers import stop_shared
+
+HERE = Path(__file__).parent
+MARKS = {"compat", "slow", "soak"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse tests without a mark: `make test` does not collect this folder, `make compat` asks for marks."""
+    bare = [
+        item.nodeid
+        for item in items
+        if HERE in item.path.parents and not MARKS & {mark.name for mark in item.iter_markers()}
+    ]
+    if bare:
+        raise pytest.UsageError(f"tests/compat has tests without a mark: {bare}")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.catalog import load_catalog
 
 from lake.places import Place, land, place
 from lake.s3_server import Store
@@ -33,6 +32,8 @@ def fill(servers: str, seed: str) -> None:
 
 def check_files(there: Place, *, files: int, order_id: int) -> None:
     """Every file is in the order of city, nulls first, and of n from the greatest."""
+    from pyiceberg.catalog import load_catalog
+
     table = load_catalog("c", **there.options).load_table("sales.orders")
     found = [task.file for task in table.scan().plan_files()]
     assert len(found) == files

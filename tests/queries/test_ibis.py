@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import duckdb
-import ibis
 import pyarrow as pa
 import pytest
 
@@ -15,6 +14,8 @@ from penstock.queries.watching import Watch
 
 @pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # Ibis's own call
 def test_expressions_reach_the_topic(servers: str, new_topic: Callable[..., str]) -> None:
+    import ibis  # takes long, and this is all that is asked of it
+
     topic = new_topic(1)
     write_topic(pa.table({"value": [f'{{"amount": {n % 90}}}' for n in range(900)]}), topic, servers)
     watch = Watch()

@@ -17,7 +17,7 @@ def spark() -> Iterator[Any]:
     # Short queries never earn back what the second compiler costs. Code is generated as it is for a user, but
     # what cannot be compiled fails the query, where Spark would log it and interpret.
     config = {
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.fallback": "false",
         "spark.sql.codegen.factoryMode": "CODEGEN_ONLY",
     }

@@ -7,7 +7,7 @@ refused at once, with what to do; and that no message quotes a secret.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from penstock.client.security.settings import (
@@ -20,9 +20,11 @@ from penstock.client.unknown_options import unknown_option
 from penstock.common.logs import logger_named
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
-from penstock.security.jaas import LoginModule, parse_jaas
 from penstock.security.secrets import Secret, resolved, revealed
 from penstock.security.tls_context import PEM_BEGIN, TlsSettings
+
+if TYPE_CHECKING:
+    from penstock.security.jaas import LoginModule
 
 log = logger_named("penstock.client")
 
@@ -286,7 +288,11 @@ def _checked_tls(tls: TlsSettings, spelt: Mapping[str, str]) -> TlsSettings:
 
 
 def _read_sasl(values: Mapping[str, Any], settings: dict[str, Any]) -> None:
-    jaas = parse_jaas(values["jaas"].reveal()) if "jaas" in values else None
+    jaas = None
+    if "jaas" in values:
+        from penstock.security.jaas import parse_jaas  # few need it, and its pattern takes 5 ms to compile
+
+        jaas = parse_jaas(values["jaas"].reveal())
     mechanism = _mechanism(values.get("mechanism", ""), jaas)
     settings["mechanism"] = mechanism
     username, password = values.get("username"), values.get("password")

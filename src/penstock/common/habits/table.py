@@ -9,7 +9,6 @@ becomes what was typed.
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
 ASYNC = "Async"
 """What the names of classes for asyncio begin with. They have no sections of their own."""
@@ -44,6 +43,8 @@ def advice(place: str, name: str) -> str | None:
 @cache
 def table() -> dict[str, dict[str, str]]:
     """Return all sections, each with its names and the advice about them."""
+    from importlib.resources import files  # which imports tempfile, shutil and their like: only for a mistake
+
     found: dict[str, dict[str, str]] = {}
     for file in FILES:
         section: dict[str, str] = {}
