@@ -1,4 +1,4 @@
-"""How long the end of a client may take."""
+"""The time limit for closing a client at the end of a `with` block."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ INTERRUPTED_PATIENCE_S = 0.5
 
 
 def closing_patience_s(exc_type: type[BaseException] | None) -> float | None:
-    """Return how long the end of a `with` block may flush: without a limit, unless the program is
-    interrupted.
-    """
+    """Return how many seconds the end of a `with` block may flush: None (no limit) unless interrupted."""
     if exc_type is not None and not issubclass(exc_type, Exception):
         return INTERRUPTED_PATIENCE_S
     return None

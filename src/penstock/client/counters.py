@@ -1,6 +1,6 @@
-"""What clients count while they work: a few additions for each request, none for each record.
+"""The counters of a client: a few additions for each request, none for each record.
 
-Written on the client's event loop, read from any thread.
+The client's event loop writes the counters; any thread may read them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FINE_BELOW_US = 16
 
 
 def bucket_of(microseconds: int) -> int:
-    """Return the number of the bucket of a duration: there are four for each power of two."""
+    """Return the number of a duration's bucket. There are four buckets for each power of two."""
     if microseconds < FINE_BELOW_US:
         return max(microseconds, 0)
     bits = microseconds.bit_length()
@@ -26,7 +26,7 @@ def bucket_of(microseconds: int) -> int:
 
 
 def bucket_limits(bucket: int) -> tuple[int, int]:
-    """Return the shortest duration of a bucket, and that of the next one, in microseconds."""
+    """Return the lower limits of a bucket and of the next one, in microseconds."""
     if bucket < FINE_BELOW_US:
         return bucket, bucket + 1
     bits, quarter = bucket >> 2, bucket & 3
@@ -35,7 +35,7 @@ def bucket_limits(bucket: int) -> tuple[int, int]:
 
 
 class Durations:
-    """Durations of one kind: how many, their sum, and how they are distributed."""
+    """Durations of one kind of event: their number, sum, minimum, maximum and distribution."""
 
     __slots__ = ("buckets", "count", "max_us", "min_us", "sum_us")
 
@@ -48,7 +48,7 @@ class Durations:
         """How many fell into each bucket; there are some 250 at most."""
 
     def add(self, seconds: float) -> None:
-        """Count a duration."""
+        """Count one duration."""
         microseconds = int(seconds * 1e6)
         if not self.count or microseconds < self.min_us:
             self.min_us = microseconds
@@ -61,7 +61,7 @@ class Durations:
 
 
 class BrokerCounters:
-    """What is counted for one broker, over all connections, and what the connection pool keeps of it."""
+    """The counters of one broker over all connections, and what the connection pool notes about it."""
 
     __slots__ = (
         "connects",
@@ -114,7 +114,7 @@ class BrokerCounters:
         """When the broker asked for a pause last (monotonic time)."""
 
     def durations_of(self, request: type) -> Durations:
-        """Return the durations of one API."""
+        """Return the round-trip durations of one request class."""
         found = self.requests.get(request)
         if found is None:
             found = self.requests[request] = Durations()
@@ -122,7 +122,7 @@ class BrokerCounters:
 
 
 class ClientCounters:
-    """What is counted for a client: its brokers by address."""
+    """The counters of a client: those of its brokers, by address."""
 
     __slots__ = ("brokers",)
 
@@ -130,7 +130,10 @@ class ClientCounters:
         self.brokers: dict[Address, BrokerCounters] = {}
 
     def of(self, address: Address) -> BrokerCounters:
-        """Return the counters of a broker. At the limit, those of the oldest one without a connection go."""
+        """Return the counters of a broker.
+
+        At the limit, the oldest broker without a connection is dropped.
+        """
         found = self.brokers.get(address)
         if found is None:
             if len(self.brokers) >= BROKERS_COUNTED_MAX:
@@ -141,7 +144,7 @@ class ClientCounters:
 
 
 class PartitionCounters:
-    """What is counted for one partition: records and bytes written, or handed out."""
+    """The counters of one partition: records and bytes that were written, or returned."""
 
     __slots__ = ("bytes", "records")
 
@@ -150,6 +153,6 @@ class PartitionCounters:
         self.bytes = 0
 
     def add(self, records: int, size: int) -> None:
-        """Count records, and how many bytes they take as batches."""
+        """Count records, and the bytes that they take in batches."""
         self.records += records
         self.bytes += size

@@ -1,11 +1,11 @@
 """The options of clients as keyword arguments, for editors, type checkers and ``help()``.
 
-Each name is Kafka's with underscores for dots; `penstock.client.config` and
-`penstock.client.security.options` read them, and a test compares these classes with both. Values may also be
-given as text, and under the dotted names, in `config`: ``Producer(config={"linger.ms": "5"})``. Durations are
-in milliseconds, sizes in bytes.
+Each name is Kafka's with underscores for dots. `penstock.client.config` and
+`penstock.client.security.options` parse the options, and a test compares these classes with both. Values may
+also be given as text, and under the dotted names in `config`: ``Producer(config={"linger.ms": "5"})``.
+Durations are in milliseconds, sizes in bytes.
 
-Imported only where it is looked at: clients need nothing of it.
+Clients do not need this module; it is imported only when it is used.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "G
 
 
 class SecurityOptions(TypedDict, total=False):
-    """How connections are secured, by the names of Java, librdkafka and other clients.
+    """The security options of connections, by their names in Java, librdkafka and other clients.
 
-    What they mean together is in docs/how-to/security.md.
+    docs/how-to/security.md describes how they work together.
     """
 
     security_protocol: SecurityProtocol
@@ -372,7 +372,7 @@ class ShareConsumerOptions(ClientOptions, total=False):
 
 @cache
 def documented(name: str) -> dict[str, tuple[str, str]]:
-    """Return the type and the description of every option of one of these classes, by its keyword."""
+    """Return the type and the description of every option of one of these classes, by keyword."""
     found: dict[str, tuple[str, str]] = {}
     made = _classes()[name]
     for base in made.bases:
@@ -387,7 +387,7 @@ def documented(name: str) -> dict[str, tuple[str, str]]:
 
 @cache
 def _classes() -> dict[str, ast.ClassDef]:
-    """Return the classes of this module as they are written, with the texts below each option."""
+    """Return the classes of this module as syntax trees, with the text below each option."""
     try:
         source = inspect.getsource(sys.modules[__name__])
     except OSError:  # installed without sources

@@ -1,7 +1,7 @@
-"""Snapshots of what a client has counted, under the names of librdkafka's statistics.
+"""Snapshots of a client's counters, under the names of librdkafka's statistics.
 
-Durations are in microseconds, sizes in bytes, except where a field says otherwise. Counters begin with the
-client. `Statistics.since` makes rates of two snapshots.
+Durations are in microseconds and sizes in bytes, unless a field says otherwise. Counters begin at 0 with the
+client. `Statistics.since` returns the difference of two snapshots, for rates.
 
 Source: STATISTICS.md of librdkafka.
 """
@@ -19,16 +19,16 @@ S = TypeVar("S")
 
 
 def _count() -> Any:
-    """Return a field that only grows, of which two snapshots have a difference."""
+    """Return a field for a counter, which only grows, so that two snapshots have a difference."""
     return field(default=0, metadata={"grows": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """How long something took: `cnt` times, `sum` microseconds together.
+    """The durations of one kind of event: their number `cnt`, and their sum in microseconds.
 
-    Percentiles are read off buckets, of which there are four for each power of two: they are right within an
-    eighth. 0 where nothing was counted.
+    Percentiles are computed from buckets, of which there are four for each power of two, so that they are
+    exact to an eighth. They are 0 if nothing was counted.
     """
 
     cnt: int = _count()
@@ -40,7 +40,7 @@ class Window:
 
     @classmethod
     def of(cls, durations: Durations) -> Window:
-        """Return what has been counted so far."""
+        """Return the window of all durations counted so far."""
         return cls(
             cnt=durations.count,
             sum=durations.sum_us,
@@ -51,11 +51,11 @@ class Window:
 
     @property
     def avg(self) -> int:
-        """The mean."""
+        """The mean duration in microseconds, or 0."""
         return self.sum // self.cnt if self.cnt else 0
 
     def percentile(self, percent: float) -> int:
-        """Return the duration that `percent` of 100 do not exceed."""
+        """Return the duration in microseconds that `percent` per cent of the events do not exceed."""
         left = sum(self.buckets.values()) * percent / 100
         for bucket in sorted(self.buckets):
             left -= self.buckets[bucket]
@@ -65,7 +65,7 @@ class Window:
         return self.max
 
     def since(self, earlier: Window) -> Window:
-        """Return what has been counted since `earlier`; its bounds are those of buckets."""
+        """Return the durations counted since `earlier`. Minimum and maximum are limits of buckets."""
         buckets = {
             bucket: count - earlier.buckets.get(bucket, 0)
             for bucket, count in self.buckets.items()
@@ -80,7 +80,7 @@ class Window:
         )
 
     def as_dict(self) -> dict[str, int]:
-        """Return what librdkafka has of a window."""
+        """Return the fields that librdkafka's JSON has for a window."""
         percentiles = {f"p{percent:g}".replace(".", "_"): self.percentile(percent) for percent in PERCENTILES}
         return {
             "min": self.min, "max": self.max, "avg": self.avg, "sum": self.sum, "cnt": self.cnt, **percentiles
@@ -92,7 +92,7 @@ PERCENTILES = (50, 75, 90, 95, 99, 99.99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerStatistics:
-    """What happened between a client and one broker."""
+    """The requests, responses, errors and durations between a client and one broker."""
 
     name: str
     """Its address, as host:port."""
@@ -128,7 +128,7 @@ class BrokerStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatistics:
-    """What a client has written to one partition, or read from it. Offsets that are not known are -1."""
+    """What a client has written to one partition, or read from it. Unknown offsets are -1."""
 
     txmsgs: int = _count()
     """Records that were acknowledged."""
@@ -160,7 +160,7 @@ class PartitionStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatistics:
-    """A consumer in its group."""
+    """The state of a consumer in its group, and its rebalances."""
 
     group_id: str
     member_id: str
@@ -176,7 +176,7 @@ class GroupStatistics:
 
 
 class Sample(NamedTuple):
-    """A number with its name and what it is of, as Prometheus has it."""
+    """One number with its name and labels, as Prometheus has it."""
 
     name: str
     labels: dict[str, str]
@@ -185,7 +185,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What a client has done since it was made, and what it has in hand."""
+    """A snapshot of a client: counters since its start, and the current size of its buffers and queues."""
 
     client_id: str
     type: str
@@ -228,9 +228,9 @@ class Statistics:
     """The group of a consumer."""
 
     def since(self, earlier: Statistics) -> Statistics:
-        """Return what has happened since an earlier snapshot of this client: all that grows is a difference.
+        """Return the difference to an earlier snapshot of this client: every counter is what it has grown by.
 
-        ``later.since(earlier).txmsgs / (later.ts - earlier.ts) * 1e6`` is a rate a second.
+        ``later.since(earlier).txmsgs / (later.ts - earlier.ts) * 1e6`` is a rate per second.
         """
         return _difference(self, earlier)
 
@@ -251,7 +251,7 @@ class Statistics:
         return made
 
     def samples(self) -> Iterator[Sample]:
-        """Yield every number by itself, named after its place: ``brokers_rtt_p99`` with its broker."""
+        """Yield every number separately, named by its path in the JSON, such as ``brokers_rtt_p99``."""
         client = {"client_id": self.client_id}
         for name, value in self.as_dict().items():
             if isinstance(value, int):
@@ -311,7 +311,7 @@ def _entry_difference(later: Any, earlier: Any) -> Any:
 
 
 def broker_statistics(counters: BrokerCounters, waiting: int) -> BrokerStatistics:
-    """Return a snapshot of what was counted for one broker; `waiting` requests have no answer yet."""
+    """Return a snapshot of one broker's counters; `waiting` is its number of requests in flight."""
     requests = list(counters.requests.items())
     named = {kind.__name__.removesuffix("Request"): durations for kind, durations in requests}
     rtt = Durations()

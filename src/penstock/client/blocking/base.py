@@ -1,4 +1,4 @@
-"""What all blocking clients have in common: the background loop, and the process that they belong to."""
+"""The base class of the blocking clients: calls on the background loop, and a check for forked processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ S = TypeVar("S", bound="Blocking")
 
 
 class Blocking(ABC):
-    """What all blocking clients have in common."""
+    """Base class of the blocking clients.
+
+    Coroutines run on the background loop; a forked child may not use it.
+    """
 
     _this_process = object()
     """Stands for this process: a forked child has another. Compared for every record that is sent, where a
@@ -42,11 +45,11 @@ class Blocking(ABC):
 
     @abstractmethod
     def _start(self) -> None:
-        """Open what is needed before the first call."""
+        """Start the client when a `with` block is entered."""
 
     @abstractmethod
     def close(self) -> None:
-        """Finish what is under way, and close the connections."""
+        """Finish pending work, and close the connections."""
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._process is not Blocking._this_process:

@@ -1,9 +1,9 @@
 """The version of each API to use with one broker.
 
-Brokers from 0.10 on list their versions in ApiVersions. One that does not support the version of the
-request answers error 35 in the layout of version 0, and names its own range (KIP-511). Brokers before
-0.10 close the connection on a request they do not support, and 0.9.0.0 and 0.9.0.1 leave it unanswered;
-with those, version 0 of every API is used.
+Brokers from 0.10 on list their versions in ApiVersions. A broker that does not support the version of that
+request answers error 35 in the layout of version 0, with its own range (KIP-511). Brokers before 0.10 close
+the connection after an unknown request, and 0.9.0.0 and 0.9.0.1 leave it unanswered; with those, the client
+uses version 0 of every API.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SOFTWARE_NAME = "penstock"
 
 
 class NodeVersions:
-    """The versions that one broker and this client have in common."""
+    """The API versions that one broker and this client have in common."""
 
     def __init__(
         self,
@@ -81,10 +81,10 @@ class NodeVersions:
         """Counts the changes of `features`: the highest is the newest; -1 where the broker has none."""
 
     def choose(self, message_class: type[Message], at_most: int | None = None) -> int:
-        """Return the highest version of a request that both ends support, and that is not above `at_most`.
+        """Return the highest version of a request that both ends support, at most `at_most`.
 
         Raises:
-            UnsupportedVersionError: there is none.
+            UnsupportedVersionError: there is no common version.
         """
         key = message_class.API_KEY
         assert key is not None
@@ -112,22 +112,24 @@ class NodeVersions:
 
     @property
     def is_of_controller(self) -> bool:
-        """Whether this is the listener of a controller: it takes the registrations of brokers, no records."""
+        """Whether this is a controller's listener: it has BrokerRegistration, and no Produce."""
         return ApiKey.BROKER_REGISTRATION in self.ranges and ApiKey.PRODUCE not in self.ranges
 
     def highest(self, key: int) -> int:
-        """Return the highest version of an API that the broker speaks; -1 when it does not know it."""
+        """Return the highest version of an API that the broker supports, or -1 if it lacks the API."""
         return self.ranges.get(key, (-1, -1))[1]
 
 
 async def ask_versions(connection: Connection, timeout_s: float, *, unstable: bool = False) -> NodeVersions:
-    """Ask a fresh connection for its broker's versions. `unstable`: whether to use those that may change.
+    """Ask the broker of a new connection for its API versions.
+
+    `unstable` allows versions that are not final yet.
 
     Raises:
-        NetworkError: the connection ended without an answer, as with brokers before 0.10.
-        RequestTimeoutError: no answer, as with 0.9.0.0.
-        KafkaError: the broker refuses to answer.
-        DecodeError: the answer makes no sense.
+        NetworkError: the connection ended without a response, as with brokers before 0.10.
+        RequestTimeoutError: no response, as with 0.9.0.0.
+        KafkaError: the broker refuses.
+        DecodeError: the response makes no sense.
     """
 
     version = FIRST_ASKED_VERSION
@@ -156,15 +158,15 @@ async def negotiate(
     is_ancient: bool | None = None,
     unstable: bool = False,
 ) -> tuple[Connection, NodeVersions]:
-    """Open a connection to a broker and find out which versions it supports.
+    """Open a connection to a broker; return the connection, and the versions that the broker supports.
 
-    A broker that hangs up on ApiVersions twice, or keeps silent, then answers Metadata version 0, and
-    still does not answer ApiVersions, several times, is older than 0.10. A broker in trouble must not be
-    taken for one: it would be sent message sets without producer ids and headers. `is_ancient` is what is
-    known from an earlier connection; `unstable`, that versions may be used that are not settled yet.
+    A broker counts as older than 0.10 if it closes the connection on ApiVersions twice, or does not answer,
+    then answers Metadata version 0, and still does not answer ApiVersions several times. An overloaded broker
+    must not count as old, because it would get message sets without producer ids and headers. `is_ancient` is
+    what an earlier connection has shown, or None; `unstable` allows versions that are not final yet.
 
     Raises:
-        NetworkError: it cannot be reached, or answers nothing at all.
+        NetworkError: the broker cannot be reached, or does not answer at all.
         KafkaError, DecodeError: as `ask_versions`.
     """
     silence: PenstockError | None = None
@@ -208,7 +210,7 @@ async def negotiate(
 async def _ask_once_more(
     open_connection: Callable[[], Awaitable[Connection]], timeout_s: float, unstable: bool
 ) -> tuple[Connection, NodeVersions] | None:
-    """Ask a broker that works after all, several times; None when it never answers this question."""
+    """Ask for the versions again, several times; return None if the broker never answers."""
     for _ in range(ONCE_MORE_TIMES):
         connection = await open_connection()
         try:
@@ -227,7 +229,7 @@ async def _ask_patiently(
     timeout_s: float,
     unstable: bool,
 ) -> NodeVersions | None:
-    """Ask for the versions; return None if the broker answers other requests meanwhile, but not this one."""
+    """Ask for the versions; return None if the broker answers another request meanwhile, but not this one."""
     asking = asyncio.ensure_future(ask_versions(connection, timeout_s, unstable=unstable))
     try:
         await asyncio.wait([asking], timeout=PROMPT_S)

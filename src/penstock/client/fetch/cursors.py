@@ -1,4 +1,4 @@
-"""Sans-I/O core of fetching: cursors, requests, answers. `fetcher` does the I/O."""
+"""The sans-I/O core of fetching: cursors, Fetch requests and their responses. `fetcher` does the I/O."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BASE_OFFSET = struct.Struct(">q")
 
 
 class Cursor:
-    """How far a partition has been fetched, and where fetching ends."""
+    """The offset in a partition from which records are fetched next, and the offset where fetching ends."""
 
     __slots__ = (
         "empties",
@@ -105,27 +105,27 @@ class Cursor:
 
     @property
     def wanted_bytes(self) -> int:
-        """What to ask for: not much more than what is left of the range, as far as that can be known."""
+        """How many bytes the next request asks for: about what is left of the cursor's range, by estimate."""
         if self.end is None:
             return self.size_max
         left = (self.end - self.offset) * (self.record_bytes or FIRST_GUESS_RECORD_BYTES) * ESTIMATE_SLACK
         return max(min(self.size_max, PARTITION_BYTES_MIN), min(self.size_max, int(left)))
 
     def advance(self, next_offset: int, size: int) -> None:
-        """Note that `size` bytes up to `next_offset` have come."""
+        """Note that `size` bytes of records up to `next_offset` have been fetched."""
         if next_offset > self.offset:
             self.record_bytes = size / (next_offset - self.offset)
         self.offset = next_offset
         self.note_well()
 
     def note_well(self) -> None:
-        """Reset the failures: records have come, or there are none to come."""
+        """Reset the counts of failures, because records have come, or the log has no more."""
         self.failing_since = self.violated_since = 0.0
         self.tries = self.empties = 0
 
 
 class FetchedPart(NamedTuple):
-    """The part of an answer for one partition: whole batches in offset order, or an error."""
+    """One partition's share of a Fetch response: whole batches in offset order, or an error."""
 
     cursor: Cursor
     tp: TopicPartition
@@ -139,7 +139,7 @@ class FetchedPart(NamedTuple):
 
     @classmethod
     def failed(cls, cursor: Cursor, error: PenstockError) -> FetchedPart:
-        """Return the part with the error that ends a cursor."""
+        """Return a part that carries the error which ends a cursor."""
         return cls(cursor, cursor.tp, memoryview(b""), cursor.offset, cursor.offset, (), -1, error)
 
     @property
@@ -159,7 +159,7 @@ class FetchLimits(NamedTuple):
 
 
 class FetchSettings(NamedTuple):
-    """How much to fetch, and how long failures are tried again."""
+    """How much to fetch at a time, and for how long to retry after failures."""
 
     limits: FetchLimits
     buffered_bytes_max: int
@@ -170,7 +170,7 @@ class FetchSettings(NamedTuple):
 
     @classmethod
     def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:
-        """Return the options of a consumer that concern fetching."""
+        """Return the settings of fetching that a consumer's options say."""
         limits = FetchLimits(
             config.fetch_max_wait_ms,
             config.fetch_min_bytes,
@@ -185,8 +185,9 @@ class FetchSettings(NamedTuple):
 def fetch_request(
     cursors: Iterable[Cursor], cluster: ClusterMetadata, limits: FetchLimits, rack: str = ""
 ) -> FetchRequest:
-    """Make a Fetch request for the cursors, in their order: brokers fill the answer in this order. A leader
-    may name a replica in `rack` instead.
+    """Return a Fetch request for the cursors, in their order, in which brokers fill the response.
+
+    With a `rack`, a leader may answer with the id of a replica in that rack (KIP-392).
     """
     topics: dict[str, FetchTopic] = {}
     for cursor in cursors:
@@ -210,7 +211,10 @@ def fetch_request(
 
 
 def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> int | None:
-    """Return the highest version to use: topics without an id cannot be named in the newer ones."""
+    """Return the highest Fetch version to use, or None for no limit.
+
+    Newer versions name topics by their ids only, and a topic may have none.
+    """
     has_ids = all(cluster.topic_id(cursor.tp.topic) != NO_TOPIC_ID for cursor in cursors)
     return None if has_ids else TOPIC_ID_FETCH_VERSION - 1
 
@@ -218,7 +222,7 @@ def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> 
 def fetch_answers(
     answer: FetchResponse, cluster: ClusterMetadata
 ) -> Iterator[tuple[TopicPartition, PartitionData]]:
-    """Yield the partitions of an answer by name, whether it names topics or their ids."""
+    """Yield the partitions of a response with their names, if it names topics or their ids."""
     for topic in answer.responses:
         name = topic.topic or cluster.name_of(topic.topic_id)
         if name is not None:
@@ -227,13 +231,14 @@ def fetch_answers(
 
 
 def measure(records: memoryview, offset: int) -> tuple[int, int]:
-    """Return the offset after the last whole batch, and where it ends in `records`.
+    """Return the offset after the last whole batch, and where that batch ends in `records`.
 
-    The offset is `offset` when there is no whole batch, and may be anything else when the broker lies.
-    Looks at nothing but lengths: this happens before the next request can be sent, and decoding later.
+    If there is no whole batch, the offset is `offset`. If the broker sends wrong offsets, the result is
+    wrong, too. The function reads only the lengths and offsets of batches, because the next request waits for
+    it; decoding comes later.
 
     Raises:
-        CorruptRecordError: a length is too small to be one.
+        CorruptRecordError: a batch's length is too small.
     """
     size = records.nbytes
     position = last = 0
@@ -257,7 +262,7 @@ def measure(records: memoryview, offset: int) -> tuple[int, int]:
 
 
 def cut_batch_bytes(records: memoryview) -> int:
-    """Return how large the batch is of which `records` are the beginning; 0 where that has not come."""
+    """Return the size of the batch that `records` begin, or 0 if they are too short to have its length."""
     if records.nbytes < LENGTH_POSITION + 4:
         return 0
     return int(_BATCH_LENGTH.unpack_from(records, LENGTH_POSITION)[0]) + LENGTH_EXTRA_BYTES

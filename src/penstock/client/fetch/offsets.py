@@ -1,4 +1,4 @@
-"""Which offsets a partition has: the earliest, the latest, the first at or after a time.
+"""Look-ups of a partition's offsets: the earliest, the latest, the first at or after a time.
 
 This module imports neither numpy nor records, because planning in Spark uses it alone.
 """
@@ -35,7 +35,7 @@ MAX_TIMESTAMP_VERSION = 7
 
 
 class OffsetAt(NamedTuple):
-    """An offset, and the timestamp of its record where the question was about time (else -1)."""
+    """An offset and its record's timestamp in milliseconds, or -1 if the look-up was not by time."""
 
     offset: int
     timestamp: int = -1
@@ -53,8 +53,8 @@ async def fetch_offsets(
 ) -> Answers:
     """Look up one offset per partition: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, or a time in milliseconds.
 
-    The answer is None where no record is that late. With ``read_committed``, the latest offset is the
-    last stable one: where the first open transaction begins.
+    The answer for a time is None if no record is at or after it. With ``read_committed``, the latest offset
+    is the last stable offset: where the first open transaction begins.
 
     Raises:
         KafkaError: a topic or partition does not exist, or may not be read.
@@ -85,7 +85,7 @@ async def fetch_offsets(
 
 
 def _raise_worst(outcomes: Iterable[BaseException | None]) -> None:
-    """Raise what no repetition mends rather than what one might."""
+    """Raise the first error that retries cannot mend; if there is none, raise the first error."""
     errors = [error for error in outcomes if error is not None]
     fatal = [e for e in errors if not isinstance(e, KafkaError) or not e.retriable]
     for error in [*fatal, *errors]:
@@ -99,7 +99,7 @@ async def _ask(
     isolation: str,
     answers: Answers,
 ) -> None:
-    """Ask one leader; put what it answers into `answers`, and raise the first error it gives."""
+    """Ask one leader for offsets, put its answers into `answers`, and raise the first error in them."""
     peer = await client.peer(leader)
     version = peer.versions.choose(ListOffsetsRequest)
     _check_version(questions.values(), version)
@@ -150,7 +150,7 @@ async def fetch_known_offsets(
     *,
     isolation: str = "read_uncommitted",
 ) -> dict[TopicPartition, int]:
-    """`EARLIEST` or `LATEST` of several partitions: these always exist. Raises as `fetch_offsets`."""
+    """Return the offsets of `EARLIEST` or `LATEST`, which every partition has. Raises as `fetch_offsets`."""
     answers = await fetch_offsets(client, dict.fromkeys(partitions, question), isolation=isolation)
     known: dict[TopicPartition, int] = {}
     for tp, answer in answers.items():

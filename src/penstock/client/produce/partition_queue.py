@@ -1,4 +1,4 @@
-"""The batches of one partition: which is sent next, their sequence numbers, their order after failures."""
+"""The batches of one partition: the order in which they are sent, their sequence numbers, and retries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REMEMBERED_BATCHES = 5
 
 
 class PartitionQueue:
-    """The batches of one partition, oldest first: `again`, then `sealed`, then `open`."""
+    """The batches of one partition, oldest first: `again` (for retries), then `sealed`, then `open`."""
 
     __slots__ = (
         "again",
@@ -51,29 +51,33 @@ class PartitionQueue:
         return bool(self.again or self.sealed or self.open)
 
     def is_within_reach(self, number: int) -> bool:
-        """Return whether the broker will still recognise the oldest unsettled batch when it has this one as
-        well.
+        """Return True if the broker still recognises the oldest unsettled batch after batch `number`.
+
+        A broker keeps the sequence numbers of only the last few batches of a producer in each partition.
         """
         oldest = min((batch.number for batch in (*self.in_flight, *self.again)), default=number)
         return number - oldest < REMEMBERED_BATCHES
 
     def waiting(self) -> list[Batch]:
-        """Return the batches that are not under way, in the order in which they are to be sent."""
+        """Return the batches that are not in flight, in the order in which they will be sent."""
         return [*self.again, *self.sealed, *([self.open] if self.open else [])]
 
     def first(self) -> Batch:
-        """Return the batch that is sent next. Something must be waiting."""
+        """Return the batch that is sent next. There must be a waiting batch."""
         return self.waiting()[0]
 
     def seal(self) -> None:
-        """Add no more records to the open batch."""
+        """Close the open batch, so that the next record begins another."""
         if self.open is not None:
             self.open.close()
             self.sealed.append(self.open)
             self.open = None
 
     def take(self, numbered: bool) -> Batch:
-        """Take out the next batch, and count it as under way. A new one gets its sequence if `numbered`."""
+        """Remove the next batch, and count it as in flight.
+
+        If `numbered`, a new batch gets its sequence number.
+        """
         if self.again:
             batch = self.again.pop(0)
         else:
@@ -87,7 +91,7 @@ class PartitionQueue:
         return batch
 
     def begin_epoch(self, owner: ProducerId) -> None:
-        """Begin again at sequence 0, with what waits to be sent again."""
+        """Begin again at sequence 0 under a new epoch, and renumber the batches that wait for a retry."""
         self.owner = owner
         self.next_sequence = self.next_number = 0
         self.is_broken = self.is_established = False
@@ -103,7 +107,7 @@ class PartitionQueue:
         self.next_sequence = (self.next_sequence + batch.count) & SEQUENCE_MASK
 
     def requeue(self, batch: Batch) -> None:
-        """Have a batch that was under way sent again, in its order."""
+        """Queue a batch that was in flight for a retry, in its place."""
         position = len(self.again)
         while position and precedes(batch, self.again[position - 1]):
             position -= 1
@@ -112,11 +116,11 @@ class PartitionQueue:
     def split(
         self, batch: Batch, rows: Sequence[Row], sizes: Callable[[Row], int], new: Callable[[Batch], Batch]
     ) -> list[tuple[int, Batch]]:
-        """Put two halves in the place of a waiting batch, whose records are `rows`.
+        """Replace a waiting batch, whose records are `rows`, by two halves.
 
-        `new` makes an empty batch for some of its records. Returns each part with the index of its first
-        record: there are more than two where times are too far apart. Later batches of the epoch get other
-        numbers; sequences stay what they are.
+        `new` returns an empty batch for some of the records. Returns each part with the index of its first
+        record; there are more than two parts if timestamps are too far apart. Later batches of the epoch get
+        new batch numbers, while sequence numbers stay.
         """
         position = self.again.index(batch)
         parts: list[tuple[int, Batch]] = []
@@ -139,7 +143,7 @@ class PartitionQueue:
         return parts
 
     def discard(self, batch: Batch) -> None:
-        """Remove a batch that waits."""
+        """Remove a waiting batch, and free its memory."""
         batch.drop()
         if self.open is batch:
             self.open = None

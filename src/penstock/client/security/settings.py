@@ -1,4 +1,4 @@
-"""The security settings of a client, parsed: independent of the names and files they came from."""
+"""The parsed security settings of a client, independent of the names and files they came from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUPPORTED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"
 
 @dataclass(frozen=True, kw_only=True)
 class OAuthSettings:
-    """Where tokens come from: a callback, or an OIDC provider by the grant of client credentials."""
+    """The source of OAuth tokens: a callback, or an OIDC provider by the client credentials grant."""
 
     provider: Callable[..., Any] | None = None
     """Called for each token: returns text, or a tuple, or a `penstock.security.oauth.Token`; may be async."""
@@ -41,13 +41,13 @@ class OAuthSettings:
 
     @property
     def is_token_file(self) -> bool:
-        """Whether tokens are what a file holds."""
+        """Whether the token is read from a file."""
         return self.token_endpoint is not None and self.token_endpoint.startswith("file:")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SecuritySettings:
-    """How connections are secured. `repr` shows no secret."""
+    """The protocol, TLS settings and credentials of a client's connections. `repr` shows no secret."""
 
     protocol: str
     """One of `PROTOCOLS`, never ``PLAINTEXT``: that has no settings."""

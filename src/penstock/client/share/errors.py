@@ -1,4 +1,4 @@
-"""The errors for refusals of share groups: what they mean for the application, and what to do."""
+"""Exceptions for error codes of share groups, with what they mean for the application, and advice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 def explain_heartbeat(code: int, group_id: str, detail: str | None = None) -> KafkaError:
-    """Return the error for a ShareGroupHeartbeat that was refused for good; `detail` is the broker's text."""
+    """Return the exception for an error code with which ShareGroupHeartbeat finally failed.
+
+    `detail` is the broker's error message.
+    """
     group = f"group {group_id!r}"
     advice = {
         ErrorCode.GROUP_ID_NOT_FOUND: (
@@ -57,9 +60,7 @@ MOVED_CODES = frozenset(
 
 
 def explain_acknowledgement(code: int, tp: TopicPartition, broker: object) -> KafkaError:
-    """Return the error for acknowledgements of a partition that a broker has refused, or that came to
-    nothing.
-    """
+    """Return the exception for acknowledgements of a partition that a broker has refused or cannot get."""
     again = "the records come again, perhaps to another member"
     advice = {
         ErrorCode.INVALID_RECORD_STATE: (

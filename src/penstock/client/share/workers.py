@@ -1,8 +1,8 @@
-"""A pool of workers on a share group: records to a function, its outcome to acknowledgements.
+"""A pool of workers on a share group: calls a function with each record, and acknowledges by its outcome.
 
-Each worker has one record at a time. What the function returns or raises decides about the record; while it
-runs, the record's lock is prolonged, so that work may take longer than a lock. Records are fetched for
-workers that are free: a slow pool leaves records to the pools beside it.
+Each worker has one record at a time. What the function returns or raises decides the acknowledgement. While
+the function runs, the record's lock is renewed, so that work may take longer than a lock lasts. Records are
+fetched only for free workers, so that a slow pool leaves records to other pools.
 """
 
 from __future__ import annotations
@@ -49,8 +49,11 @@ log = logger_named("penstock.client")
 
 
 class PoolSummary(NamedTuple):
-    """What became of the records of a `run`. `refused` acknowledgements came too late: their records come
-    again, although they are counted here."""
+    """How many records of a `run` were accepted, released and rejected.
+
+    `refused` acknowledgements came too late: their records are delivered again, although they are counted
+    here.
+    """
 
     accepted: int
     released: int
@@ -59,49 +62,49 @@ class PoolSummary(NamedTuple):
 
 
 class Source(Protocol):
-    """Where a pool has its records from: a share consumer."""
+    """The share consumer that a pool gets its records from."""
 
     holdings: Holdings
 
     @property
     def stops(self) -> int:
-        """How often it was asked to stop."""
+        """The number of calls of `stop` or `close` so far."""
 
     @property
     def is_limit_possible(self) -> bool:
-        """Whether brokers have limits of records, and prolong locks."""
+        """Whether brokers can limit a fetch to a number of records, and renew locks."""
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """For how long records are locked; None before that is known."""
+        """How long brokers lock records, in milliseconds; None before that is known."""
 
     def assignment(self) -> Sequence[TopicPartition]:
         """Return the partitions to fetch from."""
 
     def begin_poll(self) -> None:
-        """Check that nothing of an earlier poll is in hand."""
+        """Check that no record of an earlier poll is unacknowledged."""
 
     def poll_now(self, limit: int) -> Sequence[ShareRecord[Any, Any]]:
-        """Hand out what has been fetched already."""
+        """Return records that have been fetched already."""
 
     async def wait(self, deadline: float, limit: int, is_strict: bool | None = None) -> bool:
-        """Fetch, and wait until something has come."""
+        """Fetch, and wait for records."""
 
     async def notify(self) -> None:
-        """Call the callback of acknowledgements."""
+        """Call the callback for acknowledgements that brokers have answered."""
 
     def flush(self) -> None:
-        """Send what is decided."""
+        """Send acknowledgements in the background."""
 
     async def commit_pool(self) -> None:
-        """Send what is decided, and wait for the answers."""
+        """Send acknowledgements, and wait for the answers."""
 
     def keep_alive(self) -> None:
-        """Note that the application works on records."""
+        """Note that the application processes records."""
 
 
 class WorkerPool:
-    """One `run` of a share consumer. Raises ConfigError for arguments that will not do."""
+    """One `run` of a share consumer. Raises ConfigError if an argument is wrong."""
 
     def __init__(
         self,
@@ -138,7 +141,10 @@ class WorkerPool:
         self._flushing: asyncio.TimerHandle | None = None
 
     async def run(self) -> PoolSummary:
-        """Work until the consumer is stopped, or nothing comes for long. Raises as `run` of the consumer."""
+        """Process records until the consumer is stopped, or none comes for `idle_ms`.
+
+        Raises as the consumer.
+        """
         consumer = self._consumer
         consumer.begin_poll()
         refused = consumer.holdings.refused
@@ -187,7 +193,7 @@ class WorkerPool:
         return now - self._worked_at >= (self._idle_s if self._has_begun else max(self._idle_s, JOIN_S))
 
     async def _work(self) -> None:
-        """Be one worker."""
+        """Process records one after the other: the loop of one worker."""
         while (record := await self._next()) is not None:
             self._idle -= 1
             place = TopicPartition(record.topic, record.partition), record.offset
@@ -207,7 +213,7 @@ class WorkerPool:
                 self._flush_soon()
 
     async def _next(self) -> ShareRecord[Any, Any] | None:
-        """Wait for a record; None when the pool is to end."""
+        """Wait for a record and return it, or None if the pool is to end."""
         consumer = self._consumer
         async with self._turn:
             while not self._must_end:
@@ -229,7 +235,7 @@ class WorkerPool:
             return None
 
     def _wanted(self) -> int:
-        """Return how many records to ask for: for the free workers, and a moment's work beyond that."""
+        """Return how many records to fetch: one for each free worker, and some work ahead."""
         ahead = int(self._workers * AHEAD_S / max(self._work_s, 1e-4)) if self._work_s else 0
         return max(1, self._idle + ahead)
 
@@ -239,7 +245,7 @@ class WorkerPool:
         return lock_ms / 1000 if lock_ms else float("inf")
 
     async def _handle(self, record: ShareRecord[Any, Any]) -> AcknowledgeType:
-        """Return what is to become of a record."""
+        """Call the handler, and return the type to acknowledge the record with."""
         try:
             return self._decided(await self._call(self._handler, record), AcknowledgeType.ACCEPT)
         except Exception as error:
@@ -276,7 +282,7 @@ class WorkerPool:
         return kind
 
     def _flush_soon(self) -> None:
-        """Send decisions in a moment, so that several go together."""
+        """Send acknowledgements after a short delay, so that several go together."""
         if self._flushing is None and not self._is_over:
             self._flushing = asyncio.get_running_loop().call_later(GATHER_S, self._flush)
 
@@ -285,7 +291,7 @@ class WorkerPool:
         self._consumer.flush()
 
     async def _keep(self) -> None:
-        """Prolong the locks of records in work, and say that the application is alive."""
+        """Renew the locks of records that are being processed, and keep the member alive."""
         consumer = self._consumer
         while True:
             lock_s = self._lock_s

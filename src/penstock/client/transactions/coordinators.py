@@ -1,4 +1,4 @@
-"""Steps of a transactional producer as requests to coordinators, and their answers read. For asyncio."""
+"""The steps of a transactional producer as requests to coordinators, and their responses. For asyncio."""
 
 from __future__ import annotations
 
@@ -61,20 +61,20 @@ class UnsentError(NetworkError):
 
 
 def speaks_implicit_adds(client: AsyncClient) -> bool:
-    """Return whether the cluster's finalised features allow the flow of KIP-890."""
+    """Return True if the cluster's finalized features allow the transaction protocol of KIP-890."""
     return client.feature_level(FEATURE) >= IMPLICIT_LEVEL
 
 
 async def take_step(
     client: AsyncClient, step: Step, node: int, transactional_id: str, timeout_ms: int
 ) -> Answer:
-    """Send the request of a step to a node, once, and return what it answers.
+    """Send the request of a step to a node, without retries, and return the answer.
 
     Raises:
-        UnsentError: it has not been sent.
-        NetworkError, RequestTimeoutError, ProtocolViolationError: sent, and no answer that is one.
-        UnsupportedVersionError: the broker is too old for it.
-        AuthenticationError, DecodeError: the broker and this client do not understand each other.
+        UnsentError: the request has not been sent.
+        NetworkError, RequestTimeoutError, ProtocolViolationError: sent, and no valid response has come.
+        UnsupportedVersionError: the broker is too old for the step.
+        AuthenticationError, DecodeError: the login failed, or the response cannot be decoded.
     """
     if isinstance(step, FindCoordinator):
         return await find_coordinator(client, step)
