@@ -1,9 +1,9 @@
 """The endpoints of new leaders (KIP-951) in responses of Produce and Fetch: found, and hidden.
 
-They stand behind the records of a Fetch, in a tagged field that clients may leave aside, and the size of the
-frame stands in front. So a response of which the beginning has left cannot get other addresses.
-`EndpointsHider` walks over the bytes as they pass and gives the field a number that no version has: clients
-then take the leader by its id, with the address that Metadata has given them.
+In a Fetch response they follow the records, in a tagged field that clients may ignore. Replacing them would
+change the size at the beginning of the frame, which may have been sent already. So `EndpointsHider` walks
+over the bytes as they pass, and changes the number of the field to one that no version has: clients then find
+the leader by its id, with the address from Metadata.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Walk = Generator[None, None, None]
 
 
 class EndpointsHider:
-    """Steps over one response as its bytes pass, and hides the endpoints if there are some.
+    """Hides the leader endpoints, if there are any, in one response while its bytes pass.
 
-    `frame_bytes` is the number of its bytes, those of its size included.
+    `frame_bytes` is the length of the response in bytes, including its size field.
     """
 
     def __init__(self, version: int, frame_bytes: int) -> None:
@@ -48,10 +48,10 @@ class EndpointsHider:
         self._walk: Walk | None = self._response(steps)
 
     def pass_bytes(self, data: memoryview) -> None:
-        """Walk over the next bytes of the response, which are writable.
+        """Process the next bytes of the response, which must be writable.
 
         Raises:
-            DecodeError: they are no such response.
+            DecodeError: the bytes are not a Fetch response.
         """
         if self._walk is None:
             return
@@ -124,11 +124,10 @@ class EndpointsHider:
 
 
 def is_plain(whole: bytearray, key: int, version: int) -> bool:
-    """Return whether a Produce or Fetch response is one of successes, without endpoints and other tagged
-    fields.
+    """Return True if a Produce or Fetch response has no errors, no endpoints and no other tagged fields.
 
-    `whole` is a response, with its size. Nearly every response is plain, and is not decoded then: this
-    walks over it by hand, and returns False for what it does not expect, unreadable bytes among it.
+    `whole` is the response with its size. Nearly every response is plain, and then need not be decoded. This
+    function walks over it by hand, and returns False for anything unexpected, including malformed bytes.
     """
     frame = memoryview(whole)
     walk = _behind_produced if key == ApiKey.PRODUCE else _behind_fetched
@@ -146,7 +145,7 @@ _FETCHED = struct.Struct(">4xH24xB4x")
 
 
 def _behind_produced(frame: Data, position: int, version: int) -> int:
-    """Return the position behind the topics and the throttle time of a Produce response; -1 if not plain."""
+    """Return the position after the topics and throttle time of a Produce response, or -1 if not plain."""
     topics = frame[position] - 1
     position += 1
     if topics > SHORT_COUNT_MAX:
@@ -171,7 +170,7 @@ def _behind_produced(frame: Data, position: int, version: int) -> int:
 
 
 def _behind_fetched(frame: Data, position: int, version: int) -> int:
-    """Return the position behind the topics of a Fetch response; -1 if it is not plain."""
+    """Return the position after the topics of a Fetch response, or -1 if it is not plain."""
     topics = frame[position + 10] - 1
     position += 11
     if topics > SHORT_COUNT_MAX:

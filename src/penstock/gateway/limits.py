@@ -1,4 +1,4 @@
-"""The limits of a gateway: what peers on either side can make it hold."""
+"""The limits of a gateway: the connections and bytes that peers can make it hold."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VERSIONS_BYTES_MAX = 64 << 10
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Numbers of connections and of bytes, each at least 1."""
+    """The limits of a gateway: numbers of connections, bytes and times, each at least 1."""
 
     connections_max: int = 10_000
     """Connections of clients. Further ones wait in the queue of the operating system."""

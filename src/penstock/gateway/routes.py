@@ -1,4 +1,4 @@
-"""What becomes of a request by API and version: passed on, rewritten, translated, answered here, refused."""
+"""Routes of requests by API and version: forwarded, rewritten, translated, answered here, or refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENDPOINTS_STREAMED = 16
 
 
 class Route(IntEnum):
-    """What becomes of a request."""
+    """What the gateway does with a request."""
 
     PASS = auto()
     """It is passed on as bytes, and so is its response."""
@@ -49,7 +49,7 @@ PASSED_ON = (Route.PASS, Route.PRODUCE, Route.REWRITE, Route.FETCH)
 
 
 class Kind(IntEnum):
-    """What becomes of the response that is due."""
+    """What the gateway does with the response to a forwarded request."""
 
     PASS = auto()
     REWRITE = auto()
@@ -65,7 +65,10 @@ class Kind(IntEnum):
 
 
 class Routes:
-    """The routes to one broker, by `(api_key << 16) | version`. `upstream` is what the broker says it has."""
+    """The routes to one broker, by `(api_key << 16) | version`.
+
+    `upstream` has the versions that it offers.
+    """
 
     def __init__(self, upstream: Mapping[int, tuple[int, int]], translation: Translation) -> None:
         self.upstream = clamped(translation.spoken(upstream))
@@ -73,7 +76,7 @@ class Routes:
         self._found: dict[int, Route] = {}
 
     def of(self, code: int) -> Route:
-        """Return the route of a request."""
+        """Return the route of a request by its API and version."""
         found = self._found.get(code)
         if found is None:
             found = self._found[code] = self._route(code >> 16, code & 0xFFFF)
@@ -101,13 +104,13 @@ class Routes:
         return Route.TRANSLATE  # clients without ApiVersions ask in versions that they were not offered
 
     def kind_of(self, code: int, data: memoryview, position: int) -> Kind | None:
-        """Return what becomes of the response to a request that is passed on; None without one.
+        """Return what to do with the response to a forwarded request, or None if it has no response.
 
         The request begins in `data` with its size at `position`.
 
         Raises:
-            Incomplete: more of a Produce is needed.
-            DecodeError: a Produce is not one.
+            Incomplete: more bytes of a Produce are needed.
+            DecodeError: a Produce is malformed.
         """
         route = self.of(code)
         if route is Route.PRODUCE:
@@ -122,7 +125,10 @@ class Routes:
     def put_versions(
         self, response: ApiVersionsResponse, here: Mapping[int, tuple[int, int]] | None = None
     ) -> None:
-        """Put what clients are offered into a response. `here` is what the gateway answers itself."""
+        """Put the versions that clients are offered into an ApiVersions response.
+
+        `here` are the APIs that the gateway answers itself.
+        """
         response.api_keys = [
             ApiVersion(api_key=key, min_version=low, max_version=high)
             for key, (low, high) in sorted({**self.offered, **(here or {})}.items())
@@ -132,7 +138,7 @@ class Routes:
 def versions_response(
     routes: Routes, version: int, correlation_id: int, here: Mapping[int, tuple[int, int]] | None = None
 ) -> list[bytes | bytearray | memoryview]:
-    """Return the gateway's own response to ApiVersions. `here` has what it answers itself."""
+    """Return the gateway's own response to ApiVersions. `here` are APIs that the gateway answers itself."""
     response = ApiVersionsResponse()
     routes.put_versions(response, here)
     low, high = routes.offered.get(ApiKey.API_VERSIONS, (0, -1))
@@ -143,7 +149,7 @@ def versions_response(
 
 
 def clamped(versions: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
-    """Return the part of `versions` that exists here: what is newer may carry addresses unseen."""
+    """Return the part of `versions` that the gateway can decode. Newer ones may have unseen addresses."""
     found = {}
     for key, (low, high) in versions.items():
         api = API_TABLE.get(key)

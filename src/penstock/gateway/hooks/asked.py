@@ -1,4 +1,4 @@
-"""`Asked`: a request of a client that hooks or faults are for, and the steps that it becomes."""
+"""`Asked`: a client's request for hooks or faults, from which its steps are made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Steps: TypeAlias = Generator[Any, Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of a client that hooks are for."""
+    """A request of a client whose API has hooks or faults."""
 
     key: int
     version: int
@@ -34,10 +34,10 @@ class Asked:
 
 
 class Answering(Protocol):
-    """What a fault leaves of a request goes through this."""
+    """The hooks of a gateway, as faults use them for the requests that they let pass."""
 
     def answered(self, asked: Asked, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
-        """Return the steps of a request through hooks alone."""
+        """Return the steps of a request through hooks alone, without faults."""
 
     def topic_names(self, asked: Asked, message: Any, version: int) -> Steps:
-        """Return the steps to the names of topics that a message has by id."""
+        """Return the steps that find the names of the topics which a message has by id."""

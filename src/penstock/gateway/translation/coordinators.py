@@ -1,4 +1,4 @@
-"""The coordinator of a group, for requests that clients of 0.8.1 sent to any broker."""
+"""The search for a group's coordinator, for requests that clients of 0.8.1 send to any broker."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ ATTEMPTS = 2
 
 
 def find_coordinator(group_id: str, upstream: Ranges) -> Generator[Call, Any, tuple[int, int]]:
-    """Ask for the coordinator of a group; return (node id, error code), one of which is -1 or 0.
+    """Ask for the coordinator of a group; return its node id and 0, or -1 and an error code.
 
     Raises:
-        Refused: the cluster has no version of FindCoordinator that is known here.
+        Refused: the cluster has no version of FindCoordinator that this package has.
     """
     low, high = upstream.get(ApiKey.FIND_COORDINATOR, (0, -1))
     version = min(high, NEWEST)

@@ -1,7 +1,7 @@
-"""Refusals in words, and the error codes that clients of a time have names for.
+"""Refusals as exceptions, and older error codes in the place of those that a client does not have.
 
-A code that is newer than the client becomes the one that brokers of its time answered in the same case. A
-retriable code stays retriable.
+An error code that is newer than the client becomes the one that brokers of its release answered in the same
+case. A retriable code stays retriable.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ OLDER = {
 
 
 class Refused(PenstockError):
-    """The gateway does not pass a request on. The message is the reason in words.
+    """The gateway does not forward a request. The message is the reason.
 
-    Brokers of the time closed the connection in such a case; so does the gateway.
+    Brokers of the client's release closed the connection in this case, and so does the gateway.
     """
 
 
@@ -52,7 +52,7 @@ class Refused(PenstockError):
 def highest_code(api_key: int, version: int) -> int:
     """Return the greatest error code that a client of this version has a name for.
 
-    Such a client is as new as the last release whose newest version of the API this one was.
+    The client is taken to be of the last release whose newest version of the API this one was.
     """
     codes = [
         highest_error(release.numbers)
@@ -63,7 +63,7 @@ def highest_code(api_key: int, version: int) -> int:
 
 
 def older_code(code: int, highest: int) -> int:
-    """Return the error code for a client with names for those up to `highest`."""
+    """Return the error code for a client that has names for codes up to `highest`."""
     if code <= highest:
         return code
     try:
@@ -77,7 +77,7 @@ def older_code(code: int, highest: int) -> int:
 
 
 def replace_codes(response: Message, version: int) -> None:
-    """Put older codes into a response to a client of `version`, in the place of those newer than it."""
+    """Replace the error codes in a response that are newer than a client of `version`."""
     assert response.API_KEY is not None
     highest = highest_code(response.API_KEY, version)
     layout = codec_for(type(response), version).layout

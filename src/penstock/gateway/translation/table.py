@@ -1,4 +1,4 @@
-"""Every translation, and every refusal: the table that decides, and that the reference page is made from."""
+"""The table of all translations and refusals, from which the reference page is generated, too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _BEFORE_TOPIC_IDS = 12
 def _same(
     api_key: int, versions: tuple[int, int], targets: tuple[int, int], more: str = "", inexact: str = ""
 ) -> Rule:
-    """Return a rule for versions that mean the same; `more` is a remark for the reference."""
+    """Return a rule for versions with the same meaning of fields.
+
+    `more` is a remark for the reference page.
+    """
     done = f"Fields are copied by their names{more and '; '}{more}."
     return Rule(api_key, versions, targets, by_fields, done, inexact)
 
@@ -199,7 +202,7 @@ RULES: tuple[Rule, ...] = (
 
 
 class Refusal(NamedTuple):
-    """Requests that are not translated, and why."""
+    """Versions of an API that are not translated, and the reason."""
 
     api_key: int
     versions: tuple[int, int]
@@ -234,7 +237,7 @@ REFUSALS: tuple[Refusal, ...] = (
 
 
 def reason_of(api_key: int, version: int) -> str:
-    """Return why requests of a version are not translated."""
+    """Return the reason why requests of a version are not translated."""
     for refusal in REFUSALS:
         if refusal.api_key == api_key and refusal.versions[0] <= version <= refusal.versions[1]:
             return refusal.reason

@@ -1,4 +1,4 @@
-"""What the clients of 0.7 have sent, and what became of it."""
+"""Counts of what clients of Kafka 0.7 have sent, and of the outcomes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SOFTWARE = "Kafka 0.7"
 
 @dataclass
 class Counts07:
-    """Numbers since the start of a gateway's listener for Kafka 0.7."""
+    """Counts since the start of a gateway's listener for Kafka 0.7."""
 
     sets: int = 0
     """Message sets: the parts of PRODUCE and MULTIPRODUCE."""
@@ -32,7 +32,7 @@ class Counts07:
     """Requests OFFSETS."""
 
     def rows(self) -> list[ClientCount]:
-        """Return a row for each kind of request that has come, beside those of other clients."""
+        """Return a row for each kind of request that has come, for the list of all clients."""
         kinds = {"Fetch": self.fetches, "ListOffsets": self.offsets, "Produce": self.sets}
         return [
             ClientCount(SOFTWARE, "", "", "", api, 0, count, 0, 0, False)

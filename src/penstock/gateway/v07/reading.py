@@ -1,7 +1,7 @@
-"""Records of the cluster by offset, at once: what a fetch of 0.7 is answered from.
+"""Records of the cluster by offset, without waiting, for the fetches of Kafka 0.7.
 
-A batch of the cluster often holds more than fits into one answer of 0.7. What is left of it is kept for a few
-seconds, within a limit; it is only a copy of what can be fetched again.
+A batch of the cluster often holds more than fits into one response of 0.7. The rest is cached for a few
+seconds, within a limit.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ ROUNDS = 3
 
 
 class Found(NamedTuple):
-    """Records of a partition in order, or why there are none."""
+    """Records of a partition in order, or the error instead of them."""
 
     values: Sequence[Value] = ()
     error: PenstockError | None = None
 
 
 class _Kept(NamedTuple):
-    """Values that were fetched from `start` on, and until when they may be used."""
+    """Cached values from offset `start` on, and the time until which they may be used."""
 
     start: int
     values: list[Value]
@@ -79,7 +79,7 @@ class _Kept(NamedTuple):
 
 
 class ClusterReader:
-    """Fetches committed records. Lives on one event loop."""
+    """Fetches committed records, on one event loop."""
 
     def __init__(self, client: AsyncClient, topics: ClusterTopics) -> None:
         self._client = client
@@ -89,9 +89,9 @@ class ClusterReader:
         self._kept_bytes = 0
 
     async def read(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, Found]:
-        """Return what each partition has from an offset on, without waiting for more to come.
+        """Return the records of each partition from an offset on, without waiting for new ones.
 
-        Raises nothing: what fails belongs to a partition.
+        Raises nothing: an error is the result of its partition.
         """
         found = {tp: kept for tp, offset in places.items() if (kept := self._from_kept(tp, offset))}
         left = {tp: offset for tp, offset in places.items() if tp not in found}
@@ -128,7 +128,7 @@ class ClusterReader:
     async def _ask(
         self, leader: int, places: Mapping[TopicPartition, int], found: dict[TopicPartition, Found]
     ) -> None:
-        """Fetch from one leader. A batch that comes cut is asked for again, alone."""
+        """Fetch from one leader. A batch that was cut is fetched again, alone."""
         size_max, left = FETCH_BYTES, dict(places)
         while left:
             try:
@@ -228,10 +228,10 @@ class ClusterReader:
 
 
 def _is_worth_a_look(error: PenstockError | None) -> bool:
-    """Return whether an error may be over once the leaders are known anew."""
+    """Return True if a refresh of metadata may help against an error."""
     return error is not None and judge(error) is Verdict.REFRESH
 
 
 def is_out_of_range(error: PenstockError) -> bool:
-    """Return whether there is no such offset in a log."""
+    """Return True if the error means that the log has no such offset."""
     return isinstance(error, KafkaError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE
