@@ -1,9 +1,8 @@
 """SSL contexts from settings: CAs, certificate and key from PEM files, PEM texts, PKCS12 or JKS stores.
 
-Promises that the host name and the chain are verified unless a setting says otherwise, that nothing older
-than TLS 1.2 is spoken, that a missing password is an error and never a question on the terminal, and that
-errors name the file and what to do. Private keys in texts and stores pass to OpenSSL through memory, not
-through files.
+The host name and the chain are verified unless a setting disables that. The least version is TLS 1.2. A
+missing password is an error and never a question on the terminal. Errors name the file and what to do.
+Private keys in texts and stores pass to OpenSSL through memory, not through files.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ CLIENT_AUTH = {
 
 @dataclass(frozen=True, kw_only=True)
 class TlsSettings:
-    """What makes a context. A PEM text, which begins with ``-----BEGIN``, may stand in place of a path."""
+    """The settings of a TLS context. A PEM text, which begins with ``-----BEGIN``, may replace a path."""
 
     ca: str | None = None
     """File or directory of CAs, or their PEM text; None: those of the system."""
@@ -72,7 +71,7 @@ class TlsSettings:
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a client. Raises ConfigError where a file or a text cannot be used."""
+    """Return the context of a client. Raises ConfigError if a file or a text cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.verify and settings.verify_host
     context.verify_mode = ssl.CERT_REQUIRED if settings.verify else ssl.CERT_NONE
@@ -86,8 +85,9 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a listener. Raises ConfigError where a file or text cannot be used, or none is
-    given.
+    """Return the context of a listener.
+
+    Raises ConfigError if its certificate is missing or cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _common(context, settings)
@@ -150,8 +150,9 @@ def _is_of_1_3(name: str) -> bool:
 
 
 def openssl_cipher(name: str) -> str:
-    """OpenSSL's name of a cipher suite that is named as in Java:
-    ``TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384``.
+    """Return OpenSSL's name of a cipher suite with a Java name, or the name unchanged.
+
+    An example of Java's names is ``TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384``.
     """
     if not name.startswith("TLS_") or "_WITH_" not in name:
         return name
@@ -221,7 +222,7 @@ def _cas_of_file(path: str) -> str | bytes:
 
 
 def _only_ascii(pem: str) -> str:
-    """Return PEM text as it is. Raises ValueError where OpenSSL would not take it for text."""
+    """Return PEM text unchanged. Raises ValueError for characters that OpenSSL would not accept."""
     if not pem.isascii():
         raise ValueError("there are characters between -----BEGIN and -----END that are not PEM")
     return pem
@@ -237,7 +238,7 @@ def _truststore_pem(path: str, password: Secret | None) -> str:
 
 
 def own_certificate(settings: TlsSettings) -> bytes | None:
-    """Return the certificate in DER that these settings name, without its chain; None where they name none.
+    """Return the certificate in these settings in DER, without its chain, or None if there is none.
 
     Raises:
         ConfigError: a file cannot be read, or holds no certificate.
@@ -262,7 +263,7 @@ def _own_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _own_pair(settings: TlsSettings) -> tuple[Secret, Secret | None, str] | None:
-    """Key and chain as PEM text, the password they need, and how to call them in messages."""
+    """Return key and chain as PEM text, their password or None, and their name in messages."""
     if settings.keystore is not None:
         name, password = settings.keystore, settings.keystore_password
         data = read_store(name, "keystore")
@@ -284,7 +285,7 @@ def _own_pair(settings: TlsSettings) -> tuple[Secret, Secret | None, str] | None
 
 
 def _pem(given: str, what: str) -> tuple[str, str]:
-    """Return the PEM text that is given or is in the file that is given, and how to call it in messages."""
+    """Return the PEM text that is given, or is in the given file, and its name in messages."""
     if PEM_BEGIN in given:
         return _unfolded(given), f"the {what} in the settings"
     if what == PRIVATE_KEY and not PATH_LIKE.search(given) and not os.path.exists(os.path.expanduser(given)):
@@ -294,7 +295,10 @@ def _pem(given: str, what: str) -> tuple[str, str]:
 
 
 def _unfolded(text: str) -> str:
-    r"""PEM text as it stands in property files: on one line, with spaces or ``\n`` for line ends."""
+    r"""Return PEM text with line ends.
+
+    Properties files have it on one line, with spaces or ``\n`` instead.
+    """
     text = text.replace("\\n", "\n").strip()
     if "\n" in text:
         return text
@@ -340,7 +344,7 @@ def _load_pair(context: ssl.SSLContext, text: str, password: Secret | None, sour
 
 
 class _Asked:
-    """What OpenSSL calls for a key's password, and whether it did."""
+    """The function that OpenSSL calls for a key's password. It notes whether it was called."""
 
     def __init__(self, password: Secret | None) -> None:
         self._password = password
@@ -357,7 +361,7 @@ class _Asked:
 
 @contextmanager
 def _in_memory(data: bytes) -> Iterator[str]:
-    """A path under which OpenSSL reads `data`: it takes certificates with keys from files only."""
+    """Yield a path under which OpenSSL can read `data`: it takes certificates with keys only from files."""
     create: Callable[[str], int] | None = getattr(os, "memfd_create", None)
     descriptor = -1 if create is None else create("penstock")
     if descriptor < 0 or not os.path.exists(f"/proc/self/fd/{descriptor}"):

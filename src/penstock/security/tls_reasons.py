@@ -1,4 +1,4 @@
-"""Why TLS failed, in words: what OpenSSL reports, which end refused, and what to do about it."""
+"""Explanations of TLS failures: OpenSSL's error, the end that refused, and what to do about it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ REASONS: Mapping[str, str] = {
 
 
 def not_tls(beginning: bytes, *, is_server: bool) -> str | None:
-    """Return what the first bytes of a peer show it to be; None when it begins like TLS."""
+    """Return what a peer's first bytes show it to speak, or None if they begin like TLS."""
     if beginning[:1] in (bytes([HANDSHAKE_RECORD]), bytes([ALERT_RECORD])):
         return None
     if beginning[:4] in (b"GET ", b"POST", b"HTTP", b"HEAD", b"PUT "):
@@ -69,9 +69,7 @@ def not_tls(beginning: bytes, *, is_server: bool) -> str | None:
 
 
 def certificate_names(tls: ssl.SSLObject) -> str:
-    """Return the names in the certificate of a peer that was not verified: ``DNS:a, IP Address:::1``; empty
-    if unknown.
-    """
+    """Return the names in an unverified peer's certificate, such as ``DNS:a, IP Address:::1``, or ""."""
     try:
         chain: Any = tls._sslobj.get_unverified_chain()  # type: ignore[attr-defined]
         names = chain[0].get_info().get("subjectAltName", ())
@@ -81,9 +79,7 @@ def certificate_names(tls: ssl.SSLObject) -> str:
 
 
 def why_refused(error: Exception, is_server: bool, name: str | None, names: str) -> str:
-    """Return one line: what failed, at which end, and what to do. `names` are those of the peer's
-    certificate.
-    """
+    """Return one line: what failed, at which end, and what to do. `names` are the peer certificate's."""
     peer = "client" if is_server else "server"
     if isinstance(error, ssl.SSLCertVerificationError):
         code = error.verify_code

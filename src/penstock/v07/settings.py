@@ -59,10 +59,10 @@ PER_TOPIC: Mapping[str, tuple[str, int]] = {
 
 
 class Settings:
-    """The settings of one broker.
+    """The settings of one broker of Kafka 0.7.
 
     Raises:
-        ConfigError: a name is unknown (the nearest one is suggested) or a value does not fit.
+        ConfigError: a name is unknown (the nearest one is suggested), or a value is invalid.
     """
 
     def __init__(self, texts: Mapping[str, str] | None = None) -> None:
@@ -81,7 +81,7 @@ class Settings:
             self._per_topic[overridden] = _by_topic(name, given.get(name, ""), least)
 
     def number(self, name: str, topic: str | None = None) -> int:
-        """Return a number, as overridden for `topic`."""
+        """Return the value of a numeric setting, as overridden for `topic` if there is an override."""
         if topic is not None:
             return self._per_topic.get(name, {}).get(topic, self._numbers[name])
         return self._numbers[name]
@@ -91,11 +91,11 @@ class Settings:
 
     @property
     def unpack_limits(self) -> UnpackLimits:
-        """What one request may have decompressed, and how many messages it may hold in wrappers."""
+        """How many bytes one request may decompress to, and how many messages its wrappers may hold."""
         return UnpackLimits(self._numbers[BYTES_OPTION], self._numbers[RECORDS_OPTION])
 
     def log_config(self, topic: str) -> ByteLogConfig:
-        """Return what applies to the logs of one topic."""
+        """Return the settings of the logs of one topic."""
         number: Callable[[str], int] = lambda name: self.number(name, topic)  # noqa: E731
         return ByteLogConfig(
             segment_bytes=number("log.file.size"),
