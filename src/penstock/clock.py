@@ -57,7 +57,7 @@ class MovableClock:
         self._ahead_ms = 0
         self._ahead_s = 0.0
         self._still: tuple[int, float] | None = None
-        """What the machine's clocks showed when this one was stopped."""
+        """The times of the machine's clocks when this clock was stopped; None while it runs."""
         self.when_moved: Callable[[int], None] | None = None
         """Called with the milliseconds after each `advance`, in the thread that advances."""
 

@@ -112,9 +112,8 @@ class AuthenticationError(PenstockError):
     """
 
     is_of_one_broker = False
-    """Whether another broker of the cluster may well accept, as with a certificate that has expired on
-    one.
-    """
+    """Whether other brokers of the cluster may accept the login, as after the expiry of one broker's
+    certificate."""
 
 
 class LoginPendingError(NetworkError):
@@ -235,7 +234,7 @@ class TopicRecreatedError(KafkaError):
 
 
 MESSAGE_CHARACTERS_MAX = 2000
-"""Characters of a message in an answer. Names that it quotes may have as many as a request holds."""
+"""The most characters of an error's texts. Quoted names may be as long as a request."""
 
 
 def _cut(text: str) -> str:

@@ -30,17 +30,17 @@ NO_TIMESTAMP = -1
 """The timestamp of a record that carries none (magic 0)."""
 
 EARLIEST = -2
-"""In place of an offset: the first that is still in the log, as in ListOffsets."""
+"""Stands for the first offset that is still in the log, as in ListOffsets."""
 
 LATEST = -1
-"""In place of an offset: the one that the next record will get, as in ListOffsets."""
+"""Stands for the offset that the next record will get, as in ListOffsets."""
 
 COLUMN_NAMES = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 """The columns of a topic, named as Spark's Kafka source names them."""
 
 
 class TimestampType(IntEnum):
-    """What a record's timestamp means (attribute bit 3 of a batch)."""
+    """The meaning of a record's timestamp (attribute bit 3 of a batch): time of creation or of append."""
 
     NONE = -1
     CREATE_TIME = 0

@@ -24,7 +24,7 @@ T = TypeVar("T")
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 Check = Callable[[Any, str], Any]
-"""Takes a value and its name for an error; returns it, or what it stands for, or raises `ConfigError`."""
+"""A function of a value and its name in errors, which returns the value to use or raises `ConfigError`."""
 
 
 def checked(**checks: Check) -> Callable[[Call], Call]:
@@ -171,7 +171,7 @@ def milliseconds(value: object, what: str) -> float:
 
 
 SECONDS_MAX = 100.0
-"""Up to here, a number such as 1.0 or 0.25 is taken for seconds, which other clients have."""
+"""Up to this limit, a number such as 1.0 or 0.25 is taken for seconds, which other clients' polls take."""
 
 
 def poll_ms(value: object, what: str) -> float:

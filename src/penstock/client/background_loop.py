@@ -45,7 +45,7 @@ class _Background:
 _background: _Background | None = None
 _starting = threading.Lock()
 _orphans: list[_Background] = []
-"""Loops of parent processes. Kept, so that no finaliser closes sockets that the parent still uses."""
+"""The loops of parent processes, kept so that no finaliser closes sockets that the parent still uses."""
 
 
 def _forget_parent() -> None:

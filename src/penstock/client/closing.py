@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 INTERRUPTED_PATIENCE_S = 0.5
-"""Ctrl-C and cancellation leave a producer this long to send what it has accepted."""
+"""How many seconds a client may take to close after Ctrl-C or a cancellation."""
 
 
 def closing_patience_s(exc_type: type[BaseException] | None) -> float | None:

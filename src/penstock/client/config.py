@@ -27,7 +27,7 @@ T = TypeVar("T")
 C = TypeVar("C", bound="ClientConfig")
 
 Partitioner = Callable[[bytes | None, int], int | None]
-"""Maps a key and the number of partitions to a partition; None leaves the choice to the producer."""
+"""A function of a key and the number of partitions that returns a partition, or None for any partition."""
 
 DEFAULT_SESSION_TIMEOUT_MS = 45_000.0
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -101,7 +101,7 @@ def codec_name(value: object) -> str:
 
 
 ACKS_MAX = 2**15 - 1
-"""What the field of the request holds."""
+"""The greatest number that the field of the request can hold."""
 
 
 def acks_number(value: object) -> int:
@@ -192,11 +192,9 @@ class ClientConfig:
     bootstrap_servers: tuple[Address, ...] = _option((), parse_addresses, "metadata.broker.list")
     client_id: str = _option("penstock", text)
     security: SecuritySettings | None = None
-    """How connections are secured, from the settings ``security.protocol``, ``ssl.*`` and ``sasl.*``;
-    None: not.
-    """
+    """The security settings, from ``security.protocol``, ``ssl.*`` and ``sasl.*``; None for PLAINTEXT."""
     given: frozenset[str] = frozenset()
-    """The fields that the application has set; the others have their defaults."""
+    """The fields that the application has set; all others have their defaults."""
     request_timeout_ms: float = _option(30_000.0, milliseconds(1), "socket.timeout.ms")
     default_api_timeout_ms: float = _option(60_000.0, milliseconds(1))
     retry_backoff_ms: float = _option(100.0, milliseconds())
@@ -499,13 +497,13 @@ NOT_OF_SHARE_GROUPS = {
     "group.remote.assignor": "the broker has group.share.assignors",
     "partition.assignment.strategy": "the broker has group.share.assignors",
 }
-"""Options of a consumer that a share consumer does not take, as in Java, and what there is instead."""
+"""Options of a consumer that a share consumer refuses, as in Java, and what replaces each."""
 
 
 SECURITY_NAMES = (
     "security.", "ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "https.ca.", "oauth.cb",
 )  # fmt: skip
-"""Beginnings of names that `penstock.client.security.options` reads, which is imported only then."""
+"""Prefixes of the names that `penstock.client.security.options` parses, which is imported only for them."""
 
 
 def _pairs(

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from penstock.client.addresses import Address
 
 BROKERS_COUNTED_MAX = 1_000
-"""Addresses whose counters are kept. Clusters are smaller; metadata could name new ones for ever."""
+"""The most brokers whose counters are kept. Clusters are smaller, but metadata could name new ones for
+ever."""
 
 FINE_BELOW_US = 16
-"""Shorter times have a bucket for each microsecond."""
+"""Durations below this have one bucket for each microsecond."""
 
 
 def bucket_of(microseconds: int) -> int:
@@ -45,7 +46,7 @@ class Durations:
         self.min_us = 0
         self.max_us = 0
         self.buckets: dict[int, int] = {}
-        """How many fell into each bucket; there are some 250 at most."""
+        """The number of durations in each bucket. There are at most some 250 buckets."""
 
     def add(self, seconds: float) -> None:
         """Count one duration."""
@@ -61,7 +62,7 @@ class Durations:
 
 
 class BrokerCounters:
-    """The counters of one broker over all connections, and what the connection pool notes about it."""
+    """The counters of one broker over all connections, and notes of the connection pool about the broker."""
 
     __slots__ = (
         "connects",
@@ -90,28 +91,28 @@ class BrokerCounters:
         self.connects = 0
         self.disconnects = 0
         self.failures = 0
-        """Attempts to connect that failed."""
+        """The number of failed attempts to connect."""
         self.failures_in_a_row = 0
-        """Attempts to connect that failed since the last one that did not."""
+        """The number of failed attempts to connect since the last success."""
         self.not_before = float("-inf")
-        """When to connect again at the earliest (time of the event loop)."""
+        """The earliest time of the next attempt to connect, on the event loop's clock."""
         self.said_connected: bool | None = None
-        """What the log said of the broker last: that it is connected, or that it is not; None for nothing."""
+        """What was logged last about the broker: True for connected, False for not, None for nothing."""
         self.said_at = 0.0
-        """When the log said so (monotonic time)."""
+        """When `said_connected` was logged (monotonic time)."""
         self.is_ancient: bool | None = None
-        """Whether it is older than Kafka 0.10; None until it has answered."""
+        """Whether the broker is older than Kafka 0.10; None until it has answered."""
         self.timeouts = 0
-        """Connections that ended because an answer was overdue."""
+        """The number of connections that ended because a response was overdue."""
         self.tx = 0
         self.tx_bytes = 0
         self.rx = 0
         self.rx_bytes = 0
         self.requests: dict[type, Durations] = {}
-        """From request to answer, by the class of the request: there are some ninety APIs."""
+        """The round-trip times by request class. There are some ninety APIs."""
         self.throttle = Durations()
         self.throttled_at = float("-inf")
-        """When the broker asked for a pause last (monotonic time)."""
+        """When the broker last throttled this client (monotonic time)."""
 
     def durations_of(self, request: type) -> Durations:
         """Return the round-trip durations of one request class."""

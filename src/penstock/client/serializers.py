@@ -29,7 +29,7 @@ IN_PLACE_OF_JAVA = {
     "LongDeserializer": "lambda data: int.from_bytes(data, 'big', signed=True)",
     "DoubleSerializer": "struct.Struct('>d').pack",
 }
-"""What does here what a class of Java's clients does there, by the end of its name."""
+"""The Python functions that replace Java's serializer classes, by the end of the class name."""
 
 
 def read_function(value: object) -> Callable[[Any], Any]:

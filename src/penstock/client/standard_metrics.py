@@ -12,7 +12,7 @@ from penstock.client.statistics import Statistics, Window
 from penstock.telemetry.points import Kind, Labels, Point
 
 PARTITIONS_MAX = 1000
-"""Partitions whose lag is pushed. The telemetry of a consumer of more is cut, not refused by the broker."""
+"""The most partitions whose lag is pushed. With more, the push is cut, so that the broker accepts it."""
 
 _PREFIXES = {
     "producer": "org.apache.kafka.producer.",
@@ -55,7 +55,7 @@ def standard_metrics(
 
 
 _Value = tuple[str, float, Labels, bool]
-"""A metric by the end of its name, its value, its labels, and whether it is a sum."""
+"""The end of a metric's name, its value, its labels, and whether it is a sum."""
 
 
 def _sums(stats: Statistics) -> Iterator[_Value]:

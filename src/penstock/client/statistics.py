@@ -36,7 +36,7 @@ class Window:
     min: int = 0
     max: int = 0
     buckets: Mapping[int, int] = field(default_factory=dict, repr=False)
-    """How many durations fell into each bucket, by `penstock.client.counters.bucket_of`."""
+    """The number of durations in each bucket, by `penstock.client.counters.bucket_of`."""
 
     @classmethod
     def of(cls, durations: Durations) -> Window:
@@ -95,67 +95,71 @@ class BrokerStatistics:
     """The requests, responses, errors and durations between a client and one broker."""
 
     name: str
-    """Its address, as host:port."""
+    """The address of the broker, as host:port."""
     state: str
-    """UP where there is a connection, DOWN where there is none."""
+    """``UP`` if there is a connection, ``DOWN`` if there is none."""
     waitresp_cnt: int
-    """Requests that wait for their answers now."""
+    """The number of requests in flight now."""
     connects: int = _count()
-    """Connections that were opened."""
+    """The number of opened connections."""
     disconnects: int = _count()
-    """Connections that ended otherwise than by this client's decision."""
+    """The number of connections that ended without a decision of this client."""
     connect_failures: int = _count()
-    """Attempts to connect that failed."""
+    """The number of failed attempts to connect."""
     tx: int = _count()
-    """Requests that were sent."""
+    """The number of requests sent."""
     txbytes: int = _count()
-    """Bytes of requests, without those of TLS."""
+    """The bytes of requests, without the overhead of TLS."""
     rx: int = _count()
-    """Answers that came."""
+    """The number of responses received."""
     rxbytes: int = _count()
-    """Bytes of answers, without those of TLS."""
+    """The bytes of responses, without the overhead of TLS."""
     req_timeouts: int = _count()
-    """Connections that were given up since an answer was overdue."""
+    """The number of connections that were closed because a response was overdue."""
     rtt: Window
-    """From a request to its answer; Fetch is left out, since its answers wait for records."""
+    """The round-trip times of requests, without Fetch, whose responses wait for records."""
     fetch_latency: Window
-    """From a Fetch to its answer, the time at the broker for ``fetch.min.bytes`` included."""
+    """The round-trip times of Fetch, including the wait at the broker for ``fetch.min.bytes``."""
     throttle: Window
-    """How long quotas of the broker made this client wait."""
+    """The throttle times by which quotas of the broker made this client wait."""
     req: Mapping[str, int] = field(default_factory=dict)
-    """Answers by API: ``{"Produce": 7}``."""
+    """The number of responses by API: ``{"Produce": 7}``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatistics:
-    """What a client has written to one partition, or read from it. Unknown offsets are -1."""
+    """The records and bytes that a client has written to one partition, or read from it.
+
+    Unknown offsets are -1.
+    """
 
     txmsgs: int = _count()
-    """Records that were acknowledged."""
+    """The number of acknowledged records."""
     txbytes: int = _count()
-    """Bytes of these records, in batches before compression."""
+    """The bytes of acknowledged records, in batches before compression."""
     rxmsgs: int = _count()
-    """Records that were decoded to be handed out."""
+    """The number of records that were decoded to be returned."""
     rxbytes: int = _count()
-    """Bytes of the batches that they came in."""
+    """The bytes of the batches with these records."""
     msgq_cnt: int = 0
-    """Records that wait to be acknowledged."""
+    """The number of records that are not acknowledged yet."""
     msgq_bytes: int = 0
-    """Bytes of these records."""
+    """The bytes of records that are not acknowledged yet."""
     app_offset: int = -1
     """The offset of the next record that the application gets."""
     next_offset: int = -1
     """The offset of the next record that is fetched."""
     committed_offset: int = -1
-    """What is committed for the group, as far as this client has committed or asked."""
+    """The committed offset of the group, as far as this client has committed or read it."""
     hi_offset: int = -1
-    """The end of the partition (its high watermark), as of the last answer to a Fetch."""
+    """The partition's high watermark in the last Fetch response."""
     ls_offset: int = -1
-    """Where the first open transaction begins (the last stable offset), as of then."""
+    """The partition's last stable offset in the last Fetch response: where the first open transaction
+    begins."""
     lo_offset: int = -1
-    """The beginning of the partition (its log start offset), as of then."""
+    """The partition's log start offset in the last Fetch response."""
     consumer_lag: int = -1
-    """From `app_offset` to the end that this consumer can read to."""
+    """The number of offsets from `app_offset` to the end that this consumer can read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,15 +168,15 @@ class GroupStatistics:
 
     group_id: str
     member_id: str
-    """Empty before it has joined."""
+    """The member's id, or an empty string before it has joined."""
     state: str
     """``up`` for a member with an assignment; else the step of joining: ``joining``, ``syncing``, ..."""
     assignment_size: int
-    """How many partitions this member has."""
+    """The number of partitions that this member has."""
     rebalance_cnt: int = _count()
-    """How often partitions were assigned, revoked or lost."""
+    """The number of times that partitions were assigned, revoked or lost."""
     rebalance_age: int = 0
-    """Milliseconds since the last time; 0 before the first."""
+    """Milliseconds since partitions were last assigned, revoked or lost; 0 before the first time."""
 
 
 class Sample(NamedTuple):
@@ -191,44 +195,44 @@ class Statistics:
     type: str
     """``producer``, ``consumer`` or ``admin``."""
     ts: int
-    """When this was taken, in microseconds of a clock that is never set."""
+    """When the snapshot was taken, in microseconds of a monotonic clock."""
     time: int
-    """When this was taken, in seconds since 1970."""
+    """When the snapshot was taken, in seconds since 1970."""
     age: int = _count()
     """Microseconds since the client was made."""
     msg_cnt: int = 0
-    """Records in a producer that are not acknowledged."""
+    """The number of a producer's records that are not acknowledged yet."""
     msg_size: int = 0
-    """Bytes of these records."""
+    """The bytes of a producer's records that are not acknowledged yet."""
     msg_size_max: int = 0
-    """How many bytes there may be: ``buffer.memory``, or what a consumer fetches ahead."""
+    """The limit of buffered bytes: ``buffer.memory``, or the most that a consumer fetches ahead."""
     fetchq_size: int = 0
-    """Bytes in a consumer that were fetched and not decoded."""
+    """The bytes that a consumer has fetched and not decoded yet."""
     tx: int = _count()
-    """Requests to all brokers."""
+    """The number of requests to all brokers."""
     tx_bytes: int = _count()
-    """Their bytes."""
+    """The bytes of requests to all brokers."""
     rx: int = _count()
-    """Answers of all brokers."""
+    """The number of responses of all brokers."""
     rx_bytes: int = _count()
-    """Their bytes."""
+    """The bytes of responses of all brokers."""
     txmsgs: int = _count()
-    """Records that were acknowledged."""
+    """The number of acknowledged records."""
     txmsg_bytes: int = _count()
-    """Their bytes, in batches before compression."""
+    """The bytes of acknowledged records, in batches before compression."""
     rxmsgs: int = _count()
-    """Records that were decoded to be handed out."""
+    """The number of records that were decoded to be returned."""
     rxmsg_bytes: int = _count()
-    """Bytes of the batches that they came in."""
+    """The bytes of the batches with these records."""
     brokers: Mapping[str, BrokerStatistics] = field(default_factory=dict)
-    """By address. Those of 1,000 brokers at most."""
+    """The brokers by address, at most 1,000 of them."""
     partitions: Mapping[TopicPartition, PartitionStatistics] = field(default_factory=dict)
-    """Those that a producer has written to, or that a consumer has now."""
+    """The partitions that a producer has written to, or that a consumer has now."""
     cgrp: GroupStatistics | None = None
-    """The group of a consumer."""
+    """The consumer's group statistics, or None."""
 
     def since(self, earlier: Statistics) -> Statistics:
-        """Return the difference to an earlier snapshot of this client: every counter is what it has grown by.
+        """Return the difference to an earlier snapshot of this client, in which counters have their growth.
 
         ``later.since(earlier).txmsgs / (later.ts - earlier.ts) * 1e6`` is a rate per second.
         """

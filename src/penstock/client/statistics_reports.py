@@ -30,7 +30,7 @@ class StatisticsReports:
         self, snapshot: Callable[[], Statistics], callback: Callable[[Statistics], object], interval_ms: float
     ) -> None:
         self.failures = 0
-        """How many calls have raised."""
+        """The number of calls that have raised an exception."""
         self._snapshot = snapshot
         self._callback = callback
         self._interval_s = interval_ms / 1000

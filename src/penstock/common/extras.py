@@ -34,7 +34,7 @@ EXTRAS = {
     "starlette": "registry",
     "uvicorn": "registry",
 }
-"""Which extra of this package installs a library."""
+"""The extra of this package that installs each library."""
 
 
 def missing(error: ImportError, what: str) -> ImportError:

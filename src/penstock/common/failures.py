@@ -19,13 +19,13 @@ from contextlib import contextmanager
 from penstock.common.logs import logger_named
 
 REPEAT_S = 60.0
-"""An error of the same type from the same component is logged again after so many seconds."""
+"""The seconds until an error of the same type in the same component is logged again."""
 
 KINDS_MAX = 1000
-"""Kinds of errors whose last report is kept. When there are more, all are dropped."""
+"""The most kinds of errors whose last report is kept. Beyond that, all are dropped."""
 
 LINES_MAX = 100
-"""Lines of one kind that a `LimitedLog` writes within a minute."""
+"""The most lines of one kind that a `LimitedLog` writes within a minute."""
 
 
 class Failures:

@@ -58,7 +58,7 @@ def refuse(
 
 
 NOT_GIVEN: Any = object()
-"""In place of an argument that has to be given, and was not."""
+"""The default of a required argument in a method with `without_strays`."""
 
 
 def without_strays(call: Call) -> Call:
@@ -153,7 +153,7 @@ def _getitem(place: str) -> Callable[[Any, Any], Any]:
 
 
 class Refused:
-    """An attribute such as `__enter__` of a class that is no context manager: reading it raises advice.
+    """A descriptor for methods such as `__enter__` that a class lacks: to read it raises advice.
 
     The error is an `AttributeError`, so that for all other code the object does not have the method.
     """
@@ -205,4 +205,5 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "__anext__": "write async for record in consumer, or await consumer.poll(max_records=1)",
     },
 }
-"""What Python looks for in each class for a statement that needs the other one, and what to write."""
+"""The methods that Python looks for in a class for a statement of the other kind (``with``, ``async with``,
+...), and the advice for each."""

@@ -52,10 +52,10 @@ class _PrintableText(str):
 
 
 TAPPED = logging.INFO - 1
-"""The level of the logger "penstock" while lines are tapped; no user sets it."""
+"""The level of the logger "penstock" while there are taps; users do not set this level."""
 
 taps: list[Callable[[logging.LogRecord], object]] = []
-"""Take the records that the program's own levels keep from it. The logger's level is `TAPPED` then."""
+"""Handlers that also get records below the program's own levels. The logger's level is then `TAPPED`."""
 
 
 class _PrintableArguments(logging.Filter):

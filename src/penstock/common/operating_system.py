@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 IS_MACOS: bool = platform.startswith("darwin")
 
 OPEN_FLAGS: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-"""For `os.open`, with every file of data: no child process inherits it, and no byte is translated."""
+"""Flags of `os.open` for data files: child processes do not inherit them, and no bytes are translated."""
 
 TCP_CORK: int | None = getattr(socket, "TCP_CORK", None)
-"""The socket option that keeps segments of less than full size back, None where there is none."""
+"""The socket option that holds back segments of less than full size; None if the system has none."""
 
 LOOPS_TAKE_SIGNALS = os.name == "posix"
-"""Whether an event loop of asyncio can have handlers for signals."""
+"""Whether asyncio's event loops support signal handlers."""
 
 HAS_SENDFILE = hasattr(os, "sendfile")
-"""Whether files go to sockets without a copy. What asyncio has in its place moves the position of a file that
-several answers share, so it must not be used where this is False."""
+"""Whether the system has `sendfile`. asyncio's replacement moves the position of a file that several
+responses share, so that it must not be used if this is False."""
 
 REUSE_ADDRESS: int | None = socket.SO_REUSEADDR if os.name == "posix" else None
-"""The socket option for listening where connections of an earlier process still linger. Elsewhere an address
+"""The socket option for listening while connections of an earlier process linger. On other systems an address
 is free at once, and the option of that name would share it with other processes."""
 
 _positions = threading.Lock()
-"""Held while a file is moved to a position and read or written there."""
+"""A lock that is held while a file is moved to a position and read or written there."""
 
 
 def _read_at(fd: int, size: int, position: int) -> bytes:
@@ -86,7 +86,7 @@ fdatasync: Callable[[int], object] = getattr(os, "fdatasync", None) or _sync_by_
 advise_sequential: Callable[[Any], None] = (
     _advise_sequential if hasattr(mmap, "MADV_SEQUENTIAL") else _no_advice
 )
-"""Announces to the system that a mapping is read from front to back."""
+"""Announce to the system that a mapping is read from front to back."""
 
 
 def after_fork_in_child(action: Callable[[], object]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 KEPT_BUFFERS_MAX = 4
 KEPT_BYTES_MAX = 16 << 20
-"""Larger buffers are not kept."""
+"""The largest buffer that is kept."""
 
 
 class ReusedMemory:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from reprlib import Repr
 
 WORD_CHARACTERS_MAX = 100
-"""Only so much of a misspelt word is compared: comparing takes time in the square of its length."""
+"""How much of a misspelt word is compared: the time grows with the square of its length."""
 
 
 def nearest(word: str, known: Iterable[str], count: int = 1) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 PAUSE_S = 0.0002
-"""How long `pause` lets others run."""
+"""The seconds that `pause` lets other threads run."""
 
 
 def pause() -> None:

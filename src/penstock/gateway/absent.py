@@ -72,7 +72,7 @@ OF_ONE_BROKER = frozenset(
         ),
     )
 )
-"""APIs that each broker answers for itself alone: another one must not stand in for it."""
+"""APIs that each broker answers for itself alone, so that another broker must not answer for it."""
 
 CODES = {
     int(ApiKey.LIST_GROUPS): ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -81,7 +81,7 @@ CODES = {
     **dict.fromkeys(map(int, _OF_COORDINATORS), ErrorCode.NOT_COORDINATOR),
     int(ApiKey.FIND_COORDINATOR): ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
-"""The error of each API after which clients look for leaders or coordinators anew."""
+"""The error code of each API after which clients look for leaders or coordinators again."""
 
 SESSIONS_SINCE = 7
 """The first version of Fetch with sessions (KIP-227)."""

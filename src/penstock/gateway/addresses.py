@@ -33,7 +33,7 @@ CONTROLLERS = 2
 
 
 ID = "{id}"
-"""What stands for the id of a broker in an advertised host."""
+"""The placeholder for the id of a broker in an advertised host."""
 
 
 def host_of(host: str, node_id: int) -> str:

@@ -36,30 +36,29 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 FOLLOW_EVERY_S = 10.0
-"""How often the cluster is asked for its brokers. Responses that pass by name them as well."""
+"""The seconds between refreshes of the cluster's brokers. Responses to clients name brokers as well."""
 
 FOLLOW_AGAIN_S = 0.5
-"""How soon it is asked again, where it did not answer; and how often a broker that is away is looked for."""
+"""The seconds until the next refresh after a failure, and between attempts to reach a broker that is away."""
 
 HOME_PATIENCE_S = 5.0
-"""For how long one broker is waited for, where there are others."""
+"""How many seconds the broker of a port is waited for, if there are other brokers."""
 
 STAND_INS_MAX = 3
-"""How many other brokers are tried for one that is away."""
+"""How many other brokers are tried in the place of one that is away."""
 
 FAILED_AGAIN_S = 0.1
-"""Where no broker could be reached, the next attempt comes after so long."""
+"""The least seconds between attempts while no broker can be reached."""
 
 VERSIONS_KEPT_S = 60.0
-"""How long a broker's versions are taken for known, unless it has ended a connection."""
+"""How many seconds a broker's versions are cached, unless the broker closes a connection."""
 
 ROUTES_MAX = 100
-"""Sets of versions whose routes are kept: as many as there are releases in a cluster, and one more each time
-that a broker is upgraded.
-"""
+"""The most sets of versions whose routes are cached: one for each release in a cluster, and one more each
+time that a broker is upgraded."""
 
 SIDE = "gateway"
-"""The purpose of connections to brokers that a translation names."""
+"""The purpose of connections for calls to other brokers than the connected one."""
 
 T = TypeVar("T")
 
@@ -81,12 +80,12 @@ class Brokers:
         self._sockets = sockets
         self._routes: dict[tuple[tuple[int, tuple[int, int]], ...], Routes] = {}
         self._versions: dict[Address, tuple[NodeVersions, float]] = {}
-        """What brokers have answered to ApiVersions, and when, where clients log in themselves."""
+        """The cached versions of brokers, with their times, for gateways whose clients log in at brokers."""
         self._asking: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
         self._clients: dict[Account, AsyncClient] = {}
-        """What logs in as each account."""
+        """The client that logs in with each account."""
         self._refused: dict[Account, tuple[AuthenticationError, float]] = {}
-        """Accounts that the cluster has refused, and until when it is not asked again."""
+        """The error for accounts that the cluster has refused, and until when no other attempt is made."""
         self._failed_at = float("-inf")
         self._looking: dict[int, asyncio.Task[None]] = {}
 

@@ -19,7 +19,7 @@ class Call:
     version: int
     message: Message
     node_id: int | None = None
-    """The node, by the cluster's own id; None is the node that the client is connected to."""
+    """The node's id in the cluster; None for the node that the client is connected to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class HangUp:
 
     reason: str
     is_reset: bool = False
-    """Whether the client gets a reset."""
+    """Whether the client gets a TCP reset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,4 +62,4 @@ class Damaged:
     answer: Message
     change: Callable[[bytes], bytes]
     is_cut: bool = False
-    """Whether the connection is closed behind it."""
+    """Whether the connection is closed after the response."""

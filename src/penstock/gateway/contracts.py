@@ -24,9 +24,9 @@ class Pause(IntFlag):
     """Reasons not to read from a socket."""
 
     HELD = auto()
-    """What has been read before waits to be looked at."""
+    """Bytes that have been read have not been processed yet."""
     CLOGGED = auto()
-    """The other side does not take what it is sent."""
+    """The other side does not read what it is sent."""
 
 
 class Side(Protocol):
@@ -53,7 +53,7 @@ class Upstream(Side, Protocol):
 
     routes: Routes
     node_id: int | None
-    """The broker at the other end; None where it is not known."""
+    """The id of the broker at the other end; None if it is not known."""
 
 
 class Attachable(Protocol):
@@ -178,9 +178,9 @@ class Job(NamedTuple):
     code: int
     correlation_id: int
     request: Any = None
-    """The request of the client, decoded."""
+    """The decoded request of the client."""
     frame: bytearray | None = None
-    """The request with its size, where it may be passed on after all."""
+    """The request's bytes with their size, if it may still be forwarded unchanged; else None."""
     client_id: str | None = None
     blocks: bool = False
-    """Whether each step may take long."""
+    """Whether each step may block, so that it runs in a thread."""

@@ -10,12 +10,12 @@ from penstock.gateway.limits import CLIENTS_MAX
 from penstock.protocol.api import API_TABLE, ApiKey
 
 OTHERS = ("others", "")
-"""The software under which clients are counted beyond `CLIENTS_MAX` kinds."""
+"""The software under which all kinds of clients beyond `CLIENTS_MAX` are counted."""
 
 NAME_CHARACTERS_MAX = 200
 
 SOFTWARE_SINCE = 3
-"""The version of ApiVersions from which on clients name their software."""
+"""The first version of ApiVersions in which clients name their software."""
 
 
 class ClientCount(NamedTuple):
@@ -36,7 +36,7 @@ class ClientCount(NamedTuple):
     request_bytes: int
     response_bytes: int
     is_spoken: bool
-    """Whether the broker that was connected last has this version: it needs no translation."""
+    """Whether the broker that was connected last has this version, so that it needs no translation."""
 
 
 class Counts:
@@ -46,7 +46,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.by_code: dict[int, list[int]] = {}
-        """Requests, their bytes, and the bytes of responses."""
+        """For each API and version: the number of requests, their bytes, and the bytes of responses."""
 
     def asked(self, code: int, size: int) -> None:
         """Count a request of `size` bytes."""
@@ -113,9 +113,10 @@ class CountedClient:
 
     def __init__(self, counters: Counters, peer: str) -> None:
         self.software = ("", "")
-        """Name and version of its software (KIP-511); empty where it has not said any."""
+        """Name and version of the client's software (KIP-511), or two empty texts before it has sent them."""
         self.client_id: str | None = None
-        """The id in its first request; empty where its software is known, None before."""
+        """The client id of the first request; empty if the software is known, None before the first
+        request."""
         self._counters = counters
         self._peer = peer
         self._counts = Counts()

@@ -22,7 +22,7 @@ ENDPOINTS_TAG = 0
 """The tag of NodeEndpoints at the end of a Fetch response."""
 
 HIDDEN_TAG = 127
-"""The highest number that takes one byte, as that of the tag does."""
+"""The tag that replaces that of the endpoints: the highest number that takes one byte, as the other does."""
 
 SHORT_COUNT_MAX = 126
 """The highest count or length that takes one byte."""
@@ -42,7 +42,7 @@ class EndpointsHider:
     def __init__(self, version: int, frame_bytes: int) -> None:
         self._data: memoryview = memoryview(b"")
         self._position = 8
-        """Of the next byte to read; beyond the data where a field goes on in what follows."""
+        """The position of the next byte to read; behind `_data` if a field continues in the next bytes."""
         self._left = frame_bytes
         steps = codec_for(FetchResponse, version).layout.steps()
         self._walk: Walk | None = self._response(steps)

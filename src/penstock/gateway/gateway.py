@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 DEFAULT_PORTS = 100
-"""How many ports behind that of the gateway brokers have, where nothing else is said."""
+"""How many ports after the bootstrap port are for brokers by default."""
 
 CLIENT_NAME, SERVERS = "client.id", "bootstrap.servers"
 
@@ -46,7 +46,7 @@ class GatewayPort(NamedTuple):
 
     node_id: int
     broker: str
-    """Its address behind the gateway, as host:port."""
+    """The address of the broker in the cluster, as host:port."""
     port: int
     is_away: bool
 

@@ -1,4 +1,4 @@
-"""What the gateway reads of a request that it forwards as bytes: its header, and the acks of a Produce."""
+"""The parts of a request that the gateway reads and then forwards as bytes: header, and acks of a Produce."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from penstock.protocol.compiler.runtime import Data, read_uvarint
 from penstock.protocol.header import RequestHeader, decode_request_header
 
 REQUEST_HEAD = struct.Struct(">ihhi")
-"""Size, API key, version, correlation id."""
+"""The first fields of a request: size, API key, version, correlation id."""
 
 _SHORT = struct.Struct(">h")
 
 RESPONSE_HEAD = struct.Struct(">ii")
-"""Size, correlation id."""
+"""The first fields of a response: size, correlation id."""
 
 UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
-"""The error for an unsupported version of ApiVersions, as it begins a response in the layout of version 0."""
+"""The first bytes of an ApiVersions response of version 0 with error 35 (UNSUPPORTED_VERSION)."""
 
 TLS_RECORD = 0x1603
-"""What a connection with TLS begins with."""
+"""The first two bytes of a connection with TLS."""
 
 REQUEST_BYTES_MIN = 8
-"""Key, version and correlation id."""
+"""The size of the shortest request: API key, version and correlation id."""
 
 HEAD_BYTES_MAX = 128 << 10
-"""Bytes in front of the acks of a Produce: client id and transactional id have less than 32 KiB each."""
+"""The most bytes before the acks of a Produce: client id and transactional id have less than 32 KiB each."""
 
 PRODUCE_FLEXIBLE = 9
 """The first version of Produce with a header of version 2."""
@@ -107,7 +107,7 @@ def is_kafka_request(start: Data) -> bool:
 
 
 KERBEROS_TOKEN = 0x60
-"""The first byte of a token by which clients of 0.9 begin, without a handshake."""
+"""The first byte of the token with which clients of 0.9 begin, without a handshake."""
 
 SASL_KEYS = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
 

@@ -28,9 +28,10 @@ class GatewayNode:
         self.address = address
         self.port = port
         self.is_away = False
-        """Whether it could not be reached lately; it is looked for in the background."""
+        """Whether the last attempt to reach the broker failed; the gateway then tries again in the
+        background."""
         self.seen = 0
-        """The number of the last response that has named it."""
+        """The number of the last response that has named this broker."""
 
 
 class Broker(NamedTuple):

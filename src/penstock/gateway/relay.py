@@ -76,41 +76,43 @@ class Relay:
         self.upstream: Upstream | None = None
         self.is_closed = False
         self.is_logged_in = False
-        """Whether the client has shown a broker its own credentials, which no other connection has."""
+        """Whether the client has logged in at a broker itself, so that it cannot move to another
+        connection."""
         self._host = host
         self._client = client
         self._advertised_host = advertised_host
         self._counted = CountedClient(host.counters, peer)
         self._logins = LoginTurns(self, self._counted, host.new_login, host.later, lambda: host.last_routes)
         self.login = self._logins.login
-        """The client's login at the gateway; None where it needs none, or logs in at brokers."""
+        """The client's login at the gateway; None if it needs none, or logs in at brokers."""
         # --- requests
         self._waiting = b""
-        """What is not looked at yet: the beginning of a request, or what has come while one is held."""
+        """Bytes that are not processed yet: the beginning of a request, or what has arrived while one is
+        held."""
         self._is_paused = False
-        """Whether the client is not read, because what it has sent before waits."""
+        """Whether the client is not read, because its earlier bytes still wait."""
         self._request_left = 0
-        """Bytes of the request that is arriving."""
+        """The bytes of the current request that have not arrived."""
         self._collected: bytearray | None = None
-        """The request that is arriving, with its size, where it is not passed on."""
+        """The part of the current request that has arrived, with its size, if it is collected; else None."""
         self._absent = False
-        """Whether requests are answered here, because no broker is there."""
+        """Whether the gateway answers requests with errors, because no broker can be reached."""
         self._job: Job | None = None
         self._job_bytes = 0
-        """Bytes of frames that it works on."""
+        """The bytes of frames that the job works on."""
         self._worker: Job | None = None
-        """The job whose step is under way beside the event loop."""
+        """The job whose step runs in a thread."""
         self._is_attaching = False
         self._takes_tokens = False
         self._is_first = True
         self._is_silent = False
-        """Whether nothing is answered any more, and what comes is read for nothing."""
+        """Whether nothing is answered any more, and bytes of the client are read and dropped."""
         self._parked: Job | None = None  # the next request overtakes it
         self._number = 0  # of the connection, for hooks; 0 before the first request that one is for
         # --- responses
         self._due: deque[Due] = deque()
         self._head = b""
-        """The first bytes of a response, until there are enough of them."""
+        """The first bytes of a response, until there are enough of them to find its request."""
         self._response_left = 0
         self._response: bytearray | None = None
         self._responding: Due | None = None

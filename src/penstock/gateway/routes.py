@@ -25,24 +25,24 @@ class Route(IntEnum):
     """What the gateway does with a request."""
 
     PASS = auto()
-    """It is passed on as bytes, and so is its response."""
+    """Request and response are forwarded as bytes."""
     PRODUCE = auto()
-    """It is passed on as bytes; whether there is a response depends on its acks."""
+    """The request is forwarded as bytes; its acks decide whether there is a response."""
     REWRITE = auto()
-    """It is passed on as bytes; its response is decoded, and gets the gateway's addresses."""
+    """The request is forwarded as bytes; its response is decoded, and gets the gateway's addresses."""
     FETCH = auto()
-    """It is passed on as bytes; a short response is decoded, a long one passed on as it arrives."""
+    """The request is forwarded as bytes; a short response is decoded, a long one forwarded as it arrives."""
     VERSIONS = auto()
-    """ApiVersions: it is looked at, and its response gets what clients are offered."""
+    """ApiVersions: the gateway reads the request, and replaces the versions in the broker's response."""
     VERSIONS_HERE = auto()
-    """ApiVersions in a version that the broker does not have: the gateway answers."""
+    """ApiVersions in a version that the broker does not have: the gateway answers it."""
     LOGIN = auto()
-    """SASL of the client."""
+    """A SASL request of the client."""
     TRANSLATE = auto()
     HOOKED = auto()
-    """It is collected for hooks, before its route without them."""
+    """The request is collected for hooks, and then takes its route without hooks."""
     REFUSE = auto()
-    """There is no such API or version."""
+    """The API or its version does not exist."""
 
 
 PASSED_ON = (Route.PASS, Route.PRODUCE, Route.REWRITE, Route.FETCH)
@@ -55,13 +55,13 @@ class Kind(IntEnum):
     REWRITE = auto()
     FETCH = auto()
     CALL = auto()
-    """It is that of a call of the gateway's own."""
+    """The response is to a call of the gateway."""
     HANDSHAKE = auto()
-    """It says whether tokens without headers follow."""
+    """The response says whether tokens without headers follow."""
     TOKEN = auto()
-    """It is a token without a header."""
+    """The response is a token without a header."""
     HERE = auto()
-    """It is here already, and waits for its turn."""
+    """The gateway has made the response, which waits for its turn."""
 
 
 class Routes:

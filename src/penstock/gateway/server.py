@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 CIPHERTEXT_BYTES = 64 << 10
 
 BACKLOG = 512
-"""Connections that may wait to be taken in, at each port."""
+"""The most connections that may wait to be accepted, at each port."""
 
 START_PATIENCE_S = 2.0
-"""For how long a start waits for the cluster to name its brokers."""
+"""How many seconds a start waits for the cluster to name its brokers."""
 
 SWEEP_EVERY_S = 5.0
-"""How often connections that do nothing are looked for."""
+"""The most seconds between searches for idle connections."""
 
 ACCOUNTS_EVERY_S = 1.0
-"""How often it is looked whether the file of accounts has changed."""
+"""The seconds between checks whether the file of accounts has changed."""
 
 logger = logger_named("penstock.gateway")
 
@@ -82,7 +82,7 @@ class GatewayServer:
         self.counters = Counters()
         self.metrics_port: int | None = None
         self.more_counts: Callable[[], list[ClientCount]] = list
-        """Returns the counts of clients that come another way."""
+        """Returns the counts of clients of other listeners, such as that for Kafka 0.7."""
         self.failures = Failures(self.loop.time, logger)
         self._seen = seen
         self._taps = Taps(seen, self.caught)
@@ -90,10 +90,10 @@ class GatewayServer:
         self.nodes = Nodes(ports, self._listen, self._stop_listening)
         self.port = 0
         self.held_bytes = 0
-        """Bytes of frames that are being decoded, and bytes that wait for a socket."""
+        """The bytes of frames that are being decoded, and unsent bytes."""
         self.clients: set[ClientSocket] = set()
         self.connections = 0
-        """Connections that have been taken in, those among them that are no clients yet."""
+        """The number of accepted connections, including those that have not become clients yet."""
         self._brokers = Brokers(config, self.nodes, translation, self)
         self._book = book
         self._tls = tls

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from penstock.security.tls import TlsConnection
 
 SHORT_READ_BYTES = 16 << 10
-"""How much is read at a time while much is held."""
+"""How many bytes are read at a time while buffers are more than half full."""
 
 LINGER_S = 5.0
-"""How long a connection that was closed may take to send what is left."""
+"""How many seconds a closed connection may take to send its unsent bytes."""
 
 REAUTHENTICATE_AGAIN_S = 0.02
-"""After so long it is looked again whether credentials can be shown."""
+"""The seconds until the next attempt to authenticate again, while a request is in flight."""
 
 HAS_POSIX_WRITE = os.name == "posix"
 """Whether a socket is a descriptor that can be written to."""
@@ -48,9 +48,9 @@ class SocketHost(Protocol):
     """The parts of the gateway that its sockets call."""
 
     scratch: memoryview
-    """What every socket reads into."""
+    """The buffer that every socket reads into."""
     ciphertext: memoryview
-    """What every socket with TLS reads into, before it decrypts into `scratch`."""
+    """The buffer that sockets with TLS read into, before they decrypt into `scratch`."""
 
     @property
     def is_short(self) -> bool:
@@ -75,7 +75,7 @@ class Socket:
         self._fd = transport.get_extra_info("socket").fileno()
         self._why_paused = Pause(0)
         self._unsent = 0
-        """Bytes that the host has counted."""
+        """The unsent bytes that were reserved at the host."""
         transport.set_write_buffer_limits(high=0)
 
     def send(self, data: Buffer) -> bool:

@@ -18,7 +18,7 @@ class Translation(Protocol):
         """The exception for a request that cannot be translated. Its text is the reason."""
 
     def spoken(self, advertised: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
-        """Return the versions that a broker really supports, of those in its response to ApiVersions."""
+        """Return the versions that a broker really supports, out of its response to ApiVersions."""
 
     def offered(self, upstream: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
         """Return the first and last version of each API that clients may be offered.

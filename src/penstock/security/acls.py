@@ -17,13 +17,14 @@ CLUSTER_NAME = "kafka-cluster"
 """The only name of the resource CLUSTER."""
 
 WILDCARD = "*"
-"""The literal name that stands for every resource of its type; in a host, for every address."""
+"""The literal name that stands for every resource of its type, and the host that stands for every address."""
 
 ANY_USER = "User:*"
 """The principal that stands for every authenticated and anonymous user."""
 
 ACL_RECORDS_MAX = 10_000
-"""Entries that one request may create or delete, as in Apache Kafka: one batch of the metadata log."""
+"""The most entries that one request may create or delete, as in Apache Kafka: one batch of the metadata
+log."""
 
 
 class ResourceType(IntEnum):
@@ -134,19 +135,22 @@ ALLOWED_BITS = {
         if operation > Operation.ALL
     },
 }
-"""What an ALLOW of each operation covers. READ, WRITE, DELETE and ALTER imply DESCRIBE; ALTER_CONFIGS implies
-DESCRIBE_CONFIGS."""
+"""The operations that an ALLOW entry of each operation covers, as bits. READ, WRITE, DELETE and ALTER imply
+DESCRIBE; ALTER_CONFIGS implies DESCRIBE_CONFIGS."""
 
 DENIED_BITS = {
     operation: EVERY_OPERATION if operation == Operation.ALL else _bits(operation)
     for operation in Operation
     if operation >= Operation.ALL
 }
-"""What a DENY of each operation covers: nothing is implied."""
+"""The operations that a DENY entry of each operation covers, as bits: nothing is implied."""
 
 
 class Acl(NamedTuple):
-    """One access control entry. The four codes are those of the enumerations above."""
+    """One access control entry.
+
+    The four codes are `ResourceType`, `PatternType`, `Operation`, `Permission`.
+    """
 
     resource_type: int
     resource_name: str

@@ -23,10 +23,11 @@ MECHANISMS: Mapping[str, str] = {
     "Krb5LoginModule": "GSSAPI",
     "IAMLoginModule": "AWS_MSK_IAM",
 }
-"""The last part of a module's class name, and the mechanism that it is for."""
+"""The SASL mechanisms by the last part of a login module's class name."""
 
 REFUSED = frozenset(("JndiLoginModule", "LdapLoginModule"))
-"""Modules that Apache Kafka refuses as well: they look names up at servers of the attacker's choice."""
+"""Modules that Apache Kafka refuses as well, because they look names up at servers of an attacker's
+choice."""
 
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 

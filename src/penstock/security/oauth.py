@@ -18,16 +18,16 @@ from penstock.security.secrets import Secret, revealed
 
 SEPARATOR = "\x01"
 DUMMY_ANSWER = b"\x01"
-"""The message of a client to a server that has refused its token, so that the server may end the exchange."""
+"""A client's message to a server that has refused its token, after which the server ends the exchange."""
 
 MESSAGE_BYTES_MAX = 256 << 10
-"""The longest message that is looked at; tokens have a few kilobytes."""
+"""The largest message that is read; tokens have a few kilobytes."""
 
 TOKEN_TEXT = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 EXTENSION_NAME = re.compile(r"[A-Za-z]+")
 EXTENSION_VALUE = re.compile(r"[\x21-\x7e \t\r\n]+")
 MILLISECONDS_FROM = 1e11
-"""Expiries above are milliseconds: as seconds they would be after the year 5000."""
+"""Expiries above this number are milliseconds: as seconds they would be after the year 5000."""
 
 
 class OAuthError(AuthenticationError):

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER = "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"
 
 SCRAM_CODES = {SCRAM_SHA_256: 1, SCRAM_SHA_512: 2}
-"""Mechanisms of SCRAM, as requests and records number them (KIP-554)."""
+"""The SCRAM mechanisms with their codes in requests and records (KIP-554)."""
 
 SUPPORTED = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER, "GSSAPI")
 """The mechanisms that `sasl.enabled.mechanisms` may name."""
 
 TOKENS_MAX = 8
-"""Tokens that a client may send before it has proved an identity. SCRAM needs two."""
+"""The most tokens that a client may send before it has proved an identity. SCRAM needs two."""
 
 
 class AuthenticationFailed(PenstockError):
@@ -43,7 +43,7 @@ class Identity:
         self.name = name
         self.expiry_ms = expiry_ms
         self.is_token = is_token
-        """Whether a delegation token was shown: such a session may ask for none."""
+        """Whether a delegation token was used: a session with one may not create others."""
 
 
 class Users(Protocol):
@@ -75,14 +75,15 @@ class BearerToken(Protocol):
 
 
 ValidateToken = Callable[[str], BearerToken]
-"""Returns a good token; raises PenstockError, whose message is for the log, for any other."""
+"""A function that returns a valid token, and raises PenstockError with a message for the log for any
+other."""
 
 
 class Exchange(Protocol):
     """One authentication by one mechanism."""
 
     identity: Identity | None
-    """Who was authenticated; None until then."""
+    """The authenticated identity; None until the exchange is complete."""
 
     def step(self, token: bytes) -> bytes | None:
         """Process a token of the client, and return the response; None if raw tokens have none at all.

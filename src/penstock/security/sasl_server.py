@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 FRAME_BYTES_MAX = 524_288
-"""The default of `sasl.server.max.receive.size`: the longest frame before authentication."""
+"""The largest frame before authentication: the default of `sasl.server.max.receive.size`."""
 
 REAUTHENTICATION_PAUSE_MS = 1000
-"""How soon a client may authenticate itself again a second time. Sooner, the request is an ordinary one."""
+"""The least time between two re-authentications. A SaslHandshake that comes sooner is an ordinary request."""
 
 _HANDSHAKE_VERSIONS = (0, 1)
 _AUTHENTICATE_VERSIONS = (0, 2)
@@ -34,7 +34,7 @@ _WRAPPED_SINCE = 1
 """The version of SaslHandshake from which tokens are wrapped in SaslAuthenticate."""
 
 VERSION_QUESTIONS_MAX = 8
-"""ApiVersions that a client may ask for, in versions that are not offered, before it begins to log in."""
+"""How many ApiVersions requests in unsupported versions a client may send before it begins to log in."""
 
 _PROTOCOL_HINT = "is it a client without SASL, or one that speaks another protocol?"
 
@@ -53,19 +53,19 @@ class Verdict(NamedTuple):
     """What to do about a frame: the response, whether to delay it, and whether to close the connection."""
 
     reply: bytes | None = None
-    """What to send, with its size in front."""
+    """The response to send, with its size, or None."""
     closes: bool = False
-    """Whether the connection is to be closed, after the reply."""
+    """Whether to close the connection, after the response."""
     delays: bool = False
-    """Whether reply and close come after `connection.failed.authentication.delay.ms`."""
+    """Whether to wait for `connection.failed.authentication.delay.ms` before that."""
     reason: str = ""
-    """Why it is closed, for the log. No secret is in it."""
+    """The reason for closing the connection, for the log. It contains no secret."""
     authenticated: Identity | None = None
-    """Who has been authenticated by this frame."""
+    """The identity that this frame has authenticated, or None."""
 
 
 PASS = Verdict()
-"""The frame is an ordinary request: it is to be dispatched."""
+"""The verdict on an ordinary request, which is to be dispatched."""
 
 
 class Authenticator:
@@ -106,7 +106,7 @@ class Authenticator:
         self._lifetime_max_ms = lifetime_max_ms
         self.state = State.INITIAL
         self.identity: Identity | None = None
-        """Who has been authenticated; stays while the client authenticates itself again."""
+        """The authenticated identity or None; it stays during a re-authentication."""
         self._exchange: Exchange | None = None
         self._mechanism = ""
         self._is_wrapped = False

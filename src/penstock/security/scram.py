@@ -26,19 +26,20 @@ from penstock.errors import AuthenticationError
 from penstock.security.secrets import Secret, revealed
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-"""Names of the mechanisms, and of their hash in hashlib."""
+"""The SCRAM mechanisms with the names of their hashes in hashlib."""
 
 ITERATIONS_MIN = 4096
-"""Fewer are refused by both halves (RFC 7677)."""
+"""The least iterations; both halves refuse fewer (RFC 7677)."""
 
 ITERATIONS_MAX = 1_000_000
-"""More are refused by the client: the server chooses, and the client pays (CVE-2026-10143)."""
+"""The most iterations that a client accepts, since the server chooses and the client computes
+(CVE-2026-10143)."""
 
 SERVER_ITERATIONS_MAX = 16_384
-"""The most that Apache Kafka lets be stored."""
+"""The most iterations that Apache Kafka allows to be stored."""
 
 MESSAGE_BYTES_MAX = 64 << 10
-"""The longest message that either half looks at."""
+"""The largest message that either half reads."""
 
 NONCE_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 NONCE_LENGTH = 26
@@ -286,7 +287,7 @@ class ScramServer:
         self.mechanism = mechanism
         self.username = ""
         self.extensions: dict[str, str] = {}
-        """What follows nonce and name in the first message, with keys in lower case."""
+        """The extensions after nonce and name in the first message, with keys in lower case."""
         self._nonce = new_nonce() if nonce is None else nonce
         if not NONCE.fullmatch(self._nonce):
             raise ScramError("a nonce is printable ASCII without commas, and not empty")

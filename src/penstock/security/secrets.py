@@ -11,10 +11,10 @@ from typing import NamedTuple
 from penstock.errors import ConfigError
 
 HIDDEN = "[hidden]"
-"""What stands for a secret in every output, as in Apache Kafka (its class `types.Password`)."""
+"""The text that replaces a secret in every output, as in Apache Kafka (its class `types.Password`)."""
 
 FILE_BYTES_MAX = 1 << 20
-"""The longest file that is read as a secret; stores and tokens are far shorter."""
+"""The largest file that is read as a secret; stores and tokens are far smaller."""
 
 
 SECRET_NAME = re.compile(r"(?i)password|secret|token(?!\.endpoint)|jaas|\.key$|key\.pem|username")
@@ -77,7 +77,7 @@ def secret(value: object) -> Secret:
 
 
 def revealed(value: Secret | str) -> str:
-    """Return the text of a secret or of a plain text."""
+    """Return `value` as plain text, whether it is a `Secret` or a str."""
     return value.reveal() if isinstance(value, Secret) else value
 
 
@@ -107,9 +107,8 @@ def secret_from_environment(name: str, environment: Mapping[str, str] = os.envir
 
 
 ENVIRONMENT, FILE, DIRECTORIES = "env", "file", ("dir", "directory")
-"""Names of providers in references: those that Apache Kafka's documentation gives to its classes
-``EnvVarConfigProvider``, ``FileConfigProvider`` and ``DirectoryConfigProvider`` (KIP-297, KIP-632).
-"""
+"""The names of providers in references, as Apache Kafka's documentation names ``EnvVarConfigProvider``,
+``FileConfigProvider`` and ``DirectoryConfigProvider`` (KIP-297, KIP-632)."""
 
 
 class Reference(NamedTuple):

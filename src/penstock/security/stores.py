@@ -21,7 +21,7 @@ JKS_MAGIC, JCEKS_MAGIC = b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"
 KEY_ENTRY, CERTIFICATE_ENTRY = 1, 2
 WHITENER = b"Mighty Aphrodite"
 KEY_PROTECTOR = bytes.fromhex("060a2b060104012a02110101")
-"""The object identifier 1.3.6.1.4.1.42.2.17.1.1 in DER: how JKS hides keys."""
+"""The object identifier 1.3.6.1.4.1.42.2.17.1.1 in DER: the algorithm by which JKS encrypts keys."""
 
 DIGEST_BYTES = 20
 

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 SLICE_BYTES = 32 << 10
-"""How much ciphertext OpenSSL is given at a time. Its buffers never shrink."""
+"""How many bytes of ciphertext OpenSSL gets at a time, because its buffers never shrink."""
 
 SEND_BYTES = 64 << 10
-"""How much is encrypted at a time, as records of 16 KiB, and collected in OpenSSL's buffer."""
+"""How many bytes are encrypted at a time, as records of 16 KiB, and collected in OpenSSL's buffer."""
 
 INTERNAL_ERROR_ALERT = bytes.fromhex("15030300020250")
-"""What Apache Kafka answers bytes that are no TLS; clients recognise it."""
+"""Apache Kafka's response to bytes that are not TLS, which clients recognise."""
 
 
 ASKED_NAME = "penstock_asked_name"

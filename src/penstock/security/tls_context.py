@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 PEM_BEGIN = "-----BEGIN"
 PRIVATE_KEY = "private key"
 PATH_LIKE = re.compile(r"\.\w{1,8}$")
-"""What ends like the name of a file; neither a key in base64 nor PEM does."""
+"""Matches text that ends like a file name, which neither a key in base64 nor PEM does."""
 CERTIFICATES = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 STORE_BYTES_MAX = 16 << 20
-"""The longest file that is read as a certificate, key or store."""
+"""The largest file that is read as a certificate, key or store."""
 
 VERSIONS = {"TLSV1.2": ssl.TLSVersion.TLSv1_2, "TLSV1.3": ssl.TLSVersion.TLSv1_3}
 TOO_OLD = frozenset(("SSL", "SSLV2", "SSLV3", "TLSV1", "TLSV1.0", "TLSV1.1"))
@@ -36,7 +36,7 @@ CLIENT_AUTH = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-"""Values of the broker's ``ssl.client.auth``."""
+"""The values of the broker's ``ssl.client.auth``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +44,12 @@ class TlsSettings:
     """The settings of a TLS context. A PEM text, which begins with ``-----BEGIN``, may replace a path."""
 
     ca: str | None = None
-    """File or directory of CAs, or their PEM text; None: those of the system."""
+    """File or directory of CAs, or their PEM text; None means the system's."""
     ca_inline: str | None = None
     certificate: str | None = None
-    """The own certificate and its chain, leaf first."""
+    """This end's certificate and its chain, leaf first."""
     key: Secret | None = None
-    """Its private key: a path or a text. None with `certificate`: the key is in the same file or text."""
+    """The private key of `certificate`: a path or a text. None: the key is in the same file or text."""
     key_password: Secret | None = None
     keystore: str | None = None
     keystore_type: str | None = None
@@ -62,11 +62,11 @@ class TlsSettings:
     """Whether a server's certificate is verified at all."""
     verify_host: bool = True
     client_auth: str = "none"
-    """What a server asks of clients: a key of `CLIENT_AUTH`."""
+    """Whether a server requires certificates of clients: a key of `CLIENT_AUTH`."""
     versions: tuple[str, ...] = ()
-    """Such as ``TLSv1.2``; empty: 1.2 and 1.3."""
+    """The allowed versions, such as ``TLSv1.2``; empty means 1.2 and 1.3."""
     ciphers: str | None = None
-    """Names of OpenSSL or of Java, separated by commas or colons."""
+    """Cipher names of OpenSSL or of Java, separated by commas or colons."""
     curve: str | None = None
 
 

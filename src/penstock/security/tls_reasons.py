@@ -12,7 +12,7 @@ HANDSHAKE_RECORD, ALERT_RECORD = 0x16, 0x15
 UNKNOWN_CA = frozenset((2, 18, 19, 20, 21))
 EXPIRED, NOT_YET_VALID, REVOKED, WRONG_PURPOSE = 10, 9, 23, 26
 WRONG_HOST = frozenset((62, 64))
-"""Codes of X509_V_ERR in OpenSSL's ``x509_vfy.h``."""
+"""OpenSSL's verification errors for a wrong host name or address (X509_V_ERR in ``x509_vfy.h``)."""
 
 UNREADABLE = "DECRYPTION_FAILED_OR_BAD_RECORD_MAC"
 UNREADABLE_FIRST = (
@@ -20,9 +20,7 @@ UNREADABLE_FIRST = (
     "like that: is a client certificate wanted (ssl.keystore.location, or ssl.certificate.location and "
     "ssl.key.location)?"
 )
-"""What a client makes of an alert that was encrypted with the keys of the handshake (Kafka 2.8 on Java
-17).
-"""
+"""The explanation for an alert that was encrypted with handshake keys (Kafka 2.8 on Java 17)."""
 
 REASONS: Mapping[str, str] = {
     "WRONG_VERSION_NUMBER": "the peer does not speak TLS, or no version that is allowed here",
@@ -50,7 +48,7 @@ REASONS: Mapping[str, str] = {
     "EE_KEY_TOO_SMALL": "the certificate's key is too short for today's security level",
     "CA_MD_TOO_WEAK": "a certificate is signed with a hash that is too weak (SHA-1 or MD5)",
 }
-"""OpenSSL's names of reasons, in words."""
+"""Explanations of OpenSSL's reason names."""
 
 
 def not_tls(beginning: bytes, *, is_server: bool) -> str | None:

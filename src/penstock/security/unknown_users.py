@@ -25,11 +25,11 @@ _NONCE_BYTES = frozenset(NONCE_CHARACTERS.encode())
 
 
 class CredentialShape(NamedTuple):
-    """What a response shows of a credential before the proof, except for the bytes of the salt."""
+    """The properties of a credential that the server's first message shows: salt length, form, iterations."""
 
     salt_length: int
     is_text: bool
-    """Whether the salt is of the characters of nonces, as the tools of Apache Kafka make it."""
+    """Whether the salt consists of characters for nonces, as Apache Kafka's tools make it."""
     iterations: int
 
 

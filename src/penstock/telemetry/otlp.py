@@ -30,7 +30,7 @@ from penstock.common.protobuf import (
 from penstock.telemetry.points import Kind, Labels, Point
 
 FIELDS_MAX = 50_000
-"""Fields of one push that are read: some 2,000 points with two labels each, which take 30 to 50 ms."""
+"""The most fields of one push: some 2,000 points with two labels each, which take 30 to 50 ms."""
 
 _DELTA, _CUMULATIVE = 1, 2
 

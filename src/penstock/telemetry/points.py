@@ -13,11 +13,11 @@ class Kind(Enum):
     """The meaning of a metric's value: a gauge, a total, or the growth since the last push."""
 
     GAUGE = "gauge"
-    """The value as it is now."""
+    """The current value."""
     DELTA = "delta"
-    """By how much a sum has grown since the push before."""
+    """The growth of a sum since the last push."""
     TOTAL = "total"
-    """A sum since the client has begun."""
+    """A sum since the start of the client."""
 
 
 class Point(NamedTuple):

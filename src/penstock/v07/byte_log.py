@@ -47,11 +47,11 @@ class ByteLogConfig(NamedTuple):
     """The settings of a log, in bytes, messages and milliseconds."""
 
     segment_bytes: int = 1 << 29
-    """`log.file.size`: a segment larger than this gets no more appends."""
+    """`log.file.size`: a segment that is larger gets no more appends."""
     roll_ms: int = 168 * HOUR_MS
     flush_messages: int = 0
-    """`log.flush.interval`: what is produced is readable once so many messages are forced to disk. Kafka 0.7
-    has 500. With 0 it is readable at once, and forced to disk every `flush_ms`."""
+    """`log.flush.interval`: messages are readable once so many have been flushed to disk. Kafka 0.7 has 500.
+    With 0 they are readable at once, and are flushed every `flush_ms`."""
     flush_ms: int = 3_000
     retention_ms: int = 168 * HOUR_MS
     retention_bytes: int = -1

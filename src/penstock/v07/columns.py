@@ -1,4 +1,4 @@
-"""Fetched bytes of Kafka 0.7 as Arrow, in the columns of all topics.
+"""Fetched bytes of Kafka 0.7 as Arrow batches, with the same columns as topics of later releases.
 
 Messages have a payload and an offset, so that `key` is null, `headers` is empty and `timestamp` is -1.
 `offset` is the byte at which the outermost message starts, from which a broker returns it again.
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 DONE, WRAPPER, CORRUPT = 0, 1, 2
-"""Why a scan ended: at the end or a partial tail, before a wrapper, before a message that is wrong."""
+"""The reasons why a scan ended: at the end or a partial message, before a wrapper, before a damaged
+message."""
 
 SLICES = 16
 
 UNPACKED_BYTES = 16 << 20
-"""How much of what was compressed becomes columns together."""
+"""About how many decompressed bytes become columns together."""
 
 
 def _crc_tables() -> Ints:
@@ -237,7 +238,7 @@ class _Wrappers:
         self._next_offset = 0
 
     def add(self, wrapper: memoryview, offset: int) -> bool:
-        """Add a wrapper; return False if the message is none, or needs the slower reader."""
+        """Add a wrapper; return False if the message is not a wrapper, or needs the slower reader."""
         try:
             found = wrapped(wrapper)
             if found is None:

@@ -36,7 +36,7 @@ DEFAULT_TIMEOUT_S = 30.0
 FRAME_BYTES_MAX = 1 << 30
 
 REUSED_BYTES_MIN = 256 << 10
-"""Smaller answers have memory of their own."""
+"""The least size of responses that reuse memory; smaller ones get new memory."""
 
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 

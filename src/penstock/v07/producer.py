@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 MESSAGE_BYTES_MAX = 1_000_000
-"""`max.message.size`: what a broker drops without a word is refused here."""
+"""`max.message.size`: the producer refuses larger messages, which a broker would drop silently."""
 
 READ_RETRIES = 3
 """`zk.read.num.retries`"""

@@ -49,33 +49,34 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.v07")
 
 READ_BYTES_MAX = 256 << 10
-"""How much of a request the stream reads ahead."""
+"""How many bytes of requests the stream reads ahead."""
 
 HELD_BYTES_MAX = 512 << 20
-"""How much of requests, and of responses in memory, all connections together may hold."""
+"""The most bytes of requests, and of responses in memory, of all connections together."""
 
 CONNECTIONS_MAX = 10_000
 
 BACKLOG = 512
-"""Connections that may wait to be taken in."""
+"""The most connections that may wait to be accepted."""
 
 INLINE_UNPACKED_BYTES = 256 << 10
-"""What of one PRODUCE is judged on the event loop, as sent and as decompressed. More is, in a thread."""
+"""The most bytes of one PRODUCE, also after decompression, that are checked on the event loop, and not in a
+thread."""
 
 INLINE_RECORDS = 2_000
-"""How many messages in wrappers are judged on the event loop."""
+"""The most messages in wrappers that are checked on the event loop."""
 
 INLINE_BYTES_MAX = 32 << 10
-"""Data up to this size is copied with its head and sent as one segment."""
+"""The most data that are copied after their header and sent as one segment."""
 
 SLICE_BYTES = 128 << 10
-"""How much of a message set in memory is handed to a socket at a time."""
+"""How many bytes of a message set in memory are passed to a socket at a time."""
 
 TURNS = 4
-"""Turns of the event loop from a byte in the socket, or a connection in the backlog, to its reader."""
+"""The turns of the event loop from a byte in the socket, or a connection in the backlog, to its reader."""
 
 DRAIN_S = 1.0
-"""How long closing waits for what has arrived to be taken in."""
+"""How many seconds closing waits until requests that have arrived are processed."""
 
 
 class Server:
@@ -120,7 +121,7 @@ class Server:
         self._unpack_limits = settings.unpack_limits
         self._judge = ThreadPoolExecutor(1, thread_name_prefix="penstock-0.7-judge")
         self._judging = 0
-        """Requests whose messages a thread looks at."""
+        """The number of requests whose messages a thread checks now."""
 
     async def start(self, host: str, port: int) -> None:
         """Listen. Port 0 takes any free port, which `address` then has.
@@ -336,7 +337,7 @@ def _whole(region: FileRegion) -> bytes:
 
 
 def _cork(writer: asyncio.StreamWriter, is_corked: bool) -> None:
-    """Make the kernel send only full TCP segments while `is_corked`, from one piece to the next."""
+    """Let the kernel send only full TCP segments while `is_corked`, so that parts share segments."""
     if TCP_CORK is not None:
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, TCP_CORK, is_corked)
 

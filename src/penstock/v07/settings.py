@@ -45,7 +45,8 @@ a start, is `zk.sessiontimeout.ms` where it is 0. The last two are ours: what on
 decompressed, and how many messages it may hold in wrappers. A request beyond them ends its connection."""
 
 TEXTS: Mapping[str, str] = {"hostname": "", "zk.connect": "", "zk.digest": ""}
-"""`zk.digest`, user:password, is ours: with it the nodes of this broker belong to that user alone."""
+"""Text settings. `zk.digest`, user:password, is Penstock's own: with it only that user has access to the
+nodes of this broker."""
 
 PER_TOPIC: Mapping[str, tuple[str, int]] = {
     "topic.partition.count.map": ("num.partitions", 1),
@@ -55,7 +56,7 @@ PER_TOPIC: Mapping[str, tuple[str, int]] = {
     "topic.log.retention.size": ("log.retention.size", 1),
     "topic.flush.intervals.ms": ("log.default.flush.interval.ms", 1),
 }
-"""``topic:number,topic:number``, and which of the settings above it overrides."""
+"""Settings of the form ``topic:number,topic:number``, and the setting above that each overrides."""
 
 
 class Settings:

@@ -1,4 +1,4 @@
-"""The interface of what a server of Kafka 0.7 serves, and its implementation by local logs."""
+"""The interface between a server of Kafka 0.7 and its store, and a store of local logs."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LATEST_TIME = -1
 EARLIEST_TIME = -2
 ANY_PARTITION = -1
-"""In a PRODUCE: the broker picks one of its partitions at random."""
+"""The partition in a PRODUCE for which the broker picks one at random."""
 
 COUNT_MAX = 0x7FFF
 """The most parts of one MULTIFETCH or MULTIPRODUCE."""

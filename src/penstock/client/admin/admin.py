@@ -120,7 +120,7 @@ class AsyncAdmin(HasInstanceId):
         return f"<{type(self).__name__} of {self.config.described}{', closed' if self._is_closed else ''}>"
 
     async def start(self) -> AsyncAdmin:
-        """Connect to the cluster. Every other call does this as well where it is needed.
+        """Connect to the cluster. This call is optional: every other call connects if necessary.
 
         Raises:
             NetworkError: no bootstrap server answers.

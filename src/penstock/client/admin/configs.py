@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 TOPIC_RESOURCE, BROKER_RESOURCE, METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 16, 32
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
-"""What can be done to a setting, as IncrementalAlterConfigs numbers it."""
+"""The operations on a setting, with their numbers in IncrementalAlterConfigs."""
 
 DEFAULT_SOURCE = 5
-"""The source of a setting that has its default (KIP-226)."""
+"""The source of a setting that has its default value (KIP-226)."""
 
 
 class ConfigValue(NamedTuple):

@@ -48,20 +48,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STATES_VERSION = 4
-"""From this version on ListGroups has states, and a filter for them."""
+"""The first version of ListGroups with states, and a filter for them."""
 
 TYPES_VERSION = 5
-"""From this version on it has types of groups, and a filter for them (KIP-848)."""
+"""The first version of ListGroups with types of groups, and a filter for them (KIP-848)."""
 
 DEAD = "Dead"
 SHARE_PROTOCOL = "share"
-"""The type of the protocol of share groups (KIP-932)."""
+"""The protocol type of share groups (KIP-932)."""
 
 STREAMS_PROTOCOL = "streams"
-"""The type of the protocol of streams groups (KIP-1071)."""
+"""The protocol type of streams groups (KIP-1071)."""
 
 STICKY = "sticky"
-"""The assignor of streams groups, of which there is one."""
+"""The only assignor of streams groups."""
 
 
 class GroupListing(NamedTuple):

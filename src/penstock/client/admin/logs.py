@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
 
 HIGH_WATERMARK = -1
-"""Stands for all records where `delete_records` takes an offset."""
+"""The offset for `delete_records` that deletes all records of a partition."""
 
 
 class LogDirectory(NamedTuple):
@@ -31,7 +31,7 @@ class LogDirectory(NamedTuple):
     broker: int
     path: str
     partitions: Mapping[TopicPartition, int]
-    """The size of every partition in it."""
+    """The size of each partition in this directory."""
     total_bytes: int = -1
     usable_bytes: int = -1
 

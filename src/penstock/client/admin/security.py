@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from penstock.security.secrets import Secret
 
 MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
-"""Mechanisms with passwords that a cluster stores, by their codes (KIP-554)."""
+"""The SASL mechanisms whose passwords a cluster stores, with their codes (KIP-554)."""
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Kinds with names, sorted: what a quota is set for. None is the default of a kind."""
+"""The entity of a quota: pairs of kind and name, sorted. The name None is the default of its kind."""
 
 T = TypeVar("T")
 

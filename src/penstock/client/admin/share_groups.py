@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.share_group_describe_response import Member
 
 SHARE = "share"
-"""The type of share groups in lists."""
+"""The group type of share groups in ListGroups."""
 
 
 class ShareMemberDescription(NamedTuple):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.streams_group_describe_response import Member, Subtopology, TaskIds
 
 STREAMS = "streams"
-"""The type of streams groups in lists."""
+"""The group type of streams groups in ListGroups."""
 
 
 class StreamsTask(NamedTuple):

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 BROKER_DEFAULT = -1
 BROKER_DEFAULT_VERSION = 4
-"""From here on CreateTopics takes -1 for "as the broker is configured" (KIP-464)."""
+"""The first version of CreateTopics in which -1 means the broker's configured number (KIP-464)."""
 
 NAMED_DELETE_VERSION = 6
-"""From here on DeleteTopics has names and ids in one list."""
+"""The first version of DeleteTopics with names and ids in one list."""
 
 
 @with_hints("NewTopic")

@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DURATION_VERSION, PATTERN_VERSION = 1, 2
-"""From here on ListTransactions filters by duration (KIP-994) and by a pattern (KIP-1152)."""
+"""The first versions of ListTransactions that filter by duration (KIP-994) and by a pattern (KIP-1152)."""
 
 HANGING_AGE_MS = 15 * 60_000.0
-"""How old a transaction without a coordinator must be: brokers allow no longer ``transaction.timeout.ms``."""
+"""The least age of a hanging transaction: by default brokers allow no longer ``transaction.timeout.ms``."""
 
 
 class TransactionListing(NamedTuple):
@@ -69,14 +69,15 @@ class TransactionDescription(NamedTuple):
 
     transactional_id: str
     state: str
-    """``Empty``, ``Ongoing``, ``PrepareCommit``, ``CompleteCommit``, or the last two with ``Abort``."""
+    """``Empty``, ``Ongoing``, ``PrepareCommit``, ``CompleteCommit``, ``PrepareAbort`` or
+    ``CompleteAbort``."""
     producer_id: int
     producer_epoch: int
     timeout_ms: int
     start_time_ms: int | None
-    """When the first partition was added, in milliseconds since 1970; None where no transaction was begun."""
+    """When the first partition was added, in milliseconds since 1970; None before the first transaction."""
     partitions: tuple[TopicPartition, ...]
-    """The partitions that are part of it, and have no marker yet."""
+    """The partitions in the transaction that have no marker yet."""
     coordinator: int
 
 
@@ -86,11 +87,11 @@ class PartitionProducer(NamedTuple):
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
-    """That of its last marker; -1 before the first one."""
+    """The coordinator epoch of the producer's last marker; -1 before the first one."""
     last_sequence: int
     last_timestamp_ms: int
     transaction_start_offset: int | None
-    """Where its open transaction begins; None where it has none here."""
+    """The first offset of the producer's open transaction in this partition, or None if none is open."""
 
 
 class HangingTransaction(NamedTuple):

@@ -122,7 +122,10 @@ class _Balancing:
         return sum(self._counts[topic] for topic in self._wants[member])
 
     def _set_aside_fixed(self) -> Assignment:
-        """Remove and return members that have all they can, none of which another member could take."""
+        """Remove and return members whose assignment cannot change.
+
+        They have every partition of their subscriptions, and no other member subscribes to these topics.
+        """
         fixed: Assignment = {}
         for member in list(self._held):
             held = self._held[member]

@@ -23,7 +23,7 @@ M = TypeVar("M", bound=Message)
 PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
 VERSION = 3
-"""What is written. Older members ignore what follows the fields of their version."""
+"""The version that is written. Older members ignore the fields after those of their version."""
 
 _VERSION = struct.Struct(">h")
 
@@ -38,7 +38,7 @@ class Subscription:
     generation: int = NO_GENERATION
     rack: str | None = None
     instance_id: str | None = None
-    """From the coordinator, not from the member's own words."""
+    """The ``group.instance.id``, as the coordinator reports it."""
 
 
 def encode_subscription(subscription: Subscription, version: int = VERSION) -> bytes:

@@ -23,7 +23,7 @@ _INT16 = struct.Struct(">h")
 
 
 class StickyAssignor(Assignor):
-    """Assigns evenly, and leaves members what they had. Members give everything up during a rebalance."""
+    """Assigns evenly, and leaves members their earlier partitions. Members give up all in a rebalance."""
 
     name = "sticky"
 
@@ -203,7 +203,7 @@ def _share_equally(
     released: dict[TopicPartition, str] = {}
     hungry: list[str] = []
     content: list[str] = []
-    """Members with the smaller share, who may get one partition more."""
+    """Members with the smaller share, which may get one more partition."""
     over = 0
     for member, owned in claims.owned.items():
         mine = sorted(set(owned) - claims.disputed, key=lambda p: (p.partition, java_order(p.topic)))

@@ -21,8 +21,8 @@ class Blocking(ABC):
     """
 
     _this_process = object()
-    """Stands for this process: a forked child has another. Compared for every record that is sent, where a
-    question to the kernel would be a tenth of the cost."""
+    """An object that is another one in each forked child. The comparison is made for every record that is
+    sent; `os.getpid()` would cost a tenth of a send."""
 
     def __init__(self) -> None:
         self._process = Blocking._this_process

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from penstock.cloudevents.write_record import KeyMapper
 
 EXIT_PATIENCE_S = 5.0
-"""How long the end of the process may wait for producers that were not closed."""
+"""How many seconds the exit of the interpreter may wait for producers that were not closed."""
 
 
 @with_hints("Producer", leave=("send",))

@@ -185,7 +185,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
                 return batch
 
     def _begin_poll(self, deadline: float) -> bool:
-        """Acknowledge the records of the last poll as needed; return True if renewed ones come again."""
+        """Acknowledge the last poll's records as the mode says; return True if renewed ones are due again."""
         consumer = self._consumer
         consumer.begin_poll()
         again = consumer.holdings.has_renewed and self._run(consumer.renewed(deadline))

@@ -48,18 +48,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ANY_NODE = -1
-"""Node id that stands for any broker."""
+"""The node id that stands for any broker."""
 
 CONTROLLER = -2
-"""Node id that stands for the controller; for any broker where the cluster names none."""
+"""The node id that stands for the controller, or for any broker if the cluster names no controller."""
 
 BOOTSTRAP_PATIENCE_S = 1.0
-"""How long a first contact is tried. The error for a mistyped address should not take a minute."""
+"""For how many seconds a first contact is retried: the error for a mistyped address must come soon."""
 
 DRAIN_STEP_S = 0.001
 
 MAIN, FETCH = "main", "fetch"
-"""Purposes of connections: a fetch that waits at the broker must not hold up other requests."""
+"""Purposes of connections. They are separate, because a fetch that waits would hold up other requests."""
 
 log = logger_named("penstock.client")
 
@@ -73,20 +73,20 @@ class AsyncClient:
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.dice = random.Random().random
         self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}
-        """The group APIs of brokers older than ApiVersions, as far as they were needed."""
+        """The group APIs of brokers older than ApiVersions, by address, as far as they have been probed."""
         self._topics: set[str] = set()
         self._metadata_requests = MetadataRequests(self._ask_metadata)
         self._refreshed_at = float("-inf")
         self._told_by: object = "unknown"
-        """Which broker has answered the last request for metadata."""
+        """The broker that has answered the last metadata request."""
         self.troubles = Troubles()
         self._pool = ConnectionPool(config, self.dice, self.troubles)
         self.made_at = time.monotonic()
         self.reports: StatisticsReports | None = None
-        """Reports of statistics, where ``stats_cb`` is set. They begin when the cluster is reached."""
+        """The reports of statistics if ``stats_cb`` is set. They begin when the cluster is reached."""
         self._snapshot: Callable[[], Statistics] | None = None
         self.metrics_push: MetricsPush | None = None
-        """What pushes metrics, once a broker has been met that takes them (KIP-714)."""
+        """The metrics push (KIP-714), or None until a broker that takes metrics was met."""
         register(self)
 
     def __repr__(self) -> str:

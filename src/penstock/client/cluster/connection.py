@@ -48,17 +48,17 @@ if TYPE_CHECKING:
     from penstock.security.tls import TlsConnection
 
 UNSENT_BYTES_MAX = 1 << 20
-"""Bytes that asyncio may hold for the kernel before `is_clogged` is set."""
+"""The bytes that asyncio may hold for the kernel before `is_clogged` becomes True."""
 
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
-"""Linux has it."""
+"""The socket option, which only Linux has; elsewhere None."""
 
 IOV_MAX = 1024
-"""The most chunks that one sendmsg takes (limits.h on Linux)."""
+"""The most chunks that one sendmsg accepts (limits.h on Linux)."""
 
 
 class AbandonedError(NetworkError):
-    """The client has closed the connection itself, because of a request that still waits at the broker."""
+    """The client itself has closed the connection, to get rid of a request that the broker holds back."""
 
 
 class _Waiting:
@@ -73,7 +73,7 @@ class _Waiting:
         self.sent_at = sent_at
         self.deadline = deadline
         self.durations = durations
-        """Where the time to the answer is counted."""
+        """The counter to which the round-trip time is added."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -95,9 +95,9 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         self.address = address
         self.cause: PenstockError | None = None
-        """Why the connection is dead; None while it lives."""
+        """The error that has ended the connection; None while it is alive."""
         self.counters = BrokerCounters(str(address))
-        """What is counted for this broker. A pool of connections has its own put here."""
+        """The counters of this broker, which a connection pool replaces by its own."""
         self._sock = sock
         self._frame_bytes_max = frame_bytes_max
         self._wire: ClientConnection[_Waiting] = ClientConnection(
@@ -108,14 +108,14 @@ class Connection(asyncio.BufferedProtocol):
         self._tls = tls
         self._ciphertext = None if tls is None else ciphertext
         self.ready: asyncio.Future[None] = self._loop.create_future()
-        """Done when the TLS handshake is over, which is at once without TLS."""
+        """A future that is done after the TLS handshake; without TLS, at once."""
         self.session: LoginSession | None = None
-        """What has the credentials shown again, once they have been accepted."""
+        """The SASL session, which authenticates again in time; None before the first login."""
         self._raw: asyncio.Future[bytes] | None = None
-        """The next frame is a SASL token without correlation id."""
+        """The future of the next frame if that is a raw SASL token, else None."""
         self._timer: asyncio.TimerHandle | None = None
         self.is_clogged = False
-        """Whether more than `UNSENT_BYTES_MAX` are unsent, so that nothing more should be sent yet."""
+        """Whether more than `UNSENT_BYTES_MAX` are unsent, so that nothing more should be sent now."""
         self._writable_callbacks: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
@@ -416,7 +416,7 @@ class Connection(asyncio.BufferedProtocol):
         return NetworkError(f"{ended}{while_due}{why}")
 
     def _described(self, error: DecodeError) -> PenstockError:
-        """Return an error with the broker's address that says what has come in place of a frame."""
+        """Return an error that names the broker and what it has sent instead of a valid frame."""
         if isinstance(error, FrameSizeError):
             other = known_beginning(error.beginning)
             if other is TLS:

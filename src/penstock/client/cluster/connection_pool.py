@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 log = logger_named("penstock.client")
 
 ONE_LOSS_S = 1.0
-"""Connections to one broker for several purposes are lost together: within this time that is one loss."""
+"""Connections to one broker that are lost within this time of each other count as one loss."""
 
 
 SILENCE_S = 0.5
-"""After so long without an answer from one address, the next is tried beside it."""
+"""After so many seconds without an answer from one address, the next one is tried in parallel."""
 
 STALLED = "did not say what versions it speaks, and others of its cluster did: it is asked again"
 
 ONE_THROTTLING_S = 60.0
-"""Pauses that a broker asks for within this time of each other are said once."""
+"""Throttles of one broker within this time of each other are logged once."""
 
 
 class Peer:

@@ -16,16 +16,14 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 SESSION_PARTS = (0.85, 0.95)
-"""After which part of a session credentials are shown again; at random, as in Java, so that clients
-disperse.
-"""
+"""The part of a session after which the client authenticates again: random, as in Java, to spread clients."""
 
 REAUTHENTICATION_S_MIN = 1.05
-"""Brokers take a second authentication within one second of the first for a mistake."""
+"""The least time between two authentications, since brokers refuse a second one within one second."""
 
 
 class Requests(Protocol):
-    """The connection of a session. What is sent `at_once` is not held back during a login."""
+    """The connection of a session. Requests sent `at_once` are not held back during a login."""
 
     def request(
         self, message: Message, version: int, timeout_s: float, *, at_once: bool = False
@@ -54,14 +52,14 @@ class LoginSession:
     def __init__(self, connection: Requests, log_in: Callable[[], Awaitable[None]]) -> None:
         """Begin without an end. `log_in` authenticates the connection again, and calls `keep`."""
         self.lifetime_s = 0.0
-        """For how long the broker has accepted the credentials shown last, in seconds; 0 for ever."""
+        """The length of the session that the broker has granted, in seconds; 0 for no end."""
         self.ends_at: float | None = None
-        """When the session ends, in seconds of the loop's clock; None: it does not."""
+        """When the session ends, in seconds of the loop's clock, or None if it does not end."""
         self._connection = connection
         self._log_in = log_in
         self._loop = asyncio.get_running_loop()
         self._held: list[Held] | None = None
-        """None while there is no re-authentication."""
+        """The requests that are held back; None while no re-authentication is under way."""
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 

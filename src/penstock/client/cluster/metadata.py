@@ -27,8 +27,8 @@ NO_TOPIC_ID = bytes(16)
 NO_NODE = -1
 
 LATE_ANSWERS_MAX = 5
-"""So many answers in a row may have the id that a topic had before it was created anew: metadata of that
-broker are old. A further one counts: the cluster was set back."""
+"""How many responses in a row with a topic's former id are ignored as stale. One more is accepted: the
+cluster was then set back to an earlier state."""
 
 
 class Node(NamedTuple):
@@ -83,7 +83,7 @@ class ClusterMetadata:
         self.controller_id = NO_NODE
         self.cluster_id: str | None = None
         self.is_complete = False
-        """Whether the topics are all that the cluster has (an answer to "all topics" came)."""
+        """Whether `topics` are all topics of the cluster, from a response to a request for all."""
         self._names: dict[bytes, str] = {}
         self._lineages: dict[str, Lineage] = {}
 
@@ -210,7 +210,7 @@ def no_such_topic(name: str, cluster: ClusterMetadata, *, was_to_be_created: boo
 
 
 MOMENT_S = 0.3
-"""How long a change of the cluster may take to reach all brokers."""
+"""How many seconds a change of the cluster may take to reach all brokers."""
 
 
 def no_such_partition(partition: TopicPartition, count: int) -> ConfigError:

@@ -10,7 +10,7 @@ from penstock.errors import NetworkError
 
 
 class _Request:
-    """A request for the topics `names`, or for all topics if that is None."""
+    """A request for the metadata of the topics `names`, or of all topics if `names` is None."""
 
     task: asyncio.Task[None]
 
@@ -32,7 +32,7 @@ class MetadataRequests:
         self._ask = ask
         self._sent: _Request | None = None
         self._next: _Request | None = None
-        """The one that is sent when that has ended, to which names can be added until then."""
+        """The request to send after the one in flight; names are added to it until then."""
 
     async def get(self, wanted: set[str] | None) -> None:
         """Wait for the response to a request that covers the topics `wanted`, or all topics if None.

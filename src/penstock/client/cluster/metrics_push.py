@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from penstock.client.statistics import Statistics
 
 INTERVAL_S = 300.0
-"""How long to wait where no broker says it, or one cannot be asked."""
+"""The seconds between pushes if no broker gives an interval, or none can be asked."""
 
 STEP_S = 1.0
-"""How long to wait before a question that is to be repeated at once: a broker may say so always."""
+"""The least pause before a question that should be repeated at once, in case a broker always says so."""
 
 LAST_PUSH_S = 1.0
-"""How long the last push may hold up the end of a client, as in librdkafka."""
+"""How many seconds the last push may delay the close of a client, as in librdkafka."""
 
 _CODECS = range(1, 5)
 _AT_ONCE = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
@@ -74,9 +74,9 @@ class MetricsPush:
         self._id = ZERO_UUID
         self._known = asyncio.Event()
         self._asked: GetTelemetrySubscriptionsResponse | None = None
-        """What is to be pushed; None before it is known, or while it has to be asked for again."""
+        """The subscription to push for; None before it is known, or while it must be asked for again."""
         self._pushed: Statistics | None = None
-        """What has been pushed last."""
+        """The statistics of the last push, or None before the first."""
         self._was_delta = False
         self._sending = asyncio.Lock()
         self._has_ended = False

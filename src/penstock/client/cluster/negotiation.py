@@ -34,24 +34,26 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 OLDEST = {int(key): (0, 0) for key in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA)}
-"""What every broker from 0.8.0 on understands without being asked; `old_groups` finds out about groups."""
+"""The APIs that every broker from 0.8.0 on has. `old_groups` finds out the APIs of groups."""
 
 FIRST_ASKED_VERSION = 3
-"""Known to every broker since 2.4. What newer versions add, a client has no use for."""
+"""The version of the first ApiVersions request, which every broker since 2.4 has. Clients need no newer
+one."""
 
 PROMPT_S = 0.1
-"""After so long without an answer, another request shows whether the broker is slow or has no ApiVersions."""
+"""After so many seconds without an answer, another request shows whether the broker is slow or lacks
+ApiVersions."""
 
 GRACE_S = 0.3
-"""An answer may come so long after that of the other request, or thrice as long as that took."""
+"""How long the answer may come after that of the other request; or three times as long as that took."""
 
 ONCE_MORE_S = 1.0
-"""How long each of the last questions may take before a broker is taken for one without ApiVersions."""
+"""How many seconds each of the last ApiVersions requests may take before a broker counts as lacking the
+API."""
 
 ONCE_MORE_TIMES = 4
-"""How often it is asked once more. A machine that gives broker and client no processor for a second must not
-cost a producer its idempotence, and with it write records twice.
-"""
+"""How many more times ApiVersions is sent. If a machine gives neither end processor time for a second, a
+producer must not lose its idempotence, and with it write records twice."""
 
 SOFTWARE_NAME = "penstock"
 
@@ -72,13 +74,14 @@ class NodeVersions:
         self.address = address
         self.ranges = dict(ranges)
         self.is_ancient = is_ancient
-        """Whether the broker is older than ApiVersions, that is before 0.10."""
+        """Whether the broker is older than ApiVersions (before 0.10)."""
         self.unstable = unstable
-        """Whether this client uses versions that may still change."""
+        """Whether this client uses versions that are not final yet."""
         self.features = {} if features is None else features
-        """The finalised level of each feature of the cluster, as known to this broker (KIP-584)."""
+        """The finalized level of each feature of the cluster, as this broker reports it (KIP-584)."""
         self.features_epoch = features_epoch
-        """Counts the changes of `features`: the highest is the newest; -1 where the broker has none."""
+        """The number of changes of `features` so far, by which the newest is found; -1 if the broker has
+        none."""
 
     def choose(self, message_class: type[Message], at_most: int | None = None) -> int:
         """Return the highest version of a request that both ends support, at most `at_most`.

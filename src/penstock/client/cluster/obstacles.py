@@ -1,4 +1,4 @@
-"""What the clients of this process wait for, which another thread shows as progress.
+"""The failures and waits of this process's clients, which another thread shows as progress.
 
 Clients note failures that they retry (`Troubles`), at the cost of an entry in a dictionary. A request without
 a response costs nothing: the `Observer` sees that the same request is still first in its connection's queue.
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from penstock.client.addresses import Address
 
 PASSING_S = 3.0
-"""A failure that was not repeated for so long is over. Attempts come at most a second apart."""
+"""A failure that was not repeated for so many seconds counts as over. Attempts are at most 1 s apart."""
 
 UNREACHABLE_S = 15.0
-"""After this time a failure of an address is over: attempts come up to ``reconnect.backoff.max.ms`` apart."""
+"""After so many seconds, a failed address counts as over: ``reconnect.backoff.max.ms`` separates attempts."""
 
 ENTRIES_MAX = 1_000
-"""Beyond so many entries those that hold no longer are dropped: metadata could name new brokers for ever."""
+"""Above this number, entries that have lapsed are dropped: metadata could name new brokers for ever."""
 
 
 class Obstacle(NamedTuple):
@@ -31,7 +31,7 @@ class Obstacle(NamedTuple):
     text: str
     since: float
     is_effect: bool = False
-    """Whether it may be no more than what a broker that cannot be reached leads to."""
+    """Whether this failure may only be the effect of an unreachable broker."""
 
 
 class Troubles:
@@ -108,7 +108,7 @@ class Observer:
 
     def __init__(self) -> None:
         self._seen: dict[Hashable, float] = {}
-        """What is under way, and when that was seen first."""
+        """The requests in flight, and when each was first seen."""
 
     def look(self, now: float) -> Obstacle | None:
         """Return the obstacle that has lasted longest at the monotonic time `now` (seconds), or None."""

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 UNSUPPORTED_SASL_MECHANISM = 33
-"""What a SASL listener answers a mechanism that it does not offer, with those that it does."""
+"""The error code of a SASL listener for an unknown mechanism; its response lists the enabled ones."""
 
 PROBE_S = 2.0
-"""How long a TLS handshake may take before the peer counts as one that does not speak TLS."""
+"""How many seconds a TLS handshake may take before the peer counts as one without TLS."""
 
 TLS = "expects TLS: set security.protocol=SSL, or SASL_SSL where it requires a password or token as well"
 NO_TLS = "does not speak TLS: set security.protocol=PLAINTEXT, or SASL_PLAINTEXT with sasl.mechanism"

@@ -18,7 +18,7 @@ from penstock.errors import (
 )
 
 JITTER = 0.2
-"""Delays vary by a fifth either way, so that many clients do not come back in step (KIP-144)."""
+"""The part by which delays vary at random in both directions, so that clients spread (KIP-144)."""
 
 
 class Backoff:
@@ -43,7 +43,7 @@ class Verdict(Enum):
 
 
 REFRESH_CODES = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
-"""Codes after which the metadata may be out of date (protocol table of error codes)."""
+"""The error codes after which metadata may be out of date (protocol table of error codes)."""
 
 
 def judge(error: BaseException) -> Verdict:

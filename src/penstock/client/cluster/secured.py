@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from penstock.common.reused_buffers import ReusedMemory
 
 CIPHERTEXT_BYTES = 64 << 10
-"""How much ciphertext is received at a time, into the buffer that connections share."""
+"""How many bytes of ciphertext are received at a time, into the buffer that connections share."""
 
 
 class SecuredOpener:

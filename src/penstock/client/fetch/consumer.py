@@ -54,18 +54,18 @@ if TYPE_CHECKING:
     from penstock.client.statistics import Statistics
 
 BREATH_S = 0.02
-"""How long ``async for`` may run without letting the event loop do anything else."""
+"""How many seconds ``async for`` may run before other tasks of the event loop get a turn."""
 
 ITERATION_POLL_S = 1.0
 INNER = ("fetched_bytes", "iterate_now", "poll_arrow_now", "poll_limit", "poll_now", "wait")
-"""What is called for each record or for each poll, by the consumers alone."""
+"""The methods that are called for each record or each poll, and only by the consumers themselves."""
 ARROW_BATCH_BYTES = 4 << 20
 THREADED_BYTES_MIN = 128 << 10
-"""Parts from this size on are decoded in another thread, so that the event loop goes on; the first always."""
+"""Parts from this size on are decoded in another thread, and the first part always."""
 
 
 WhenDone = Callable[[Committable, "PenstockError | None"], object]
-"""Called with the offsets of a commit in the background, and with its error if it failed."""
+"""A function that gets the offsets of a commit in the background, and its error or None."""
 
 
 @with_hints("AsyncConsumer", leave=INNER)
@@ -122,7 +122,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         self._group = GroupSession(self._client, self.config, self) if self.config.group_id else None
         self._starting: asyncio.Task[None] | None = None
         self._columns_read: set[tuple[str, ...]] = set()
-        """The columns of which a batch has been decoded: what decodes them is loaded and compiled."""
+        """The columns that were decoded before, so that their decoders are imported and compiled."""
         self._client.begin_reports(self.stats)
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return f"<{type(self).__name__} of {self.config.described}{group}, {count} partitions>"
 
     async def start(self) -> Self:
-        """Connect to the cluster. The first `poll` does this as well where it is needed.
+        """Connect to the cluster. This call is optional: the first `poll` connects if necessary.
 
         Raises:
             NetworkError: no bootstrap server answers.

@@ -27,7 +27,7 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
 FIRST_GUESS_RECORD_BYTES = 1_024
-"""How large records are taken to be before the first have come."""
+"""The assumed size of a record before the first have come."""
 
 PARTITION_BYTES_MIN = 16 << 10
 ESTIMATE_SLACK = 1.1
@@ -71,33 +71,36 @@ class Cursor:
     ) -> None:
         self.tp = tp
         self.topic_id = topic_id
-        """The topic that `offset` is of; all zero until it is known, and where the broker has none."""
+        """The id of the topic that `offset` is in; zero while it is not known, or if the broker has no
+        ids."""
         self.offset = offset
         self.end = end
-        """Exclusive; None to go on for ever."""
+        """The offset at which fetching ends (exclusive); None for no end."""
         self.size_max = size_max
-        """The most bytes to ask for at once; grows when a broker before 0.10.1 cuts the first batch."""
+        """The most bytes per request. It grows when a broker before 0.10.1 cuts the first batch."""
         self.record_bytes = 0.0
-        """How much a record takes in the log, as seen so far; 0 before that."""
+        """The average size of a record in the log as seen so far; 0 before the first."""
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
-        """What the last answer said of the partition; -1 for nothing."""
+        """The offsets in the last response about the partition; -1 before the first."""
         self.is_stopped = False
-        """Whether an error has ended it. The reader of the error then starts another cursor, or none."""
+        """Whether an error has ended this cursor. The reader of the error then starts another cursor, or
+        none."""
         self.not_before = 0.0
         self.failing_since = 0.0
-        """Monotonic seconds of the first of the present failures; 0 while all is well."""
+        """When the current series of failures began, in monotonic seconds; 0 after a success."""
         self.violated_since = 0.0
-        """Monotonic seconds of the first answer in a row that made no sense; 0 without. Failures to reach the
-        broker do not count."""
+        """When the current series of malformed responses began, in monotonic seconds; 0 without any. Failures
+        to reach the broker do not count."""
         self.tries = 0
         self.empties = 0
-        """How many answers in a row held nothing, although the log goes on behind `offset`."""
+        """The number of responses in a row without records, although the log has more after `offset`."""
         self.replica = NO_NODE
-        """The node that the leader has sent this reader to; -1 to ask the leader."""
+        """The node that the leader has directed this reader to; -1 to ask the leader."""
         self.replica_until = self.leader_until = 0.0
-        """Monotonic seconds until which that one is asked, and until which the leader keeps the reader."""
+        """The monotonic seconds until which `replica` is asked, and until which the reader stays with the
+        leader."""
         self.may_have_gaps: bool | None = None
-        """Whether compaction may have left nothing at the end of the log; None before that is known."""
+        """Whether compaction may have removed all records up to the log's end; None before that is known."""
 
     @property
     def is_finished(self) -> bool:
@@ -105,7 +108,7 @@ class Cursor:
 
     @property
     def wanted_bytes(self) -> int:
-        """How many bytes the next request asks for: about what is left of the cursor's range, by estimate."""
+        """How many bytes the next request asks for: by estimate, the rest of the cursor's range."""
         if self.end is None:
             return self.size_max
         left = (self.end - self.offset) * (self.record_bytes or FIRST_GUESS_RECORD_BYTES) * ESTIMATE_SLACK
@@ -131,7 +134,7 @@ class FetchedPart(NamedTuple):
     tp: TopicPartition
     records: memoryview
     start: int
-    """The offset that was asked for; batches may begin before it."""
+    """The offset that was requested. The first batch may begin before it."""
     next_offset: int
     aborted: Sequence[tuple[int, int]]
     high_watermark: int
@@ -155,7 +158,7 @@ class FetchLimits(NamedTuple):
     max_bytes: int
     isolation_level: int
     rack: str = ""
-    """``client.rack``: leaders may send readers to a replica there."""
+    """The ``client.rack``, in which leaders may name a replica to read from."""
 
 
 class FetchSettings(NamedTuple):
@@ -164,9 +167,9 @@ class FetchSettings(NamedTuple):
     limits: FetchLimits
     buffered_bytes_max: int
     patience_s: float | None
-    """After so many seconds of failures in a row a cursor is given up; None never gives up."""
+    """How many seconds of failures in a row end a cursor; None for no limit."""
     violation_patience_s: float = 60.0
-    """Seconds of answers that make no sense after which a cursor is given up, where `patience_s` is None."""
+    """How many seconds of malformed responses end a cursor, if `patience_s` is None."""
 
     @classmethod
     def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:

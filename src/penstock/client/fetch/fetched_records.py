@@ -40,13 +40,13 @@ log = logger_named("penstock.client")
 
 
 NO_POSITION = -4
-"""No position: the application must set one, because of ``auto.offset.reset=none``."""
+"""A marker for no position: with ``auto.offset.reset=none``, the application must set one."""
 
 COMMITTED = -5
-"""Stands for what the group has committed."""
+"""A marker for the group's committed offset."""
 
 BY_AGE = -6
-"""Stands for the first record that is not older than the duration of ``auto.offset.reset``."""
+"""A marker for the first record that is not older than the duration in ``auto.offset.reset``."""
 
 
 @with_hints("records", leave=("__init__",))
@@ -69,24 +69,24 @@ class FetchedRecords(Generic[K, V]):
         self._config = config
         self._cluster = cluster
         self.needs_attention = False
-        """Whether the group needs something to be done before more records are handed out."""
+        """Whether the group has changes to process before the consumer returns more records."""
         self.fetcher: Fetcher | None = None
         self.positions: dict[TopicPartition, int] = {}
-        """The next offset to hand out; a marker such as `COMMITTED` until that has been looked up."""
+        """The next offset to return of each partition, or a marker such as `COMMITTED` before its look-up."""
         self.topic_ids: dict[TopicPartition, bytes] = {}
-        """The topic that a position is of. A seek has none: what it means is seen when fetching begins."""
+        """The topic id of each position. A position set by a seek has none until fetching begins."""
         self.is_out_of_range = False
-        """Whether a position was outside its log: then the topic may be another one than metadata say."""
+        """Whether a position was outside its log, so that the topic may be another one than metadata say."""
         self.position_lock = threading.Lock()
-        """Held while a position is read and acted upon: `seek` may come from another thread."""
+        """A lock for reading and changing positions, since another thread may call `seek`."""
         self._before: dict[TopicPartition, int] = {}
-        """The positions before the last poll, of the partitions that it returned something of."""
+        """The positions before the last poll, of the partitions of which it returned records."""
         self._reading: RowReading | ColumnReading | None = None
         self._is_iterating = False
         self._polls = 0
         self._deserialize = deserializers_of(config)
         self.counted: dict[TopicPartition, PartitionCounters] = {}
-        """What was handed out of each partition that is assigned."""
+        """The counters of records that were returned, by assigned partition."""
         self.counted_in_all = PartitionCounters()
 
     @property

@@ -1,4 +1,4 @@
-"""A fetcher, which keeps one Fetch request under way at every leader, for a changing set of cursors.
+"""A fetcher, which keeps one Fetch request in flight at every leader, for a changing set of cursors.
 
 A fetcher belongs to one event loop; any thread may call `start`, `stop` and `take`. It returns the parts of a
 partition in offset order, each once. It holds no more than ``buffered_bytes_max`` plus one response per
@@ -39,27 +39,28 @@ from penstock.protocol.messages.fetch_request import FetchRequest
 from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
 
 AGAIN_AFTER_S = 1.0
-"""When the next turn is after one has failed for a reason that is no error of Kafka."""
+"""The seconds until the next turn after one that an unexpected exception has ended."""
 
 TIMEOUT_SLACK_S = 1.0
 EMPTY_ANSWERS_MAX = 3
-"""So many empty answers in a row, although the log goes on, are accounted for by compaction, or a failure."""
+"""How many empty responses in a row, although the log has more, lead to a check for compaction."""
 
 OFFSET_MAX = 2**63 - 1
 
 JUMP_OFFSETS_MAX = 1 << 20
-"""How far records may lie behind the high watermark of their own answer. Brokers look at it first and read
-then, so that records written in between are there as well; an offset with a flipped bit is much farther."""
+"""How far records may lie beyond the high watermark of their own response. Brokers read the watermark first
+and the records then, so that records written in between are included; an offset with a flipped bit is much
+farther."""
 
 COMPLAIN_AFTER_S = 5.0
 COMPLAIN_EVERY_S = 60.0
-"""When failures to fetch, which are tried again, are logged."""
+"""The seconds between log lines about fetches that fail and are retried."""
 
 PARKED_AFTER_S = 0.02
-"""A fetch that has had no answer for so long waits at the broker for records to come."""
+"""A fetch without a response for so many seconds is held back at the broker until records come."""
 
 BEYOND_END_PATIENCE_S = 5.0
-"""How long a new leader may take to show records that the old one has shown already."""
+"""How many seconds a new leader may take to have the records that the old one has returned."""
 
 SIZE_MAX_LIMIT = 1 << 30
 
@@ -80,10 +81,10 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._thread_id = threading.get_ident()
         self._lock = threading.Lock()
-        """Held while `cursors` changes."""
+        """A lock for changes of `cursors`."""
         self.buffer = FetchBuffer(self._loop, settings.buffered_bytes_max)
         self._under_way: dict[int, tuple[Sequence[Cursor], float]] = {}
-        """Per node: what was asked for, and when."""
+        """The cursors of the request in flight, and when it was sent, by node."""
         self._tasks = KeyedTasks(self._loop, self.wake)
         self._timer: asyncio.TimerHandle | None = None
         self._complain_at = 0.0
@@ -311,7 +312,7 @@ class Fetcher:
         self._failed([cursor], error_for(code, what), node_id)
 
     def _slow_down(self, node_id: int, asked: Sequence[tuple[Cursor, int]], started: float) -> None:
-        """Delay the next request to a broker that answers at once without records, where it should wait."""
+        """Delay the next request to a broker that has answered at once without records, not after a wait."""
         limits, now = self._settings.limits, self._loop.time()
         if limits.min_bytes and now - started < limits.max_wait_ms / 2000:
             for cursor, offset in asked:

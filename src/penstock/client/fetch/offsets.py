@@ -23,13 +23,13 @@ from penstock.protocol.messages.list_offsets_request import (
 from penstock.protocol.messages.list_offsets_response import ListOffsetsResponse
 
 MAX_TIMESTAMP = -3
-"""Stands for the record with the greatest timestamp, as in ListOffsets from version 7 on."""
+"""A question for the record with the greatest timestamp, as in ListOffsets from version 7 on."""
 
 TIMESTAMP_VERSION = 1
-"""Before it, brokers look for segments of their log, not for records."""
+"""The first version of ListOffsets that finds records. Before it, brokers look for segments of their log."""
 
 ISOLATION_VERSION = 2
-"""Before it, brokers have no transactions: every record is committed."""
+"""The first version of ListOffsets with isolation levels. Before it, brokers have no transactions."""
 
 MAX_TIMESTAMP_VERSION = 7
 

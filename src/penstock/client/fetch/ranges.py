@@ -37,24 +37,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FETCH_BYTES = 4 << 20
-"""Large enough to hide the round trip, small enough to stay in the processor's cache while decoded."""
+"""The size of fetches: it hides the round trip, and fits into the processor's cache for decoding."""
 
 BATCH_BYTES = 1 << 20
-"""About the size of the Arrow batches: what Spark likes best."""
+"""The approximate size of Arrow batches, which suits Spark."""
 
 MAX_WAIT_MS = 100
-"""There is always something to answer with, except in the rare gap that compaction leaves at an end."""
+"""How long brokers may wait for records. It rarely matters: only after a gap by compaction at a log's end."""
 
 START_AGAIN_AFTER_S = 1.0
-"""Seconds between two first contacts, where there is patience for more than one."""
+"""The seconds between two first contacts, if a failed one may be repeated."""
 
 OTHER_ID_PATIENCE_S = 2.0
-"""How long metadata may be those of another topic of that name, before the one of a range counts as gone."""
+"""How many seconds metadata may show another topic of the same name before a range's topic counts as gone."""
 
 log = logger_named("penstock.client")
 
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-"""The errors of a topic that was deleted."""
+"""The error codes of a topic that was deleted."""
 
 
 class RangeReader:
@@ -87,7 +87,7 @@ class RangeReader:
         self._may_begin_later = may_begin_later
         self._unfinished: dict[TopicPartition, Cursor] = {}
         self._waiting: list[Cursor] = []
-        """Further ranges of partitions that have one under way."""
+        """Ranges that wait until the current range of their partition is finished."""
         config = client.config
         rack = config.client_rack if isinstance(config, ConsumerConfig) else None
         limits = FetchLimits(MAX_WAIT_MS, 1, fetch_bytes, ISOLATION_LEVELS[isolation], rack or "")
@@ -166,7 +166,7 @@ class RangeReader:
         self._waiting = later
 
     async def next_parts(self) -> list[FetchedPart]:
-        """Return all parts fetched since the last call; wait if there are none. An empty list is the end.
+        """Return all parts fetched since the last call, and wait for the first. Returns [] at the end.
 
         Raises:
             KafkaError: records of a range are gone (and may not be skipped), or a broker refuses.

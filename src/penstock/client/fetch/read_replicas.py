@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from penstock.client.fetch.cursors import Cursor
 
 LEADER_S = 10.0
-"""How long a partition is read from its leader after another replica has failed: longer than the session of a
-broker (9 s by default), after whose end the leader does not name it any more."""
+"""How many seconds a partition is read from its leader after another replica has failed: longer than a
+broker's session (9 s by default), after whose end the leader does not name that replica any more."""
 
 BEHIND_S = 1.0
-"""How long a replica may take to have what a range needs: twice the longest wait of a follower's fetch."""
+"""How many seconds a replica may lack records of a range: twice the longest wait of a follower's fetch."""
 
 log = logger_named("penstock.client")
 

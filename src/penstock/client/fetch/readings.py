@@ -32,7 +32,7 @@ class RowReading:
         self.part = part
         self.next_offset = position
         self.rows: list[Record] = []
-        """The records that exist as objects: of a large part not all at once."""
+        """The decoded records that exist as objects: for a large part, only some at a time."""
         self.index = 0
         self._pieces = iter_rows(
             part.records,

@@ -45,17 +45,18 @@ from penstock.protocol.messages.consumer_group_heartbeat_request import Consumer
 from penstock.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
 FIRST_INTERVAL_MS = 5_000.0
-"""The distance between heartbeats where the broker does not say any: the default of Apache Kafka."""
+"""The heartbeat interval if the broker gives none: Apache Kafka's default."""
 
 INTERVAL_MIN_MS = 10.0
-"""Heartbeats do not come more often than this, even where a broker asks for it."""
+"""The least heartbeat interval, even if a broker asks for a smaller one."""
 
 RELEASE_PATIENCE_MS = 60_000.0
-"""For how long a static member waits for the session of another one with its instance id to end: as long as
-sessions are at most by default (``group.consumer.max.session.timeout.ms``)."""
+"""How long a static member waits until the session of another member with its instance id ends: the longest
+session by default (``group.consumer.max.session.timeout.ms``)."""
 
 GONE_CODES = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH))
-"""The coordinator does not have the member, or not at its epoch: it loses its partitions and joins again."""
+"""Codes that mean that the coordinator has lost the member or its epoch: it loses its partitions and joins
+again."""
 
 
 class ConsumerMembership:
@@ -75,12 +76,12 @@ class ConsumerMembership:
         self.coordinator: int | None = None
         self.timeouts = Timeouts(settings)
         self.error: PenstockError | None = None
-        """Why the member cannot go on by itself. The application's next poll takes it."""
+        """The error that stops the member. The application's next poll raises it."""
         self.rejoin_reason = ""
         self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
-        """The error of commits while this is no member: what the coordinator has said."""
+        """The error code for commits after the membership was lost, as the coordinator gave it."""
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
-        """How messages name a node."""
+        """Returns the name of a node for messages."""
         self._make_id = make_id
         self._subscription = Wanted()
         self._heartbeats = Heartbeats(settings)
@@ -88,18 +89,18 @@ class ConsumerMembership:
         self._in_flight = InFlight()
         self._attempts = Attempts(backoff_ms)
         self._naming = Attempts(backoff_ms)
-        """The distance between attempts to learn the names of topics."""
+        """The attempts to look up the names of topics, and the pauses between them."""
         self._ownership = Ownership()
         self._poll = PollInterval(settings.max_poll_interval_ms)
         self._is_leaving = False
         self._is_sent = False
-        """Whether the coordinator may have the member: a request to join was sent."""
+        """Whether a request to join was sent, so that the coordinator may have the member."""
         self._is_first_assignment = True
         """Whether the application has not been notified of any assignment since the member joined."""
         self._lists_owned = False
-        """Whether the next heartbeat says what the application has, because that has changed."""
+        """Whether the next heartbeat lists the application's partitions, because these have changed."""
         self._awaits_receipt = False
-        """Whether a list of what the application has was sent, and no heartbeat been answered since then."""
+        """Whether a list of the application's partitions was sent, and no heartbeat was answered since."""
         self._interval_ms = FIRST_INTERVAL_MS
         self._heartbeat_at = NEVER
 

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 GROUP = "group"
-"""The purpose of connections on which members join: answers come in order, and a JoinGroup may wait long
-before it is answered. Commits go another way."""
+"""The purpose of connections on which members join. Responses come in order, and that to a JoinGroup may take
+long, so that commits use another connection."""
 
 MANY_KEYS_VERSION = 4
 STATIC_MEMBER_VERSION = 5
 LEAVE_LIST_VERSION = 3
 OWN_IDS_VERSION = 1
-"""The first version of ConsumerGroupHeartbeat whose members choose their ids: that of Kafka 4.0."""
+"""The first version of ConsumerGroupHeartbeat in which members choose their ids (Kafka 4.0)."""
 
 FINAL_SHARE_VERSION = 1
-"""The first version of ShareGroupHeartbeat that is not early access, which was that of Kafka 4.0."""
+"""The first version of ShareGroupHeartbeat after the early access of Kafka 4.0."""
 
 NEEDS_SHARE_GROUPS = (
     "share groups (KIP-932) need Kafka 4.2 or newer, whose feature share.version is 1: upgrade the feature, "
@@ -49,7 +49,7 @@ class Coordinator:
         self.group_id = group_id
         self.node: int | None = None
         self.has_rebalance_timeout = True
-        """Whether its JoinGroup has a timeout for the rebalance besides the session's: since 0.10.1."""
+        """Whether JoinGroup has a rebalance timeout besides the session timeout (since 0.10.1)."""
         self._client = client
 
     async def find(self) -> int:
@@ -157,4 +157,4 @@ MEMBER_CODES = frozenset(
         ErrorCode.FENCED_MEMBER_EPOCH,
     )
 )
-"""Codes that concern the member rather than its request."""
+"""Error codes about the member, and not about its request."""

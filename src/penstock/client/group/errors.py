@@ -1,4 +1,4 @@
-"""Exceptions for error codes of the coordinator, with what they mean for the application, and advice."""
+"""Exceptions for error codes of a group's coordinator, whose messages explain the cause and give advice."""
 
 from __future__ import annotations
 

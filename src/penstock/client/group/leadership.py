@@ -16,7 +16,8 @@ class Leadership:
         self.members: Mapping[str, Subscription] = {}
         """The subscriptions of all members, by member id."""
         self.counts: Mapping[str, int] | None = {}
-        """The number of partitions of each topic; None where this leader has not counted them."""
+        """The number of partitions of each topic at the last assignment; None if this leader has not counted
+        them."""
 
     @property
     def topics(self) -> set[str]:
@@ -32,6 +33,9 @@ class Leadership:
         return any(counts.get(topic, 0) != known.get(topic, 0) for topic in self.topics)
 
     def assign(self, assignor: Assignor, counts: Mapping[str, int]) -> Mapping[str, Sequence[TopicPartition]]:
-        """Return the assignment of the topics that exist, by `assignor`. Raises what the assignor raises."""
+        """Return the assignment that `assignor` makes of the topics that exist.
+
+        Its exceptions pass through.
+        """
         self.counts = present = {topic: count for topic, count in counts.items() if count > 0}
         return assignor.assign(present, self.members)

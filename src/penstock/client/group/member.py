@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
 
 LEAVE_PATIENCE_S = 2.0
-"""How long closing waits for the answer to LeaveGroup."""
+"""How many seconds closing waits for the response to LeaveGroup."""
 
 MISSING_TOPIC_S = 2.0
-"""How often to look for topics that are subscribed to and do not exist."""
+"""The seconds between look-ups of subscribed topics that do not exist."""
 
 COMPLAIN_AFTER_S = 5.0
 COMPLAIN_EVERY_S = 60.0
-"""When failures that are tried again are logged."""
+"""The seconds between log lines about failures that are retried."""
 
 log = logger_named("penstock.client.group")
 
@@ -59,9 +59,9 @@ class Member(Generic[M]):
         self._coordinator = coordinator
         self._on_change = on_change
         self._is_alive = is_alive
-        """Whether the application has taken records since it was last asked."""
+        """Returns True if the application has taken records since the last call."""
         self._topics_wanted = topics_wanted
-        """The topics to subscribe to now, after fresh metadata; None when the names are given."""
+        """Returns the topics to subscribe to, by fresh metadata; None if the subscription has names only."""
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[asyncio.Task[None], Outgoing] = {}
         self._timer: asyncio.TimerHandle | None = None

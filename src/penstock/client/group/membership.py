@@ -78,10 +78,10 @@ class Membership:
         self.topics: tuple[str, ...] = ()
         self.is_leader = False
         self.error: PenstockError | None = None
-        """Why the member cannot go on by itself. The application's next poll takes it."""
+        """The error that stops the member. The application's next poll raises it."""
         self.rejoin_reason = ""
         self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
-        """The error of commits while this is no member: what the coordinator has said."""
+        """The error code for commits after the membership was lost, as the coordinator gave it."""
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._is_cooperative = all(assignor.is_cooperative for assignor in assignors)
         self._in_flight = InFlight()
@@ -95,7 +95,7 @@ class Membership:
         self._assignor: Assignor | None = None
         self._heartbeat_at = NEVER
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
-        """How messages name a node."""
+        """Returns the name of a node for messages."""
 
     @property
     def outbox(self) -> list[Outgoing]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 COMMIT_VERSION_MAX = 9
 FETCH_VERSION_MAX = 9
-"""Newer versions name topics by id, which older topics do not have."""
+"""The highest version of OffsetFetch to use. Newer ones name topics by id, which old topics lack."""
 
 MANY_GROUPS_VERSION = 8
 STATIC_COMMIT_VERSION = 7
@@ -99,9 +99,10 @@ class GroupOffsets:
         self._coordinator = coordinator
         self._in_order = asyncio.Lock()
         self.on_refused: Callable[[int, int], None] = lambda code, generation: None
-        """Called with code and generation when offsets are refused for a reason that concerns the member."""
+        """Called with error code and generation when offsets are refused for a reason that concerns the
+        member."""
         self.join_answered: Callable[[], Awaitable[None]] = _at_once
-        """Awaits the answer to a JoinGroup or a heartbeat of KIP-848 that is in flight: it may hold a newer
+        """Waits for the response to a JoinGroup or a KIP-848 heartbeat in flight, which may have a newer
         generation or member epoch."""
 
     async def commit(

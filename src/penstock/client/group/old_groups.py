@@ -44,12 +44,13 @@ OFFSETS_0_8_2: Ranges = {
     int(ApiKey.OFFSET_COMMIT): (1, 1),
     int(ApiKey.OFFSET_FETCH): (1, 1),
 }
-"""Version 0 is known as well, but stores in ZooKeeper: what one consumer commits, others must find."""
+"""The APIs of 0.8.2. Version 0 of the offset APIs is left out, because it uses ZooKeeper: what one consumer
+commits, others must find."""
 
 OFFSETS_0_8_1: Ranges = {int(ApiKey.OFFSET_COMMIT): (0, 0), int(ApiKey.OFFSET_FETCH): (0, 0)}
 
 PROBE_GROUP = "penstock"
-"""A group that is asked about and never made."""
+"""The name of a group that probes ask about, and that is never created."""
 
 
 async def learn(open_connection: Open, timeout_s: float) -> Ranges:

@@ -22,13 +22,13 @@ class Ownership:
         self.owned = NOTHING
         """The partitions that the application has, as of the last change it was notified of."""
         self.granted: frozenset[TopicPartition] | None = None
-        """An assignment that the application has not been notified of yet."""
+        """An assignment of which the application has not been notified yet, or None."""
         self.is_lost = False
-        """Whether `owned` has been lost and the application has not been notified yet."""
+        """Whether `owned` was lost, and the application has not been notified of that yet."""
         self._since: dict[TopicPartition, int] = {}
-        """The generation in which each of `owned` came."""
+        """The generation in which each partition in `owned` was assigned."""
         self._has_revoked = False
-        """Whether partitions were revoked on the way to `granted`, so that another rebalance is due."""
+        """Whether partitions were revoked before `granted`, so that another rebalance is due."""
 
     def grant(self, partitions: Iterable[TopicPartition]) -> None:
         """Take a new assignment, of which the application must be notified."""
@@ -91,11 +91,11 @@ class Target:
 
     def __init__(self) -> None:
         self.is_known = False
-        """Whether the coordinator has said what is assigned, since the member joined."""
+        """Whether the coordinator has sent an assignment since the member joined."""
         self._assigned: dict[bytes, frozenset[int]] = {}
         self._names: dict[bytes, str] = {}
         self._owned_ids: dict[str, bytes] = {}
-        """The ids of the topics that the application has partitions of, by name."""
+        """The topic ids of the application's partitions, by topic name."""
 
     def set(self, assignment: Assignment | None) -> None:
         """Replace the assignment. None means an empty one."""

@@ -21,12 +21,12 @@ from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupH
 from penstock.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 COORDINATOR_CODES = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
-"""The coordinator has to be found again."""
+"""Error codes after which the coordinator must be looked up again."""
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
-"""The epoch by which a static member goes for a while: its partitions are kept until its session ends."""
+"""The epoch with which a static member leaves temporarily: its partitions are kept until its session ends."""
 
 
 class Kind(Enum):
@@ -97,9 +97,9 @@ class MemberSettings:
     request_timeout_ms: float = 30_000
     client_rack: str | None = None
     remote_assignor: str | None = None
-    """The assignor that the member names to the broker (``group.remote.assignor``, KIP-848)."""
+    """The broker's assignor that the member asks for (``group.remote.assignor``, KIP-848)."""
     may_lower_session_timeout: bool = False
-    """Whether the session timeout is a default, not one that the application has set."""
+    """Whether the session timeout is the default, and not set by the application."""
 
 
 def join_request(
@@ -206,7 +206,7 @@ class Heartbeats:
     def __init__(self, settings: MemberSettings) -> None:
         self._settings = settings
         self._sent: Wanted | None = None
-        """The subscription that the coordinator has; None where the next heartbeat has to say everything."""
+        """The subscription that the coordinator has; None if the next heartbeat must have all fields."""
 
     def reset(self) -> None:
         """Send all fields with the next heartbeat, because the coordinator may lack some of them."""

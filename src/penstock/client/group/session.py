@@ -42,18 +42,18 @@ if TYPE_CHECKING:
     from penstock.client.statistics import GroupStatistics
 
 Callback = Callable[[list[TopicPartition]], object]
-"""Called with the partitions that come or go, while the application waits for records."""
+"""A function that gets a list of partitions which are assigned, revoked or lost."""
 
 LAST_COMMIT_MS = 5_000.0
-"""How long giving partitions up, or closing, waits for the automatic commit."""
+"""How long a revocation, or closing, waits for the automatic commit."""
 
 ANSWER_CHECK_S = 0.01
-"""How often a refused commit checks whether a JoinGroup, or a heartbeat of KIP-848, has been answered."""
+"""The seconds between checks whether a JoinGroup, or a KIP-848 heartbeat, was answered."""
 
 log = logger_named("penstock.client.group")
 
 SHOWN_MAX = 10
-"""So many partitions are listed in a line of the log."""
+"""How many partitions a line of the log lists at most."""
 
 
 class Notice(NamedTuple):
@@ -72,7 +72,7 @@ class Callbacks(NamedTuple):
 
 
 class Holder(Protocol):
-    """What the group calls of its consumer."""
+    """The methods of a consumer that its group calls."""
 
     needs_attention: bool
 
@@ -108,7 +108,7 @@ class GroupSession:
         self._names: tuple[str, ...] = ()
         self._pattern: re.Pattern[str] | None = None
         self._is_pattern_text = False
-        """Whether the pattern was given as text, which a broker can match (KIP-848)."""
+        """Whether the pattern was given as text, which a broker can evaluate (KIP-848)."""
         self._choice = ProtocolChoice(client, config.group_protocol)
         self._callbacks = Callbacks()
         self._is_changed = False
@@ -119,13 +119,15 @@ class GroupSession:
         self._commit_timer: asyncio.TimerHandle | None = None
         self._commits: set[asyncio.Task[None]] = set()
         self._known: dict[TopicPartition, int] = {}
-        """What the coordinator has for the partitions held, as far as this consumer put or read it."""
+        """The committed offsets of the member's partitions, as far as this consumer has committed or read
+        them."""
         self._sought: dict[TopicPartition, object] = {}
-        """Where the application has gone by itself since the last commit began: a mark for each time."""
+        """The partitions whose position the application has set since the last commit began: a new object
+        each time."""
         self._progress: object = None
         self._rebalances = 0
         self._rebalanced_at = 0.0
-        """When partitions came or went last (monotonic time)."""
+        """When partitions were last assigned, revoked or lost (monotonic time)."""
 
     # -- subscribing, from any thread
 
@@ -180,7 +182,7 @@ class GroupSession:
     async def _switch_protocol(
         self, member: Member[StateMachine], error: PenstockError
     ) -> Member[StateMachine] | None:
-        """Join by the other protocol after a refusal; return the new member's driver, or None."""
+        """Join the group by the other protocol after a refusal; return the new member's driver, or None."""
         name = "consumer (KIP-848)" if self._choice.speaks_consumer else "classic"
         log.info("group %s: trying the %s protocol, after: %s", self._config.group_id, name, error)
         self._member = None
@@ -394,7 +396,7 @@ class GroupSession:
         return self._holder.consumed()
 
     def sought(self, tp: TopicPartition) -> None:
-        """Note that the application has set a position: the next commit may go back to it."""
+        """Note that the application has set a position, which a later commit may move backwards."""
         self._sought[tp] = object()
 
     def _identify(self, before: Identity | None, partitions: set[TopicPartition]) -> Identity:

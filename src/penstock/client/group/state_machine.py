@@ -30,14 +30,14 @@ class Phase(Enum):
 
 
 class Driven(Protocol):
-    """What a driver calls of a member's state machine, in any kind of group.
+    """The methods of a member's state machine that its driver calls, in any kind of group.
 
     Times are milliseconds of a monotonic clock.
     """
 
     timeouts: Timeouts
     name_of: Callable[[int | None], object]
-    """Returns how messages name a node."""
+    """Returns the name of a node for messages."""
 
     @property
     def settings(self) -> MemberSettings:
@@ -83,7 +83,7 @@ class Driven(Protocol):
 
 
 class StateMachine(Driven, Protocol):
-    """What a session calls of the state machine of a consumer group member."""
+    """The methods of a consumer group member's state machine that its session calls."""
 
     @property
     def member_id(self) -> str:

@@ -9,10 +9,10 @@ from penstock.client.group.requests import MemberSettings
 NEVER = float("inf")
 
 JOIN_SLACK_MS = 5_000
-"""How much longer than the rebalance may take a JoinGroup is waited for."""
+"""How much longer than the rebalance timeout the client waits for the response to JoinGroup."""
 
 FALLBACK_SESSION_TIMEOUT_MS = 30_000
-"""The most that brokers before 0.10.1 allow by default."""
+"""The longest session timeout that brokers before 0.10.1 allow by default."""
 
 
 class Timeouts:
@@ -62,7 +62,7 @@ class PollInterval:
     def __init__(self, max_interval_ms: float) -> None:
         self._max_interval_ms = max_interval_ms
         self.awaits_poll = True
-        """Whether nothing may happen before the application polls."""
+        """Whether the member must do nothing before the application polls."""
         self._is_polling = False
         self._polled_at = 0.0
 
@@ -100,9 +100,9 @@ class Attempts:
         self.not_before = 0.0
         """The time of the next attempt."""
         self.tries = 0
-        """Failed attempts in a row: what the backoff grows with."""
+        """The number of failed attempts in a row, with which the backoff grows."""
         self.refusals = 0
-        """Answers in a row that have not let the member in."""
+        """The number of responses in a row that have refused the member."""
         self._refused_since = 0.0
 
     def wait(self, now: float) -> None:

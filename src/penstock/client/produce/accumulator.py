@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from penstock.client.cluster.metadata import TopicInfo
 
 REQUEST_BYTES_MAX = 8 << 20
-"""Bytes of a request with batches of several partitions, even if ``max.request.size`` is larger."""
+"""The most bytes of a request with batches of several partitions, even if ``max.request.size`` is larger."""
 
 INT32_MAX = (1 << 31) - 1
-"""The most bytes that a batch says it has."""
+"""The greatest size that a batch's length field can hold."""
 
 FAILURES_KEPT = 1_000
-"""Failures that are kept until they are logged; older ones are dropped."""
+"""How many failures are kept until they are logged; older ones are dropped."""
 
 BROKEN_SEQUENCE = frozenset(
     (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -56,13 +56,13 @@ class Drained(NamedTuple):
 
     requests: dict[int, list[Batch]]
     wake_at: float
-    """Monotonic seconds; infinite when nothing is waiting for the time to pass."""
+    """The time in monotonic seconds; infinite if no batch waits for a time."""
     unroutable: list[TopicPartition]
-    """Partitions with something to send and without a known leader."""
+    """Partitions that have batches to send and no known leader."""
 
 
 class Transaction(Protocol):
-    """What the accumulator asks the transaction that its batches belong to."""
+    """The methods of a transaction that the accumulator calls."""
 
     def admits(self, tp: TopicPartition) -> bool:
         """Return True if the partition is part of the transaction, so that its batches may be sent."""
@@ -81,11 +81,11 @@ class Accumulator:
         self.is_idempotent = config.wants_idempotence
         self._is_transactional = config.transactional_id is not None
         self.transaction: Transaction | None = None
-        """What admits batches where there is a ``transactional.id``: nothing is sent before it is there."""
+        """The transaction that admits batches, if there is a ``transactional.id``: before it is set, nothing
+        is sent."""
         self.wants_epoch = self.is_idempotent and not self._is_transactional
-        """Whether a producer id, or a new epoch of it, must be fetched before everything can go on.
-
-        Transactions have theirs from their coordinator (`open`)."""
+        """Whether a producer id, or a new epoch of it, must be fetched before anything is sent. Transactional
+        producers get theirs from the coordinator (`open`)."""
         self._config = config
         self._dice = dice
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
@@ -94,13 +94,13 @@ class Accumulator:
         self._lock = threading.Lock()
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._busy: dict[TopicPartition, PartitionQueue] = {}
-        """Queues with something waiting, the longest not served first."""
+        """Queues with waiting batches, in the order in which they are served next."""
         self._unsettled: dict[Outcome, None] = {}
         self.memory = Meter(config.buffer_memory)
-        """The bytes of records that are not settled."""
+        """The bytes of records that are neither acknowledged nor failed."""
         self._topic_limits: dict[str, int] = {}
         self.written: dict[TopicPartition, PartitionCounters] = {}
-        """What has been acknowledged of each partition that was written to."""
+        """The counters of acknowledged records, by partition."""
         self._failures: deque[tuple[Outcome, int]] = deque(maxlen=FAILURES_KEPT)
         self._closed_by: PenstockError | None = None
 

@@ -44,17 +44,17 @@ class Batch:
         self.outcome = outcome
         self.created = created
         self.writer: Any = writer
-        """The records, until the batch is encoded; None then."""
+        """The writer of the records; None once the batch is encoded."""
         self.encoded: bytearray | memoryview | None = None
         self._count = 0
         self._size = 0
         self.attempts = 0
         self.error: PenstockError | None = None
-        """Why the last attempt failed."""
+        """The error of the last attempt, or None."""
         self.owner = NO_PRODUCER_ID
         self.base_sequence = -1
         self.number = 0
-        """Counts the batches of a partition and epoch, as sequences count records."""
+        """The number of this batch within its partition and epoch."""
         self.payload: Buffer | None = None
         """The bytes as last sent, kept for a retry."""
 

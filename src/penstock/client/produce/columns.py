@@ -35,21 +35,21 @@ from penstock.records.format.batch_header import RECORD_COUNT_POSITION
 from penstock.records.kernels.compiled import Int32s
 
 CHUNK_BYTES = 8 << 20
-"""How much of a table is encoded at a time: memory stays bounded, and sending begins early."""
+"""How many bytes of a table are encoded at a time, which bounds memory and lets sending begin early."""
 
 FIELDS = ("key", "value", "headers", "partition", "timestamp")
-"""The columns that mean something to a producer."""
+"""The columns that a producer reads."""
 
 POSITIONS = frozenset(("topic", "offset", "timestampType"))
-"""Columns of a topic that was read, which the broker gives each record: nothing is lost without them."""
+"""Columns of a topic's table that the broker sets anew for each record, so that they may be dropped."""
 
 UNNAMED_INDEX = "__index_level_"
-"""How pandas begins the names of columns for an index without a name."""
+"""The prefix of pandas' column names for an index without a name."""
 
 _RECORD_COUNT = struct.Struct(">i")
 
 SPREAD_ROWS_MIN = 1_000
-"""Fewer rows without keys stay together in one partition."""
+"""The least number of rows without keys that are spread; fewer stay together in one partition."""
 
 
 class ColumnEncoder:

@@ -49,11 +49,10 @@ class Outcome:
         self.error: PenstockError | None = None
         self.is_settled = False
         self.is_watched = False
-        """Whether the application has asked for the outcome of a record, so that a failure need not be
-        logged.
-        """
+        """Whether the application has asked for an outcome in this batch, so that a failure need not be
+        logged."""
         self.parts: list[tuple[int, Outcome]] | None = None
-        """When the batch had to be split: the index of each part's first record, and its outcome."""
+        """After a split of the batch: the index of each part's first record, and the part's outcome."""
         self._listeners: list[Callable[[], None]] = []
 
     def succeed(self, base_offset: int, count: int, log_append_time: int = -1) -> None:
@@ -71,7 +70,10 @@ class Outcome:
         self._tell()
 
     def on_settled(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when the batch is settled or split, at once if it is already. It must not raise."""
+        """Call `listener` when the batch is settled or split, at once if it is already.
+
+        `listener` must not raise.
+        """
         self._listeners.append(listener)
         if self.is_settled or self.parts is not None:
             self._tell()
@@ -251,7 +253,7 @@ class FirstFailure:
 
     def __init__(self) -> None:
         self.error: PenstockError | None = None
-        """Why it failed; None where nothing has."""
+        """The first error, or None if no delivery has failed."""
 
     def watch(self, delivery: Delivery) -> None:
         """Note the error if this record is not delivered, once per batch."""

@@ -42,7 +42,7 @@ class TableDelivery:
         self._bytes = 0
         self._outcomes: list[Outcome] = []
         self.topic_id = NO_TOPIC_ID
-        """The id that the topic had when the first of the rows was accepted; zero where brokers have none."""
+        """The topic's id when the first of the rows was accepted; zero if brokers report none."""
 
     def __repr__(self) -> str:
         state = "all settled" if self.done() else "under way"

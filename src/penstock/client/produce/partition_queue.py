@@ -10,7 +10,7 @@ from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.model import TopicPartition
 
 REMEMBERED_BATCHES = 5
-"""Brokers recognise a repetition of the last five batches of a producer at a partition."""
+"""How many of a producer's last batches in a partition brokers recognise as duplicates."""
 
 
 class PartitionQueue:
@@ -41,8 +41,9 @@ class PartitionQueue:
         self.next_sequence = 0
         self.next_number = 0
         self.is_established = False
-        """Whether the broker has accepted something of this owner. Before that it takes any sequence for the
-        first: a batch that overtakes the first one would leave a gap that is not noticed."""
+        """Whether the broker has accepted a batch of this producer id and epoch. Before that, the broker
+        takes any sequence number for the first: a batch that overtakes the first one would leave an
+        undetected gap."""
         self.is_broken = False
         """Whether the sequence has a gap that only a new epoch can close."""
 

@@ -47,7 +47,7 @@ def plain_fnv1a(data: bytes) -> int:
 
 murmur2: Callable[[bytes], int] = getattr(native.LIBRARY, "murmur2", plain_murmur2)
 fnv1a: Callable[[bytes], int] = getattr(native.LIBRARY, "fnv1a", plain_fnv1a)
-"""The compiled ones where they are (`native/keys.h`)."""
+"""The compiled functions if they are available (`native/keys.h`), else the Python ones."""
 
 
 def _murmur2_random(key: bytes | None, count: int) -> int | None:
@@ -82,7 +82,7 @@ PARTITIONERS: dict[str, Partitioner] = {
     "fnv1a_random": _fnv1a_random,
     "fnv1a": _fnv1a,
 }
-"""By librdkafka's names. ``murmur2_random`` is Java's default, and ours."""
+"""The partitioners by librdkafka's names. ``murmur2_random``, the default, is also Java's."""
 
 
 class StickyChoice:
@@ -135,5 +135,5 @@ class TopicState:
         self.available = led or list(range(self.count))
         self.sticky = sticky
         self.writers: list[Any] = [None] * self.count
-        """What takes records of each partition by itself, as far as it was needed: it returns None once its
-        batch is full or under way."""
+        """The writers of open batches, by partition, or None. A writer takes records directly until its batch
+        is full or in flight."""

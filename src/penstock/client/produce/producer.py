@@ -61,10 +61,10 @@ if TYPE_CHECKING:
 
 
 RETENTION_LOOK_MS = 3_600_000
-"""Younger records are not worth a question about the topic's retention."""
+"""The least age of records at which the topic's retention is looked up."""
 
 RETENTION_ANSWER_S = 2.0
-"""How long the end of `write_topic` may wait for the retention settings of the topic."""
+"""How many seconds the end of `write_topic` may wait for the topic's retention settings."""
 
 log = logger_named("penstock.client")
 
@@ -112,25 +112,25 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         )
         self._client = AsyncClient(self.config)
         self.clock: Clock = SystemClock()
-        """The time of records without a timestamp, and the seconds of the event loop for deadlines."""
+        """The clock for records without a timestamp, and for deadlines."""
         self._accumulator = Accumulator(self.config, self._client.dice)
         self._memory, self._known = self._accumulator.memory, self._client.cluster.topics
         """The bytes in use and the metadata of topics, which `try_send` reads for every record."""
         chosen = self.config.partitioner
         self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
         self._null_is_free = isinstance(chosen, str) and self._partitioner(None, 1) is None
-        """Whether records without a key may go anywhere: the partitioner need not be asked."""
+        """Whether records without a key may go to any partition, so that the partitioner is not called."""
         self._is_javas = chosen == DEFAULT_PARTITIONER
         """Whether the partitioner is Java's default one, which `try_send` computes in place."""
         self.serializers = serializers_of(self.config)
-        """What makes bytes of keys and values; None where they are bytes."""
+        """The serializers of keys and values; None if these are bytes."""
         self._topics: dict[str, TopicState] = {}
         self.lanes: dict[str, Any] = {}
-        """The writer of the open batch, by topic, for records without a key and headers. Its `note` returns
-        None for a record that `try_send` has to decide about."""
+        """The writer of the open batch, by topic, which takes records without a key or headers directly. Its
+        `note` returns None for a record that `try_send` has to decide about."""
         self._sender: Sender | None = None
         self._driver: TransactionDriver | None = None
-        """What runs the transactions of a producer with a ``transactional.id``, once it has begun."""
+        """The driver of transactions if there is a ``transactional.id``, once the producer has started."""
         self._client.begin_reports(self.stats)
         self._encoder: ColumnEncoder | None = None
         self._is_closed = False
@@ -142,7 +142,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         return f"<{type(self).__name__} of {self.config.described}{transactional}{closed}>"
 
     async def start(self) -> Self:
-        """Connect to the cluster. The first `send` does this as well where it is needed.
+        """Connect to the cluster. This call is optional: the first `send` connects if necessary.
 
         Raises:
             NetworkError: no bootstrap server answers.

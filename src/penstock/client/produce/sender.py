@@ -48,22 +48,23 @@ if TYPE_CHECKING:
 
 TOPIC_ID_PRODUCE_VERSION = 13
 LAST_WITH_COUNTED_ACKS = 0
-"""Brokers that know a later version of Produce refuse acks above 1 (0.9)."""
+"""The last version of Produce in which brokers accept acks above 1 (before 0.9)."""
 EXPLICIT_PRODUCE_VERSION_MAX, IMPLICIT_PRODUCE_VERSION = 11, 12
-"""With newer versions of Produce, leaders add their partitions to the transaction (KIP-890)."""
+"""The last version of Produce without, and the first one with, leaders that add partitions to the transaction
+(KIP-890)."""
 
 BUMPABLE_INIT_VERSION = 3
-"""From here on InitProducerId takes the present id and raises its epoch (KIP-360)."""
+"""The first version of InitProducerId that takes the current id and raises its epoch (KIP-360)."""
 
 AGAIN_AFTER_S = 1.0
-"""When the next turn is after one has failed for a reason that is no error of Kafka."""
+"""The seconds until the next turn after one that an unexpected exception has ended."""
 
 TIMEOUT_SLACK_S = 1.0
-"""The broker is asked to give up within the request timeout; its answer may take a moment longer."""
+"""How much longer than the timeout in the request the client waits for the response."""
 
 COMPLAIN_AFTER_S = 5.0
 COMPLAIN_EVERY_S = 60.0
-"""When it is logged that nothing is acknowledged, although it is tried again and again."""
+"""The seconds between log lines about records that are not acknowledged in spite of retries."""
 
 WITHOUT_IDEMPOTENCE = (
     "going on without idempotence: records that are sent again may be stored twice. enable.idempotence=true "
@@ -103,12 +104,12 @@ class Sender:
         self._in_flight: dict[int, int] = defaultdict(int)
         self._muted_until: dict[int, float] = {}
         self._tasks = KeyedTasks(self._loop, self.wake)
-        """Connecting to a node (by its id), metadata, a producer id."""
+        """Background tasks: connecting to a node (by its id), refreshing metadata, getting a producer id."""
         self._stale: set[str] = set()
-        """Topics whose metadata have turned out to be wrong."""
+        """Topics whose metadata have proved wrong."""
         self._room: list[asyncio.Future[None]] = []
         self._hindered_since = 0.0
-        """Seconds of the loop's clock since which nothing was acknowledged; 0 while all is well."""
+        """The time since which nothing was acknowledged, on the loop's clock; 0 while all is well."""
         self._complain_at = 0.0
 
     def wake(self) -> None:
@@ -437,7 +438,7 @@ class Sender:
         return answer
 
     def _note(self, error: PenstockError, node_id: int | None = None) -> None:
-        """Note `error` as the obstacle of the batches that it holds up: all, or those led by `node_id`."""
+        """Note `error` as the obstacle of all waiting batches, or only of those that `node_id` leads."""
         leader = self._client.cluster.leader
         self._accumulator.hinder(error, lambda tp: node_id is None or leader(tp) == node_id)
         self._complain(error)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.client.security.mechanisms import Mechanism
 
 STEPS_MAX = 20
-"""Tokens of one authentication; Kerberos takes four. More of them are an error."""
+"""The most tokens of one authentication. Kerberos needs four."""
 
 
 class RawToken(NamedTuple):

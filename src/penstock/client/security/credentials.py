@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     from penstock.client.security.settings import OAuthSettings, SecuritySettings
 
 REFRESH_AFTER = 0.8
-"""The part of a token's life after which the next one is asked for: Java's
-``sasl.login.refresh.window.factor``.
-"""
+"""The part of a token's lifetime after which it is renewed: Java's ``sasl.login.refresh.window.factor``."""
 
 PROVIDER_TIMEOUT_S = 60.0
-"""How long a callback for tokens may take."""
+"""How many seconds a callback for tokens may take."""
 
 
 class Credentials:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from penstock.client.security.settings import OAuthSettings
 
 ANSWER_BYTES_MAX = 1 << 20
-"""The longest answer of a provider that is read."""
+"""The most bytes that are read of a provider's response."""
 
 FATAL_STATUSES = frozenset((*range(400, 408), *range(409, 416), 501, 505))
-"""Answers that no repetition mends, as Apache Kafka has them; 408, 429 and 5xx may pass."""
+"""HTTP statuses after which retries are useless, as in Apache Kafka; 408, 429 and 5xx may pass."""
 
 
 def fetch_token(settings: OAuthSettings) -> Token:

@@ -160,7 +160,7 @@ OPTIONS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "sasl.kerberos.principal": ("kerberos_principal", _text),
     "sasl.kerberos.keytab": ("kerberos_keytab", _text),
 }
-"""Every name that is acted upon, what it is called here, and how it is read."""
+"""The names of all settings with an effect, each with Penstock's own name and its parser."""
 
 INERT = frozenset(
     (
@@ -192,9 +192,8 @@ INERT = frozenset(
         "sasl.kerberos.min.time.before.relogin",
     )
 )
-"""Names that belong to a JVM or to OpenSSL's plumbing: accepted, so that files can be shared, and without
-effect.
-"""
+"""Names that concern only a JVM or OpenSSL's internals: accepted, so that files can be shared, but
+ignored."""
 
 TLS_FIELDS = frozenset(TlsSettings.__dataclass_fields__)
 

@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 log = logger_named("penstock.client")
 
 TRY_AGAIN_AFTER_S = 1.0
-"""Seconds between two logins while a refused one is waited out, unless a file changes."""
+"""The seconds between two attempts of a pending login, unless a file changes."""
 
 LOOK_EVERY_S = 0.1
-"""Seconds between two looks at the files meanwhile."""
+"""The seconds between two checks of the files of a pending login."""
 
 TIMESTAMP_STEP_NS = 50_000_000
-"""Two writes within so many nanoseconds may leave a file with one time: file systems count in ticks."""
+"""The resolution of file times: two writes within so many nanoseconds may leave the same time."""
 
 LOGINS_MAX = 256
-"""Of how many logins a process keeps whether they were accepted. The oldest is removed first."""
+"""The most logins that a process keeps track of. The oldest is removed first."""
 
 REFERENCE = re.compile(r"\$\{[^{}]+\}")
 TLS_FILES = ("ca", "ca_inline", "truststore", "keystore", "certificate", "crl")
@@ -176,10 +176,10 @@ class Logins:
     def judge(
         self, key: object, error: AuthenticationError, patience_s: float, files: SecurityFiles
     ) -> AuthenticationError | LoginPendingError:
-        """Return the error to raise for a refused login: pending, if other secrets may arrive soon.
+        """Return the exception to raise for a refused login: `error`, or a pending login to try again.
 
-        It is pending for `patience_s` seconds if the login was accepted before and its secrets come from
-        files, or at once if a file has changed meanwhile.
+        A login is pending for `patience_s` seconds if brokers accepted it before, and its secrets come from
+        files; or if one of these files has changed since it was read.
         """
         if not files.login_paths:
             return error
@@ -199,7 +199,7 @@ class Logins:
 
 
 LOGINS = Logins()
-"""Those of this process."""
+"""The logins of this process."""
 
 
 def presume_accepted(servers: object, settings: SecuritySettings | None) -> None:

@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from penstock.errors import PenstockError
 
 GAP = 0
-"""The type of an offset that was acquired and has no record: compacted, or a marker of a transaction."""
+"""The type for an acquired offset without a record: compacted, or a transaction marker."""
 
 SEPARATE_RUN_MIN = 10
-"""Runs of one type get a batch of their own from this length on, as in Java: one type instead of many."""
+"""The least length of a run that gets its own batch, with one type instead of many, as in Java."""
 
 
 DIVISIONS_MAX = 64
-"""How often acknowledgements that go together are divided to find the one that the broker refuses. Where all
-locks of some thousand records have run out each of them would cost a request otherwise, or two."""
+"""How often acknowledgements are divided to find the one that the broker refuses. If all locks of thousands
+of records have expired, each record would otherwise cost a request or two."""
 
 
 class AcknowledgeType(IntEnum):
     """The acknowledgement of a record by a share consumer. The numbers are the protocol's."""
 
     ACCEPT = 1
-    """Processed: it is not given out again."""
+    """Processed: the record is not delivered again."""
     RELEASE = 2
-    """Not processed: it is given out again, unless it was delivered as often as the group allows."""
+    """Not processed: the record is delivered again, unless it has reached the group's limit of deliveries."""
     REJECT = 3
-    """Cannot be processed: it is not given out again."""
+    """Cannot be processed: the record is not delivered again."""
     RENEW = 4
-    """Still in work: its lock begins anew (Kafka 4.2)."""
+    """Still being processed: the record's lock begins anew (Kafka 4.2)."""
 
     @classmethod
     def of(cls, value: object) -> AcknowledgeType:
@@ -62,7 +62,7 @@ Acknowledged = Mapping[TopicPartition, Sequence[range]]
 """Ranges of offsets by partition, in ascending order."""
 
 AcknowledgementCallback = Callable[[Acknowledged, "PenstockError | None"], object]
-"""Called with the offsets whose acknowledgements a broker has answered, and the error if it refused them."""
+"""A function that gets the offsets whose acknowledgements a broker has answered, and the error or None."""
 
 
 class WireBatch(NamedTuple):
@@ -107,17 +107,17 @@ class Group:
         self.tp = tp
         self.runs = runs
         self.deadline = deadline
-        """Monotonic seconds after which a failure that may pass is final."""
+        """Monotonic seconds after which even a retriable failure is final."""
         self.number = number
-        """Which commit it belongs to at the latest."""
+        """The number of the commit that this group belongs to at the latest."""
         self.is_fresh = True
-        """Whether it has never been sent, alone or as a part of another group."""
+        """Whether it has never been sent, alone or as part of another group."""
         self.tries = 0
-        """How often a broker has refused it that may take it later."""
+        """How often a broker has refused this group with a retriable error."""
         self.not_before = 0.0
-        """Monotonic seconds before which it is not sent."""
+        """The earliest time of the next attempt, in monotonic seconds."""
         self._divisions = [DIVISIONS_MAX]
-        """How often it may be divided still; shared with what it was divided into."""
+        """How often the group may still be divided; its parts share this number."""
 
     @property
     def size(self) -> int:

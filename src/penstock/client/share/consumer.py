@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 ARROW_BATCH_BYTES = 4 << 20
 ITERATION_POLL_S = 1.0
 FLUSH_EVERY_S = 0.1
-"""How often acknowledgements are sent while records are there at once."""
+"""The seconds between sending acknowledgements while polls never wait."""
 
 CLOSE_PATIENCE_S = 30.0
 BREATH_S = 0.02
 INNER = ("begin_poll", "iterate_next", "poll_arrow_now", "poll_now", "wait")
-"""What is called for each record or for each poll, by the consumers alone."""
+"""The methods that are called for each record or each poll, and only by the consumers themselves."""
 
 
 @with_hints("AsyncShareConsumer", leave=INNER)
@@ -98,7 +98,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             value_deserializer=value_deserializer,
         )
         self.member_id = str(uuid.uuid4())
-        """The id of this consumer in its group, and the key of its share sessions."""
+        """The id of this consumer in its group, which is also the key of its share sessions."""
         self._client = AsyncClient(self.config)
         self.holdings = Holdings(time.monotonic, self.config.default_api_timeout_ms / 1000)
         deserialize: Deserializers[K, V] | None = None
@@ -124,7 +124,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
     # -- beginning and end
 
     async def start(self) -> Self:
-        """Connect to the cluster. The first `poll` does this as well where it is needed.
+        """Connect to the cluster. This call is optional: the first `poll` connects if necessary.
 
         Raises:
             NetworkError: no bootstrap server answers.
@@ -155,10 +155,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         await self._client.close()
 
     async def close_now(self, *, has_failed: bool, timeout: float | None) -> None:
-        """Close all but the connections, and call no callback.
-
-        The blocking consumer does these two itself.
-        """
+        """Close all but the connections, and call no callback: the blocking consumer does both itself."""
         await self._leave(has_failed=has_failed, timeout=timeout)
 
     async def let_go(self) -> None:
@@ -355,7 +352,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             self._loop.call_soon_threadsafe(call)
 
     async def renewed(self, deadline: float) -> bool:
-        """Renew locks as acknowledged; return True if the renewed records are now to be returned again."""
+        """Renew locks as acknowledged; return True if the next poll must return the renewed records again."""
         if not self.holdings.has_renewed:
             return False
         await self._commit_all(self.config.default_api_timeout_ms)

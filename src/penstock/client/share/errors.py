@@ -1,4 +1,4 @@
-"""Exceptions for error codes of share groups, with what they mean for the application, and advice."""
+"""Exceptions for error codes of share groups, whose messages explain the cause and give advice."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SESSION_CODES = frozenset(
         ErrorCode.SHARE_SESSION_LIMIT_REACHED,
     )
 )
-"""Codes after which a new share session has to be opened."""
+"""Error codes after which a new share session must be opened."""
 
 MOVED_CODES = frozenset(
     (
@@ -56,7 +56,7 @@ MOVED_CODES = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     )
 )
-"""Codes of partitions that are elsewhere: a lock of the former leader is gone, and not worth another try."""
+"""Error codes of partitions that have moved: locks at the former leader are lost, and retries useless."""
 
 
 def explain_acknowledgement(code: int, tp: TopicPartition, broker: object) -> KafkaError:

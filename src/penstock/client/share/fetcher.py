@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.share_acknowledge_response import ShareAcknowledgeResponse
 
 SHARE = "share"
-"""The purpose of connections with a share session: it ends with the connection on which it was opened."""
+"""The purpose of connections with a share session, which ends with the connection that opened it."""
 
 RENEWING_VERSION = 2
-"""From this version on there are limits of records, and locks that are prolonged."""
+"""The first version with limits of records, and with renewals of locks."""
 
 TIMEOUT_SLACK_S = 1.0
 ACQUIRED_RANGES_MAX = 100_000
-"""Ranges that one answer may have of a partition. Brokers lock 4,000 records of one at most."""
+"""The most ranges of one partition in a response. Brokers lock 4,000 records of a partition at most."""
 
 COMPLAIN_EVERY_S = 60.0
 
@@ -64,9 +64,9 @@ class ShareFetcher:
         needs_limit: bool = False,
     ) -> None:
         self.lock_timeout_ms: int | None = None
-        """For how long records are locked, as brokers have said."""
+        """How long brokers lock records, as they have reported it."""
         self.can_renew: bool | None = None
-        """Whether the broker asked last has limits of records, and prolongs locks; None before that."""
+        """Whether the last broker can limit records and renew locks; None before the first response."""
         self._needs_limit = needs_limit
         self._client = client
         self._group_id = group_id
@@ -77,11 +77,11 @@ class ShareFetcher:
         self._sessions: dict[int, ShareSession] = {}
         self._exchanges: dict[int, asyncio.Task[None]] = {}
         self._fetching: set[int] = set()
-        """The nodes whose request under way is a fetch."""
+        """The nodes whose request in flight is a fetch."""
         self._tries: dict[int, int] = {}
         self._not_before: dict[int, float] = {}
         self._terms: FetchTerms | None = None
-        """What the application waits for."""
+        """The terms of the call that waits for records, or None."""
         self._turn = 0
         self._timer: asyncio.TimerHandle | None = None
         self._refreshing: asyncio.Task[None] | None = None

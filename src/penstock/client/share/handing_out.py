@@ -39,7 +39,7 @@ class HandingOut(Generic[K, V]):
         self._reading: RowReading | ColumnReading | None = None
         self._again: list[tuple[TopicPartition, Any, OffsetMap]] = []
         self._error: PenstockError | None = None
-        """What the next call raises, since the last one had records to return."""
+        """An error that the next call raises, because the last one had records to return."""
 
     def forget(self) -> None:
         """Drop records that have not been returned: the brokers release them with the session."""
@@ -87,7 +87,7 @@ class HandingOut(Generic[K, V]):
             raise error
 
     def _present_reading(self) -> RowReading | ColumnReading | None:
-        """Return the current reading, or None if its locks have expired, so that its records come again."""
+        """Return the current reading, or None if its locks have expired: its records are delivered again."""
         if self._reading is not None and self._holdings.is_late(self._reading.part):
             self._reading = None
         return self._reading
@@ -119,7 +119,9 @@ class HandingOut(Generic[K, V]):
             self._holdings.decide_unseen(reading.part, each.runs, each.kind)
 
     def _deserialized(self, reading: RowReading, found: list[Any], *, is_first: bool) -> list[Any]:
-        """Return the records, deserialized, up to the first that fails; that one and later ones come again.
+        """Return the records, deserialized, up to the first that fails.
+
+        The next poll begins with that record.
 
         Raises:
             DeserializationError: the first record of a poll cannot be deserialized.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.errors import PenstockError
 
 OUTCOMES_MAX = 10_000
-"""Outcomes that wait for the callback. An application that never polls again would collect them for ever."""
+"""The most outcomes kept for the callback, since an application may never poll again."""
 
 
 def never() -> bool:
@@ -37,15 +37,15 @@ class AcquiredPart(NamedTuple):
     node_id: int
     records: memoryview
     acquired: Sequence[Run]
-    """Ascending; the values are delivery counts."""
+    """Ascending runs of offsets; the values are delivery counts."""
     deadline: float
-    """Monotonic seconds at which the locks run out."""
+    """When the locks expire, in monotonic seconds."""
     is_released: Callable[[], bool] = never
-    """Returns whether the broker has let go of the locks before that, as far as this client has learned."""
+    """Returns True if the broker has released the locks before that, as far as this client can see."""
 
 
 class Decision(NamedTuple):
-    """What is to be sent for one partition: acknowledgements, and renewals of locks."""
+    """The acknowledgements and renewals of locks that are to be sent for one partition."""
 
     tp: TopicPartition
     topic_id: bytes
@@ -62,13 +62,13 @@ class _Partition:
         self.topic_id = topic_id
         self.node_id = node_id
         self.held = OffsetMap()
-        """Offsets that the application has, and has not decided about; the values are delivery counts."""
+        """Offsets that the application has and has not acknowledged; the values are delivery counts."""
         self.decided = OffsetMap()
-        """Offsets that are decided and not sent; the values are types."""
+        """Offsets whose acknowledgements are not sent yet; the values are types."""
         self.renewing = OffsetMap()
-        """Offsets whose locks are to be prolonged, and are not sent."""
+        """Offsets whose locks are to be renewed by the next request."""
         self.kept = OffsetMap()
-        """Offsets that the application is given again, since it has prolonged their locks."""
+        """Offsets whose locks were renewed, which the application gets again."""
 
 
 class Holdings:
@@ -77,25 +77,25 @@ class Holdings:
     def __init__(self, now: Callable[[], float], patience_s: float) -> None:
         self._now = now
         self._patience_s = patience_s
-        """For how long failures of acknowledgements are tried again that may pass."""
+        """For how many seconds retriable failures of acknowledgements are retried."""
         self.lock = threading.RLock()
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._parts: deque[AcquiredPart] = deque()
         self.size_bytes = 0
-        """The size of what was acquired, and has not been taken."""
+        """The bytes of acquired parts that the application has not got."""
         self.collects_outcomes = False
-        """Whether there is a callback."""
+        """Whether there is a callback for outcomes."""
         self._outcomes: deque[Outcome] = deque(maxlen=OUTCOMES_MAX)
         self._number = 0
         self._unsettled: dict[int, int] = {}
-        """How many offsets of each commit are on their way."""
+        """The number of offsets of each commit that brokers have not answered."""
         self._errors: dict[int, dict[TopicPartition, PenstockError | None]] = {}
         self.renewed: list[tuple[TopicPartition, Any]] = []
-        """What the application gets again because its locks were prolonged: records, or Arrow batches."""
+        """Records or Arrow batches whose locks were renewed, which the application gets again."""
         self.refused = 0
-        """How many offsets were acknowledged, and their acknowledgements came to nothing."""
+        """The number of offsets whose acknowledgements were refused or lost."""
         self.counted = 0
-        """How many records were handed out."""
+        """The number of records that were returned to the application."""
         self.counted_bytes = 0
 
     # -- what comes
@@ -246,7 +246,7 @@ class Holdings:
             return not (self._parts or self._unsettled or self.is_decided)
 
     def decisions(self, busy: Container[int] = (), patience_s: float | None = None) -> list[Decision]:
-        """Remove and return what is to be sent, except to nodes in `busy`, and count it as in flight.
+        """Remove and return the decisions to be sent, except to nodes in `busy`; count them as in flight.
 
         Failures that may pass are retried for `patience_s` seconds, by default those of the consumer.
         """

@@ -57,16 +57,16 @@ class ShareMembership:
         self.coordinator: int | None = None
         self.timeouts = Timeouts(settings)
         self.error: PenstockError | None = None
-        """Why the member cannot go on by itself. The application's next poll takes it."""
+        """The error that stops the member. The application's next poll raises it."""
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
-        """How messages name a node."""
+        """Returns the name of a node for messages."""
         self.assignment: dict[TopicPartition, bytes] = {}
-        """The partitions to fetch from, with the ids of their topics."""
+        """The partitions to fetch from, with their topic ids."""
         self.changes = 0
         """How often the assignment has changed."""
         self._topics: tuple[str, ...] = ()
         self._sent_topics: tuple[str, ...] | None = None
-        """The subscription that the coordinator has; None where the next heartbeat has to say it."""
+        """The subscription that the coordinator has; None if the next heartbeat must have it."""
         self._by_id: dict[bytes, tuple[int, ...]] = {}
         self._names: dict[bytes, str] = {}
         self._in_flight = InFlight()
@@ -74,7 +74,7 @@ class ShareMembership:
         self._naming = Attempts(backoff_ms)
         self._poll = PollInterval(settings.max_poll_interval_ms)
         self._is_sent = False
-        """Whether the coordinator may have the member: a request to join was sent."""
+        """Whether a request to join was sent, so that the coordinator may have the member."""
         self._interval_ms = FIRST_INTERVAL_MS
         self._heartbeat_at = NEVER
 

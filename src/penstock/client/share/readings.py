@@ -76,7 +76,7 @@ class RowReading:
         self.part = part
         self.rows: list[ShareRecord[Any, Any]] = []
         self.unread: list[Unread] = []
-        """What is to be acknowledged without the application; emptied by who does it."""
+        """Offsets to acknowledge without the application. The caller that does so empties the list."""
         self._check_crcs = check_crcs
         self._unpack = unpack
         self._batches = log_batches(part)
@@ -177,7 +177,7 @@ class ColumnReading:
         self._unpack = unpack
         self._batches = log_batches(part)
         self._failed: list[LogBatch] = []
-        """Batches that are tried one by one, since one of them could not be read."""
+        """Batches that are decoded one by one, because one of them could not be decoded."""
 
     def take(self) -> tuple[pa.RecordBatch, list[Run]] | None:
         """Return the next Arrow batch, and its offsets with their delivery counts; None at the end.

@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 ACCEPTED = PenstockError()
-"""Stands for no error."""
+"""A marker for no error."""
 
 ShareRequest = fetching.ShareFetchRequest | acknowledging.ShareAcknowledgeRequest
 
@@ -71,18 +71,18 @@ class ShareSession:
         self._member_id = member_id
         self._settle = settle
         self._broker = broker
-        """How messages name the broker."""
+        """Returns the name of the broker for messages."""
         self._backoff_s = backoff_s
-        """For how long acknowledgements wait that were refused, and may be taken, after so many tries."""
+        """Returns how many seconds refused acknowledgements wait after a number of attempts."""
         self.epoch = OPENING_EPOCH
         self.partitions: dict[Place, TopicPartition] = {}
-        """What the broker has in the session."""
+        """The partitions that the broker has in the session."""
         self._waiting: dict[Place, deque[Group]] = {}
-        """Acknowledgements to be sent; of each partition one group goes with a request."""
+        """Acknowledgements to be sent, by partition. A request takes one group of each partition."""
         self._sent: dict[Place, Group] = {}
-        """Acknowledgements in the request that is under way."""
+        """The acknowledgements in the request in flight."""
         self._asked: dict[Place, TopicPartition] = {}
-        """The partitions of the session once that request has been answered."""
+        """The partitions that the session will have after the response to the request in flight."""
         self._is_closing = False
 
     def partition_at(self, place: Place) -> TopicPartition | None:

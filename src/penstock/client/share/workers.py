@@ -25,25 +25,26 @@ if TYPE_CHECKING:
     from penstock.model import ShareRecord
 
 Handler = Callable[..., Any]
-"""Takes a record; returns None to accept it, or an `AcknowledgeType`. A function, or a coroutine function."""
+"""A function or coroutine function of a record that returns None to accept it, or an `AcknowledgeType`."""
 
 OnError = Callable[..., Any]
-"""Takes a record and what the handler raised; returns None to release it, or an `AcknowledgeType`."""
+"""A function of a record and the handler's exception that returns None to release it, or an
+`AcknowledgeType`."""
 
 WORKERS_MAX = 10_000
 POLL_S = 0.5
 AHEAD_S = 0.1
-"""How much work is fetched ahead, so that workers that are quick do not wait for a broker each time."""
+"""How many seconds of work are fetched ahead, so that fast workers do not wait for a broker each time."""
 
 GATHER_S = 0.005
-"""How long a decision waits for others before it is sent."""
+"""How many seconds an acknowledgement waits for others before it is sent."""
 
 RENEW_AFTER = 0.5
-"""The part of a lock's duration after which it is prolonged."""
+"""The part of a lock's duration after which the lock is renewed."""
 
 KEEP_EVERY_S = 1.0
 JOIN_S = 30.0
-"""How long a consumer that is to stop when it is idle waits for its first partitions."""
+"""How many seconds a consumer with `idle_ms` waits for its first partitions."""
 
 log = logger_named("penstock.client")
 
@@ -126,16 +127,16 @@ class WorkerPool:
         )
         self._threads: ThreadPoolExecutor | None = None
         self._turn = asyncio.Lock()
-        """Held by the worker that looks for records."""
+        """A lock that the worker holds which looks for records."""
         self._idle = self._workers
         self._in_work: dict[tuple[TopicPartition, int], float] = {}
-        """When the lock of each record in work is to be prolonged, in monotonic seconds."""
+        """When to renew the lock of each record that is being processed, in monotonic seconds."""
         self._counts = dict.fromkeys(AcknowledgeType, 0)
         self._work_s = 0.0
-        """How long a record takes a worker, as seen lately; 0 before the first."""
+        """How many seconds a worker takes for a record, by recent ones; 0 before the first."""
         self._worked_at = time.monotonic()
         self._has_begun = False
-        """Whether the group has given the consumer partitions. Two heartbeats pass before that."""
+        """Whether the group has assigned partitions to the consumer, which takes two heartbeats."""
         self._stops = consumer.stops
         self._is_over = False
         self._flushing: asyncio.TimerHandle | None = None

@@ -43,17 +43,17 @@ if TYPE_CHECKING:
 MANY_KEYS_VERSION = 4
 TYPED_KEY_VERSION = 1
 RAISING_INIT_VERSION = 3
-"""From here on InitProducerId takes the present id and raises its epoch (KIP-360)."""
+"""The first version of InitProducerId that takes the current id and raises its epoch (KIP-360)."""
 
 EXPLICIT_ADD_VERSION_MAX = 3
-"""Newer versions of AddPartitionsToTxn are spoken among brokers."""
+"""The last version of AddPartitionsToTxn for clients. Only brokers send newer ones."""
 
 EXPLICIT_END_VERSION_MAX, RAISING_END_VERSION = 4, 5
 EXPLICIT_OFFSETS_VERSION_MAX, IMPLICIT_OFFSETS_VERSION = 4, 5
 GROUP_METADATA_VERSION = 3
 FEATURE = "transaction.version"
 IMPLICIT_LEVEL = 2
-"""From this level of `FEATURE` on, brokers add partitions and every end raises the epoch (KIP-890)."""
+"""The first level of `FEATURE` at which brokers add partitions and every end raises the epoch (KIP-890)."""
 
 
 class UnsentError(NetworkError):

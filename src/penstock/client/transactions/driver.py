@@ -37,14 +37,15 @@ if TYPE_CHECKING:
 log = logger_named("penstock.client")
 
 INTERRUPTED_ABORT_S = 0.5
-"""Ctrl-C and cancellation leave an abort this long. The coordinator aborts by the timeout otherwise."""
+"""How many seconds an abort may take after Ctrl-C or a cancellation; else the coordinator's timeout
+aborts."""
 
 GIVEN_UP_BY_ABORT = (Event.SEND_OFFSETS, Event.PREPARE)
 UNANSWERED = (NetworkError, RequestTimeoutError, ProtocolViolationError)
 
 
 class Batches(Protocol):
-    """What the driver calls of the producer's batches."""
+    """The methods of the producer's accumulator that the driver calls."""
 
     @property
     def has_unsettled(self) -> bool:
@@ -183,7 +184,10 @@ class TransactionDriver:
             reason.add_note(f"The abort of the transaction has failed, too: {error}")
 
     async def settle(self, timeout_s: float | None) -> None:
-        """Finish a commit under way, or abort an open transaction unless it is prepared. Raises no error."""
+        """Complete a commit that has begun, or abort an open transaction that is not prepared.
+
+        Raises no error; the wait ends after `timeout_s` seconds.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 if self._call is not None and self._call.event is Event.COMMIT:

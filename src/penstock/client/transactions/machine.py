@@ -46,7 +46,7 @@ from penstock.model import TopicPartition
 from penstock.protocol.error_codes import error_for
 
 OPEN = frozenset((State.IN_TRANSACTION, State.COMMITTING))
-"""States in which batches and offsets go out."""
+"""The states in which batches and offsets may be sent."""
 
 
 class _Offsets(NamedTuple):
@@ -64,9 +64,11 @@ class TransactionMachine:
         self.state = State.UNINITIALIZED
         self.owner = NO_PRODUCER_ID
         self.error: PenstockError | None = None
-        """Why the transaction, the producer, or the last attempt to get a producer id has failed."""
+        """The error of the transaction, the producer, or the last attempt to get a producer id; None without
+        one."""
         self.is_implicit = False
-        """Whether the present transaction goes by KIP-890: brokers add, each end raises the epoch."""
+        """Whether the current transaction follows KIP-890: brokers add partitions, each end raises the
+        epoch."""
         self.ended = 0
         """How many transactions have been committed or aborted."""
         self._pauses = pauses
@@ -76,7 +78,7 @@ class TransactionMachine:
         self._offsets: _Offsets | None = None
         self._is_commit = False
         self._is_started = False
-        """Whether the coordinator may know of the transaction."""
+        """Whether the coordinator may have the transaction."""
         self._is_in_doubt = False
         self._coordinators: dict[tuple[int, str], int] = {}
         self._asking: Step | None = None
@@ -127,7 +129,7 @@ class TransactionMachine:
 
     @property
     def has_offsets(self) -> bool:
-        """Whether offsets have yet to be added to the transaction."""
+        """Whether offsets still wait to be added to the transaction."""
         return self._offsets is not None
 
     @property

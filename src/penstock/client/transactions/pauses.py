@@ -8,7 +8,7 @@ from penstock.client.cluster.retry import Backoff
 from penstock.protocol.error_codes import ErrorCode
 
 CONCURRENT_BACKOFF_MS = 20.0
-"""The first pause after CONCURRENT_TRANSACTIONS, as in Java: an end takes a few milliseconds."""
+"""The first pause after CONCURRENT_TRANSACTIONS, as in Java: the end of a transaction takes milliseconds."""
 
 
 class Pauses:
@@ -20,7 +20,7 @@ class Pauses:
         self._dice = dice
         self._attempts = 0
         self.until = float("-inf")
-        """Monotonic seconds."""
+        """The end of the pause, in monotonic seconds."""
 
     def after_refusal(self, code: int, now: float) -> None:
         """Begin a pause because a coordinator has answered with a retriable error."""

@@ -65,7 +65,7 @@ TRANSITIONS: Transitions[State, Event] = Transitions(
         **{(state, Event.FAILED_FOR_GOOD): State.FATAL_ERROR for state in State},
     }
 )
-"""From a state, by an event, to the next state."""
+"""The table of transitions, from a state and an event to the next state."""
 
 
 def next_state(state: State, event: Event) -> State:

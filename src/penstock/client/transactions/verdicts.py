@@ -28,12 +28,12 @@ class Verdict(IntEnum):
     DONE = 0
     RETRY = 1
     FIND = 2
-    """Ask which node the coordinator is, then try again."""
+    """Look the coordinator up again, then retry."""
     REFUSED = 3
-    """No producer id: the application may ask for one again."""
+    """The coordinator gives no producer id; the application may ask again."""
     ABORT = 4
     ABORT_AND_RAISE = 5
-    """Abort, and take a new epoch before the next transaction."""
+    """Abort, and get a new epoch before the next transaction."""
     FATAL = 6
     FENCED = 7
 
@@ -49,7 +49,7 @@ LEFT_BEHIND = frozenset(
         ErrorCode.STALE_MEMBER_EPOCH,
     )
 )
-"""The group has gone on without this member."""
+"""Error codes that mean that the group has removed this member."""
 
 
 def judge_step(step: Step, code: int) -> Verdict:

@@ -12,10 +12,10 @@ from functools import cache
 from importlib.resources import files
 
 ASYNC = "Async"
-"""What the names of classes for asyncio begin with. They have no sections of their own."""
+"""The prefix of classes for asyncio, which have no sections of their own."""
 
 LIKE = {"KafkaBroker": "Broker", "KafkaCluster": "Cluster"}
-"""Classes with what another one has, and more: what their own sections lack is in those of the other."""
+"""Classes that extend another one: what their own sections lack is looked up in that class's section."""
 
 FILES = ("clients.txt", "options.txt", "commands.txt")
 

@@ -22,20 +22,20 @@ from penstock.common.operating_system import REUSE_ADDRESS, descriptor_limits, r
 logger = logger_named("penstock.broker")
 
 DESCRIPTORS_RESERVED = 128
-"""File descriptors that connections leave free for the files of logs, or a quarter of a limit below 512."""
+"""File descriptors that connections leave free for the files of logs; a quarter of a limit below 512."""
 
 DESCRIPTORS_WANTED = 1 << 20
-"""What the soft limit is raised to at most. Some systems have hard limits of a thousand million, and
-programs that are started from here may walk over all that may be open."""
+"""The highest soft limit to set. Some systems have hard limits of a thousand million, and child processes may
+loop over all possible descriptors."""
 
 AT_ONCE = 64
-"""Connections taken in before others have their turn."""
+"""The most connections that are accepted before other work gets a turn."""
 
 REFUSED_MAX = 1000
-"""Connections that are kept for a while until they are closed; the oldest goes for another."""
+"""The most connections that are kept for a while before they are closed; beyond that the oldest is closed."""
 
 RETRY_S = 0.5
-"""How often it is looked whether there is room again."""
+"""The seconds between checks for free file descriptors."""
 
 _SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 
 _IN_IPV4 = bytes(10) + b"\xff\xff"
-"""What an IPv6 address begins with that stands for an IPv4 address."""
+"""The first bytes of an IPv6 address that stands for an IPv4 address."""
 
 
 def canonical_address(text: str) -> str:

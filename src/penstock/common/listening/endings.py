@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 watchers: list[Callable[[Any], None]] = []
-"""Called with what still serves, before it stops. Empty outside of tests."""
+"""Functions that are called with a broker or cluster before it stops. Empty outside of tests."""
 
 
 def announce(served: object, error: BaseException | None) -> None:

@@ -27,7 +27,7 @@ class Served(ABC):
 
     _thread: ServingThread
     _holds_records = True
-    """Whether it holds topics, which the report of a failed test shows."""
+    """Whether the service has topics, which the report of a failed test shows."""
 
     @property
     def is_running(self) -> bool:

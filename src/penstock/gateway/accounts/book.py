@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE_BYTES_MAX = 16 << 20
-"""The longest file of accounts."""
+"""The largest file of accounts that is read."""
 
 USERS_MAX = 10_000
-"""The most users that a file may name."""
+"""The most users that a file may have."""
 
 MECHANISMS = (PLAIN, *SCRAM_CODES)
-"""What devices may log in with."""
+"""The SASL mechanisms that the gateway offers to clients."""
 
 LIFETIME_MAX_MS = 2**31 - 1
 
@@ -49,7 +49,7 @@ class Account:
 
     def __init__(self, name: str, config: ClientConfig) -> None:
         self.name = name
-        """Which entry of the file it is, for logs: that of a user, or the default."""
+        """The entry of the file, for logs: a user's name, or the default."""
         self.config = config
 
     def __repr__(self) -> str:
@@ -64,12 +64,12 @@ class User:
     def __init__(self, password: Secret, credentials: dict[str, ScramCredential], account: Account) -> None:
         self.password = password
         self.credentials = credentials
-        """By mechanism of SCRAM."""
+        """The SCRAM credentials by mechanism."""
         self.account = account
 
 
 class _Entry(NamedTuple):
-    """One table of the file, as far as a change in it makes a new account."""
+    """The parts of one table of the file whose change makes a new account."""
 
     password: Secret | None
     settings: dict[str, object]
@@ -96,9 +96,9 @@ class Accounts:
         users, default = left.pop("users", {}), left.pop("default", None)
         options = _flat(left)
         self.mechanisms = _mechanisms(options.pop(_MECHANISMS, list(MECHANISMS)), where)
-        """What devices are offered."""
+        """The SASL mechanisms that clients are offered."""
         self.lifetime_ms = _lifetime(options.pop(_LIFETIME, 0), where)
-        """How long a login lasts, in milliseconds; 0 for as long as the connection."""
+        """The length of a login session in milliseconds; 0 for as long as the connection."""
         if options:
             raise ConfigError(
                 f"{where}: {next(iter(options))!r} is not known; there are [users.NAME], [default],"
@@ -115,7 +115,7 @@ class Accounts:
         for name, table in users.items():
             self.users[name] = self._user(name, table, f"{where}: [users.{name}]", former)
         self.default: Account | None = None
-        """That of clients without SASL; None where these may not connect."""
+        """The account of clients without SASL, or None if such clients may not connect."""
         if default is not None:
             shown = f"{where}: [default]"
             entry = self._entries[None] = _entry(default, shown, has_password=False)
@@ -126,7 +126,7 @@ class Accounts:
                 else self._account("clients without SASL", entry, shown)
             )
         self.live = {user.account for user in self.users.values()}
-        """All accounts of this reading."""
+        """All accounts of this reading of the file."""
         if self.default is not None:
             self.live.add(self.default)
 

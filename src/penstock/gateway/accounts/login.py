@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from penstock.security.sasl_mechanisms import Exchange
 
 FAILURE_DELAY_S = 0.1
-"""When a failed login is answered: the default of ``connection.failed.authentication.delay.ms``."""
+"""The delay of the response to a failed login: the default of
+``connection.failed.authentication.delay.ms``."""
 
 OFFERED = {int(ApiKey.SASL_HANDSHAKE): (0, 1), int(ApiKey.SASL_AUTHENTICATE): (0, 2)}
-"""What the gateway answers itself. Versions of the broker do not matter."""
+"""The APIs and versions that the gateway answers itself. The versions of the broker do not matter."""
 
 _SASL_OR_VERSIONS = frozenset((*OFFERED, int(ApiKey.API_VERSIONS)))
 _NO_KEY = -1
@@ -49,7 +50,7 @@ def login_refusal(code: int, correlation_id: int) -> list[bytes | bytearray | me
 
 
 NEEDS_MORE, NEEDS_BROKER = -1, -2
-"""What the turn of a frame is that has to wait: for more bytes, or for a broker."""
+"""Results of `turn` for a frame that has to wait: for more bytes, or for a broker."""
 
 
 class Begun(NamedTuple):
@@ -76,9 +77,10 @@ class Login:
         now_ms: Callable[[], int],
     ) -> None:
         self.account: Account | None = None
-        """Whose account the client has; None before it has logged in."""
+        """The account of the client; None before it has logged in."""
         self.routes: Routes | None = None
-        """What the client is offered before a broker is connected for it."""
+        """The routes from which ApiVersions is answered before a broker is connected; None before they are
+        known."""
         self._book = book
         self._now = now
         self._now_ms = now_ms

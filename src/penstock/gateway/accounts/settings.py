@@ -12,7 +12,7 @@ CREDENTIALS = frozenset(
 MECHANISM = frozenset(("sasl.mechanism", "sasl.mechanisms"))
 
 WITHOUT_PASSWORD = frozenset(("OAUTHBEARER", "GSSAPI"))
-"""Mechanisms whose credentials are in other settings."""
+"""Mechanisms whose credentials are in settings other than user name and password."""
 
 _OF_LOGINS = ("sasl.", "oauth.", "enable.sasl.")
 

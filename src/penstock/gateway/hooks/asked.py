@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 Steps: TypeAlias = Generator[Any, Any, Any]
-"""Yields a `Call`, a `Rest` or an `Overtaken`; returns an answer, None, or another end of `calls`."""
+"""A generator that yields a `Call`, a `Rest` or an `Overtaken`, and returns a response, None, or another end
+of `calls`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +26,10 @@ class Asked:
     """Returns the decoded request, a new one each time. Raises DecodeError."""
     correlation_id: int
     is_translated: bool
-    """Whether the broker does not have its version."""
+    """Whether the broker does not have the request's version."""
     translation: Translation
     upstream: Mapping[int, tuple[int, int]]
-    """What the broker has, by API key."""
+    """The versions that the broker has, by API key."""
     caught: Callable[[str], None]
     """Reports the exception that is being handled."""
 

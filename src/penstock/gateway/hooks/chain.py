@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from penstock.gateway.hooks.hook import OnBatches, OnRequest, OnResponse
 
 TOPIC_NAMES_MAX = 10_000
-"""Names of topics that are kept by id; then all are asked for again."""
+"""The most topic names that are cached by id. Beyond that, all are dropped."""
 
 METADATA_WITH_IDS = 12
-"""The first version of Metadata in which a topic can be asked for by its id."""
+"""The first version of Metadata that can ask for a topic by its id."""
 
 
 class Chain(NamedTuple):
@@ -53,7 +53,7 @@ class Hooks:
 
     def __init__(self, hooks: Iterable[Hook] = ()) -> None:
         self.keys: frozenset[int] = frozenset()
-        """The APIs whose requests are looked at. It is replaced as a whole."""
+        """The keys of APIs that have functions or faults. The set is replaced as a whole."""
         self.faults: Faults | None = None
         self._numbers = itertools.count(1)
         self._hooks: tuple[Hook, ...] = tuple(hooks)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 UNHOOKED = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE))
-"""APIs that no hook is called for: logins concern the client and the cluster alone."""
+"""The APIs that hooks are never called for: logins concern the client and the cluster alone."""
 
 WITH_RECORDS = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH)
 
@@ -54,7 +54,7 @@ class Client:
     software_version: str
     client_id: str
     connection: int
-    """The number of the connection, counted from 1 among those with requests that hooks are for."""
+    """The number of the connection, from 1, among connections that have had requests for hooks."""
 
 
 class ClientRequest:
@@ -80,7 +80,7 @@ class ClientRequest:
         self._message: Any = None
         self.delay_s = 0.0
         self.end = ""
-        """What the hook has asked for: ``drop``, ``close``, or nothing."""
+        """What the hook has called: ``drop`` or ``close``, or an empty text."""
 
     @property
     def message(self) -> Any:
@@ -129,7 +129,7 @@ class Batch:
     ) -> None:
         self.request = request
         self.topic = topic
-        """The topic, by its name in the cluster."""
+        """The name of the topic in the cluster."""
         self.partition = partition
         self._read = read
         self._table: pa.Table | None = None

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Change: TypeAlias = Callable[[str, str], "str | None"]
-"""Makes another name of a kind, as `TOPIC` or `TOPIC_REGEX`, and a name; None hides what has it."""
+"""A function of a kind of name, such as `TOPIC` or `TOPIC_REGEX`, and a name, which returns the new name, or
+None to hide what has the name."""
 
 TOPIC, GROUP, TRANSACTION = "topicName", "groupId", "transactionalId"
 KINDS = (TOPIC, GROUP, TRANSACTION)
@@ -39,16 +40,17 @@ REGEX_FIELDS = {
 }
 
 UNTYPED = {"group_id": GROUP}
-"""Fields that some definitions give no type: those between brokers about the state of share groups."""
+"""Fields for which some definitions lack a type: those between brokers about the state of share groups."""
 
 RESOURCE_TYPES = {"resource_name": "resource_type", "resource_name_filter": "resource_type_filter"}
-"""The fields with names of resources, and those that say what a name is of."""
+"""The fields with names of resources, and the fields with the types of these resources."""
 
 RESOURCE_KINDS = {2: TOPIC, 32: GROUP}
-"""Types of resources that have configurations. For ACLs a topic has the same type."""
+"""The types of resources whose names change. Topics have the same type in configurations and ACLs."""
 
 COORDINATOR_KINDS = {0: GROUP, 1: TRANSACTION, 2: GROUP}
-"""Types of the keys of FindCoordinator. That of a share partition begins with the group."""
+"""The kinds of names in the keys of FindCoordinator, by key type. That of a share partition begins with the
+group."""
 
 ACL_APIS = (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
 HEAD_BYTES = 1 << 10
-"""Bytes that are kept of a frame: its header, and of ApiVersions the name of the software."""
+"""How many bytes of a frame are kept: its header, and for ApiVersions the name of the software."""
 
 WAITING_MAX = 2000
-"""Requests of a connection that await responses; of more the oldest is written as one without."""
+"""The most requests of a connection that await responses; beyond that the oldest is logged without one."""
 
 logger = logger_named("penstock.gateway")
 

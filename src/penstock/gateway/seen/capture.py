@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
 CAPTURE_BYTES_MAX = 1 << 30
-"""The size of a capture at which it ends: who reads one holds all of it."""
+"""The size at which a capture ends, since its readers hold all of it in memory."""
 
 WAITING_MAX = 2000
-"""Requests of a connection that await responses; the response to an older one is left out."""
+"""The most requests of a connection that await responses; the response to an older one is left out."""
 
 SECRETS = frozenset(
     map(
@@ -121,7 +121,7 @@ class CapturedConnection:
         self._ends = [_end(peer), _end(local)]
         self._sequences = [1, 1]
         self._waiting: deque[int] = deque(maxlen=WAITING_MAX)
-        """Correlation ids of requests that are kept, and await responses."""
+        """The correlation ids of recorded requests that await responses."""
         self._requests = _Stream(_REQUEST_START_BYTES, self._keeps_request)
         self._responses = _Stream(_RESPONSE_START_BYTES, self._keeps_response)
         for source, flags in ((0, _SYN), (1, _SYN | _ACK)):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
 FRAME_BYTES_MAX = 1 << 20
-"""A longer message is not decoded."""
+"""The largest message that is decoded."""
 
 SECRET = "SaslAuthenticate"
 

@@ -14,7 +14,7 @@ class Frames:
         self._kept = kept
         self._head = bytearray()
         self._size = -1
-        """Bytes of the frame that is arriving, without those of its size; -1 before it is there."""
+        """The size of the frame that is arriving, without its size field; -1 before that has arrived."""
         self._left = 0
 
     def cut(self, data: memoryview) -> Iterator[tuple[bytes, int]]:

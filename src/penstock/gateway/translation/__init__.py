@@ -21,7 +21,7 @@ FIRST_PRODUCE_OF_MAGIC_2 = 3
 
 
 def spoken(advertised: Ranges) -> dict[int, tuple[int, int]]:
-    """Return the versions that a broker really supports, of those in its response to ApiVersions.
+    """Return the versions that a broker really supports, out of its response to ApiVersions.
 
     Kafka since 4.0 lists Produce 0 to 2 for the sake of librdkafka, and closes the connection when it gets
     one (KAFKA-18659). Such a broker is recognized by the first version of Fetch that it has.

@@ -18,10 +18,10 @@ SEVERAL_KEYS_SINCE = 4
 NEWEST = 6
 
 MOVED = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
-"""Errors after which a coordinator is looked for again."""
+"""Error codes after which the coordinator is looked up again."""
 
 ATTEMPTS = 2
-"""How often a request is sent to a coordinator, looked for anew each time."""
+"""How often a request is sent to a coordinator, with a new look-up each time."""
 
 
 def find_coordinator(group_id: str, upstream: Ranges) -> Generator[Call, Any, tuple[int, int]]:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from penstock.protocol.schema.definition import StructSpec
 
 ALWAYS_PASSED = 44
-"""Codes up to this one reach every client. Brokers of 0.9 to 0.10.2 sent them to older clients, too."""
+"""The highest code that reaches every client. Brokers of 0.9 to 0.10.2 sent such codes to older clients,
+too."""
 
 OLDER = {
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -38,7 +39,7 @@ OLDER = {
     ErrorCode.FENCED_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
 }
-"""The older code of the same case. Others become 7 (REQUEST_TIMED_OUT) if retriable, else -1."""
+"""The older code for the same case. Codes without one become 7 (REQUEST_TIMED_OUT) if retriable, else -1."""
 
 
 class Refused(PenstockError):

@@ -34,16 +34,17 @@ WHOLE_LIMIT_SINCE = 3
 READ_COMMITTED = 1
 
 FETCH_BYTES_MAX = 8 << 20
-"""What the cluster is asked for in one call: it is converted in one step, while other clients wait."""
+"""The most bytes per call to the cluster, since they are converted in one step, while other clients wait."""
 
 BATCH_BYTES = (1 << 20) + 12
-"""The default of `max.message.bytes`: what a partition is asked for that other ones had crowded out."""
+"""The size of a call for a partition that got nothing: the default of `max.message.bytes`."""
 
 CROWDED_OUT_MAX = 16
-"""Partitions of one request that are asked for one by one, since their next batch is larger than that."""
+"""The most partitions of a request that are fetched one by one, because their next batch is larger than
+`BATCH_BYTES`."""
 
 UNPACKED_BYTES_MAX = 64 << 20
-"""What the records of one call may unpack to."""
+"""The most bytes that the records of one call may decompress to."""
 
 
 def fetch(asked: Asked) -> Steps:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PartitionReading:
-    """What has been read of one partition for the client, and the offset where reading continues."""
+    """The records read from one partition for the client, and the offset where reading continues."""
 
     __slots__ = (
         "error_code",
@@ -44,9 +44,10 @@ class PartitionReading:
         self.error_code = 0
         self.high_watermark = -1
         self.skips = False
-        """Whether all that came was nothing for the client, so that reading goes on at `offset`."""
+        """Whether all fetched batches held nothing for the client, so that reading continues at `offset`."""
         self.is_starved = False
-        """Whether there are records and none came, since other partitions had used up the answer."""
+        """Whether the partition has records and got none, because other partitions had used up the
+        response."""
 
     @property
     def is_done(self) -> bool:

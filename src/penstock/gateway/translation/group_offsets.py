@@ -40,7 +40,8 @@ _GROUP_ERRORS = frozenset(
         ErrorCode.NOT_COORDINATOR,
     )
 )
-"""What ZooKeeper never answered. Version 0 has 7 (REQUEST_TIMED_OUT) in their place: try again."""
+"""Error codes that ZooKeeper never caused. In version 0 they become 7 (REQUEST_TIMED_OUT), which clients
+retry."""
 
 
 def commit(asked: Asked) -> Steps:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 REBALANCE_TIMEOUT_SINCE = 1
 NEWEST_OF_ONE_KEY = 3
-"""The last version of FindCoordinator with the fields of one coordinator."""
+"""The last version of FindCoordinator with a single key."""
 
 
 def join(asked: Asked) -> Steps:

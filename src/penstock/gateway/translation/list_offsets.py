@@ -34,10 +34,10 @@ READ_COMMITTED = 1
 ISOLATION_SINCE = 2
 
 TIMEOUT_MS = 30_000
-"""How long the cluster may look in tiered storage: the timeout of requests of Kafka's clients."""
+"""How long the cluster may search tiered storage: the request timeout of Kafka's clients."""
 
 TIMES_MAX = 100
-"""How many times one request may ask of the same partition: each takes a call of its own."""
+"""The most times that one request may ask about the same partition, since each takes a separate call."""
 
 
 class _Question:
@@ -56,9 +56,9 @@ class _Question:
         self.offsets: list[int] = []
         self.error_code = 0
         self.found_ms = -1
-        """The time of the record that was found last, in milliseconds since 1970; -1 if it has none."""
+        """The timestamp of the record that was found last, in milliseconds since 1970; -1 if it has none."""
         self.is_of_record = False
-        """Whether the newest offset is that of a record, the first that is not before the time."""
+        """Whether the newest offset is that of the first record at or after the time."""
 
     @property
     def place(self) -> tuple[str, int]:

@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Asked, Steps
 
 UNPACKED_BYTES_MAX = 32 << 20
-"""What the messages of one request may unpack to."""
+"""The most bytes that the messages of one request may decompress to."""
 
 UNPACKED_RECORDS_MAX = 1_000_000
-"""The messages that one request may hold."""
+"""The most messages of one request."""
 
 QUICK_BYTES_MAX = 512 << 10
-"""Sets of up to so many bytes are compressed again quickly; of larger ones topics may refuse what grows."""
+"""The largest set that is compressed again at a fast level; a larger one could grow beyond a topic's
+limit."""
 
 ALL_REPLICAS = -1
 

@@ -20,7 +20,8 @@ Ranges: TypeAlias = "Mapping[int, tuple[int, int]]"
 """Lowest and highest version by API key, as a broker's ApiVersions has them."""
 
 Steps: TypeAlias = Generator[Call, Any, Message | None]
-"""A translation at work: it yields calls, is sent their responses, and returns the answer to the client."""
+"""A translation in progress: it yields calls, is sent their responses, and returns the response to the
+client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,16 @@ class Rule:
 
     api_key: int
     versions: tuple[int, int]
-    """The client's versions, both included."""
+    """The first and last version of the client's request."""
     targets: tuple[int, int]
-    """The cluster's versions that requests can be translated to."""
+    """The first and last version of the cluster to which requests can be translated."""
     run: Callable[[Asked], Steps]
     done: str
     inexact: str = ""
     takes_highest: bool = False
-    """Whether the highest target that the cluster has is taken, and not the lowest."""
+    """Whether the highest possible target version is chosen, and not the lowest."""
     needs: tuple[int, ...] = ()
-    """Other APIs that the cluster must have."""
+    """Other APIs that the cluster must have for this rule."""
 
     def target(self, version: int, upstream: Ranges) -> int | None:
         """Return the version for the request to the cluster, or None if the cluster has none that fits."""

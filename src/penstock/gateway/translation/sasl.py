@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Ranges
 
 BARE_TOKENS_IN = 0
-"""The version of SaslHandshake that bare tokens follow."""
+"""The version of SaslHandshake that tokens without headers follow."""
 
 GSSAPI = "GSSAPI"
 

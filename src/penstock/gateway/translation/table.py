@@ -9,7 +9,7 @@ from penstock.gateway.translation.rules import Rule, by_fields, by_fields_exactl
 from penstock.protocol.api import API_TABLE, ApiKey
 
 NEWEST = 999
-"""Stands for versions of the cluster that are not made yet."""
+"""A version number above all that exist, for future versions of the cluster."""
 
 _BEFORE_TOPIC_IDS = 12
 
@@ -198,7 +198,7 @@ RULES: tuple[Rule, ...] = (
     _same(ApiKey.EXPIRE_DELEGATION_TOKEN, (0, 1), (1, 2)),
     _same(ApiKey.DESCRIBE_DELEGATION_TOKEN, (0, 1), (1, 2)),
 )
-"""Rules by API. Of several that fit, the first counts."""
+"""The rules by API. If several apply, the first is used."""
 
 
 class Refusal(NamedTuple):

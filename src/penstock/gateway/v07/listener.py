@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from penstock.v07.groups.registration import Registration
 
 READ_BYTES = 64 << 10
-"""How much of a connection's requests is read ahead, while it is held up because the buffer is full."""
+"""How many bytes of a connection's requests are read ahead, while it waits because the buffer is full."""
 
 FOLLOW_EVERY_S = 10.0
-"""How often all topics of the cluster are asked for, to be registered."""
+"""The seconds between look-ups of all topics of the cluster, for registration."""
 
 FOLLOW_AGAIN_S = 1.0
 
 CLOSE_S = 10.0
-"""How long closing waits for what was produced to be acknowledged."""
+"""How many seconds closing waits for the acknowledgement of produced messages."""
 
 logger = logger_named("penstock.gateway")
 

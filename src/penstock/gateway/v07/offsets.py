@@ -27,10 +27,10 @@ SLOT_BYTES_MIN = 1 << SLOT_BITS_MIN
 SLOT_BYTES_MAX = 1 << SLOT_BITS_MAX
 
 REFUSAL_FACTOR = 16
-"""How much larger the slots are that a reader is to take whose slots are too small."""
+"""How many times larger the suggested slots are for a reader whose slots are too small."""
 
 PLACE_BITS = 60
-"""The bits below the slot size."""
+"""The number of bits below the slot size in a byte offset."""
 
 _PLACE_MASK = (1 << PLACE_BITS) - 1
 

@@ -19,19 +19,20 @@ from penstock.records.compression.codecs import Codec
 from penstock.v07.message_set import encode_message
 
 GZIP_HEAD = bytes((0x1F, 0x8B, 8, 0x10, 0, 0, 0, 0, 0, 0xFF))
-"""Deflate, with a comment, no time, made on no known system."""
+"""The head of a gzip stream: deflate, with a comment, without a time, from an unknown system."""
 
 STORED_MAX = 0xFFFF
-"""Bytes in one block of a deflate stream that is not compressed."""
+"""The most bytes in one stored block of a deflate stream."""
 
 PLAIN_OVERHEAD_BYTES = 9
-"""The fields of a message of magic 0."""
+"""The bytes of the fields of a message of magic 0."""
 
 OVERHEAD_BYTES = 10 + len(GZIP_HEAD) + 1 + 8
-"""The message's own fields, the head of the stream, the end of its comment, and its trailer."""
+"""The bytes of a wrapper around its stream: the message's fields, the head, the comment's end, the
+trailer."""
 
 MESSAGE_OVERHEAD_BYTES = OVERHEAD_BYTES + 5 + 10
-"""What one small record takes besides its value: that, the head of a block, and an inner message's fields."""
+"""The bytes that one small record takes besides its value: the wrapper, a block's head, the inner fields."""
 
 WRAPPED, PLAIN = "wrapped", "plain"
 

@@ -34,32 +34,32 @@ from penstock.protocol.messages.fetch_response import FetchResponse, PartitionDa
 from penstock.records.rows import iter_rows
 
 FETCH_BYTES = 1 << 20
-"""How much is asked for of one partition."""
+"""The size of a fetch from one partition."""
 
 ANSWER_BYTES = 8 << 20
-"""How much is asked for of one broker at a time."""
+"""The size of a fetch from one broker."""
 
 AT_ONCE = 4
-"""Fetches from one broker that are under way at a time; further ones wait for their turn."""
+"""The most fetches from one broker at a time; further ones wait for their turn."""
 
 DECODED_BYTES_MAX = 8 << 20
-"""Values that are decoded of one partition at a time."""
+"""The most bytes of values that are decoded of one partition at a time."""
 
 BATCH_BYTES_MAX = 64 << 20
-"""A batch that a broker before 0.10.1 cuts is asked for again, as far as it is not larger."""
+"""The largest batch that is fetched again, after a broker before 0.10.1 has cut it."""
 
 INLINE_BYTES = 32 << 10
-"""What comes of one partition and is decoded on the event loop. More is, in a thread."""
+"""The most bytes of one partition that are decoded on the event loop; more are decoded in a thread."""
 
 KEPT_BYTES_MAX = 64 << 20
-"""Values that are kept for the next fetch, in all partitions together."""
+"""The most bytes of cached values, in all partitions together."""
 
 KEPT_S = 5.0
 
 VALUE_OVERHEAD_BYTES = 120
 
 ROUNDS = 3
-"""How often a fetch is tried, where a leader has moved."""
+"""How often a fetch is tried if leaders have moved."""
 
 
 class Found(NamedTuple):

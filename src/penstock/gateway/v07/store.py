@@ -30,22 +30,22 @@ from penstock.v07.topics import InvalidTopic, WrongPartition
 from penstock.v07.wire import EARLIEST_TIME, LATEST_TIME, Error, FetchPart, OffsetsPart, ProducePart
 
 RESPONSE_BYTES_MAX = 4 << 20
-"""What all parts of a response hold together, unless its only message is larger."""
+"""The most bytes of all parts of a response, unless its only message is larger."""
 
 MESSAGE_BYTES_MAX = 128 << 20
-"""The largest message that is made: a record of the cluster, and what it is padded to."""
+"""The largest message that is made of a record, including its padding."""
 
 SAME_PARTITION_MAX = 8
-"""Parts of one request for the same partition; further ones find nothing for the moment."""
+"""The most parts of one request for the same partition; further ones get no messages."""
 
 OFFSETS_MS = 10_000
-"""How long the cluster may take to say which offsets a partition has."""
+"""How long the cluster may take to return a partition's offsets."""
 
 SAMPLE = 100
-"""Records at the end of a partition by which the size of its slots is chosen."""
+"""How many records at the end of a partition decide the size of its slots."""
 
 SAMPLE_BYTES_MAX = 64 << 10
-"""The largest slot that a single large record makes. Beyond that the average decides."""
+"""The largest slot that a single large record causes. Beyond that the average decides."""
 
 NOTHING: Answer = (Error.NONE, None)
 
@@ -83,7 +83,8 @@ class ClusterStore:
         self._form = form
         self._dice = dice or random.Random()
         self._chosen: dict[TopicPartition, int] = {}
-        """The slots of partitions that readers have asked for, so that offsets can be compared."""
+        """The slot sizes of partitions whose offsets readers have asked for, so that offsets stay
+        comparable."""
 
     # --- produce ----------------------------------------------------------------------------------------
 

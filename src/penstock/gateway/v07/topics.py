@@ -17,16 +17,16 @@ from penstock.protocol.messages.metadata_request import MetadataRequest, Metadat
 from penstock.v07.topics import InvalidTopic, WrongPartition
 
 LOOK_AGAIN_S = 1.0
-"""How soon all topics are asked for again, where a leader or a partition is not among what is known."""
+"""The least seconds between look-ups of all topics, when a leader or a partition is unknown."""
 
 NAMES_MAX = 100
-"""Unknown topics that one request of a client may have looked up. Further ones count as not there."""
+"""The most unknown topics of one request that are looked up. Further ones count as missing."""
 
 NO_CREATION_VERSION = 4
-"""Before it, asking a broker for a topic creates it where the broker is configured to."""
+"""The first version of Metadata that can ask for a topic without creating it."""
 
 APPEAR_S = 5.0
-"""How long a topic that was just created may take to be seen."""
+"""How many seconds a topic that was just created may take to appear."""
 
 APPEAR_STEP_S = 0.05
 

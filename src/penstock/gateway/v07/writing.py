@@ -20,10 +20,10 @@ from penstock.v07.topics import WrongPartition
 from penstock.v07.wire import ANY_PARTITION, ProducePart
 
 BLOCK_MS = 120_000
-"""How long a full buffer may hold up a connection: as long as the records in it have to be acknowledged."""
+"""How long a full buffer may hold up a connection: as long as its records may take to be acknowledged."""
 
 PIECE = 500
-"""Messages of a set after which other connections have their turn."""
+"""After so many messages of a set, other connections get a turn."""
 
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 

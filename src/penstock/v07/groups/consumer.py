@@ -50,7 +50,7 @@ ZOOKEEPER_NAMES = {
     "zk_sessiontimeout_ms": "session_timeout_ms",
     "zk_connectiontimeout_ms": "connection_timeout_ms",
 }
-"""Settings by 0.7's names for them, with ``_`` for the dots."""
+"""Penstock's names of settings, by 0.7's names with ``_`` for the dots."""
 
 
 class GroupSettings(NamedTuple):
@@ -59,19 +59,21 @@ class GroupSettings(NamedTuple):
     autocommit_enable: bool = True
     autocommit_interval_ms: int = 10_000
     autooffset_reset: str = "smallest"
-    """``smallest``, ``largest``, or anything else for an error where no offset is stored."""
+    """``smallest``, ``largest``, or anything else for an error if no offset is stored."""
     fetch_size: int = 1 << 20
     fetcher_backoff_ms: int = 1_000
     queuedchunks_max: int = 10
     rebalance_retries_max: int = 4
     rebalance_backoff_ms: int = 2_000
     session_timeout_ms: int = 6_000
-    """(``zk.sessiontimeout.ms``)"""
+    """(``zk.sessiontimeout.ms``) The length of the ZooKeeper session."""
     connection_timeout_ms: int = 0
-    """(``zk.connectiontimeout.ms``) How long the start may take ZooKeeper; 0 is `session_timeout_ms`."""
+    """(``zk.connectiontimeout.ms``) How long ZooKeeper may take at the start; 0 means
+    `session_timeout_ms`."""
     socket_timeout_ms: int = 30_000
     penstock_message_bytes_max: int = MESSAGE_BYTES_MAX
-    """(ours) A message larger than this is an error: where an offset is wrong, any bytes are a length."""
+    """(Penstock's own) A larger message is an error, because at a wrong offset any bytes look like a
+    length."""
 
 
 class GroupConsumer07:

@@ -17,8 +17,8 @@ from penstock.errors import ConfigError, DecodeError
 from penstock.v07.driver import BrokerAddress
 
 PARTITIONS_MAX = STREAMS_MAX = 1 << 16
-"""Partitions of a topic on one broker, and streams of a member, that are accepted: what other programs have
-written into ZooKeeper decides how much every member computes."""
+"""The most partitions of a topic on one broker, and streams of a member, that are accepted: other programs
+write these numbers into ZooKeeper, and every member computes with them."""
 
 BROKERS = "/brokers/ids"
 TOPICS = "/brokers/topics"
@@ -198,7 +198,7 @@ def parse_subscription(data: bytes) -> Subscription:
 
 
 class Snapshot(NamedTuple):
-    """What a member has read: members with their subscriptions, topics with their partitions per broker."""
+    """The data that a member has read: members with subscriptions, topics with partitions per broker."""
 
     members: Mapping[str, Subscription]
     topics: Mapping[str, Mapping[int, int]]

@@ -28,13 +28,14 @@ from penstock.v07.wire import COUNT_MAX, Error, FetchPart
 logger = logger_named("penstock.v07")
 
 HELD_BYTES_MAX = 64 << 20
-"""How much of one fetch is unpacked at a time: one wrapper more, at most."""
+"""About how many decompressed bytes of one fetch are held at a time: at most one wrapper more."""
 
 MESSAGE_OVERHEAD_BYTES = 150
-"""What a message takes besides its payload."""
+"""The bytes that a message takes in memory besides its payload."""
 
 ANSWER_BYTES_MAX = 64 << 20
-"""What one MULTIFETCH asks for in all, unless a single message is larger: its answer is held in memory."""
+"""The most bytes of one MULTIFETCH, unless a single message is larger, since its response is held in
+memory."""
 
 
 class Target:
@@ -61,7 +62,7 @@ class Target:
         self.generation = generation
         self.is_proven = is_proven
         self.size_max = 0
-        """Bytes to ask for, where one message needs more than `fetch_bytes`."""
+        """The size of the fetch if one message needs more than `fetch_bytes`, else 0."""
 
 
 Reset = Callable[[Driver07, BrokerTopicPartition, PenstockError | None], int]

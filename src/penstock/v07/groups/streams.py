@@ -16,7 +16,7 @@ BrokerTopicPartition = tuple[str, BrokerPartition]
 
 
 ERRORS_KEPT = 100
-"""Errors that were not fetched yet; of more, the newest are kept."""
+"""The most errors that wait for a `get`; of more, the newest are kept."""
 
 
 class ConsumedMessage(NamedTuple):

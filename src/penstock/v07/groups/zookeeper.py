@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 TICKS_S = 4.0
-"""ZooKeeper decides about sessions on ticks, of 2 s by default: an expiry may be two of them late."""
+"""How many seconds an expiry may be late: ZooKeeper checks sessions on ticks, of 2 s by default."""
 
 
 def connect(
