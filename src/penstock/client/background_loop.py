@@ -124,7 +124,7 @@ def _look_at(task: asyncio.Task[Any]) -> None:
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the background loop and wait for its result.
+    """Run a coroutine on the background loop, wait for it, and return its result.
 
     Raises: what the coroutine raises. KeyboardInterrupt cancels the coroutine.
     """

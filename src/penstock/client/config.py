@@ -285,7 +285,7 @@ class ClientConfig:
 
     @property
     def described(self) -> str:
-        """Return the bootstrap servers and the security protocol as text for people, without secrets."""
+        """The bootstrap servers and the security protocol as text for people, without secrets."""
         servers = ",".join(map(str, self.bootstrap_servers))
         return servers if self.security is None else f"{servers}, {self.security.protocol}"
 

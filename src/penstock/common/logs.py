@@ -36,7 +36,7 @@ class PrintableFormatter(logging.Formatter):
 
 
 class _PrintableText(str):
-    """Printable text in the place of a value; its repr is still the value's."""
+    """A printable text that replaces an argument of a log call; its repr is still that of the argument."""
 
     __slots__ = ("_repr",)
 

@@ -34,7 +34,7 @@ class ReusedMemory:
         return memoryview(buffer)
 
     def _keep(self, buffer: bytearray) -> None:
-        """Keep a buffer, in place of the smallest if there are enough."""
+        """Keep a buffer for reuse; if there are enough, drop the smallest one."""
         if len(self._kept) >= KEPT_BUFFERS_MAX:
             sizes = [len(each) for each in self._kept]
             del self._kept[sizes.index(min(sizes))]

@@ -66,7 +66,10 @@ log = logger_named("penstock.gateway")
 
 
 class Brokers:
-    """Opens the connections of relays to brokers. `sockets` counts bytes, and has the buffer for reading."""
+    """Opens the connections of the gateway's clients to brokers.
+
+    `sockets` counts buffered bytes, and has the buffer for reading.
+    """
 
     def __init__(
         self, config: ClientConfig, nodes: Nodes, translation: Translation, sockets: SocketHost
@@ -148,7 +151,7 @@ class Brokers:
     # --- connections ------------------------------------------------------------------------------------
 
     async def open(self, relay: Attachable) -> UpstreamSocket:
-        """Return a connection for a relay, to the broker of its port if that can be reached.
+        """Return a connection to a broker for a client: to the broker of its port if that can be reached.
 
         Raises:
             PenstockError: no broker can be reached.
@@ -215,7 +218,7 @@ class Brokers:
         return found + [(None, address) for address in bootstrap]
 
     async def _connect(self, address: Address) -> Peer:
-        """Open a connection to a broker whose versions are known.
+        """Return a new connection to a broker, with the broker's versions.
 
         Before a login, a broker answers ApiVersions only once on a connection, and that one is left for the
         client. So a gateway without an account asks on a separate connection from time to time.
@@ -244,7 +247,7 @@ class Brokers:
         return client
 
     async def _log_in(self, account: Account, client: AsyncClient, address: Address) -> Peer:
-        """Open a connection and log in with an account. Raises PenstockError."""
+        """Return a new connection that is logged in with an account. Raises PenstockError."""
         loop = asyncio.get_running_loop()
         error, until = self._refused.get(account, (None, 0.0))
         if error is not None and loop.time() < until:

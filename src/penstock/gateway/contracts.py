@@ -39,7 +39,7 @@ class Side(Protocol):
         """Stop reading, until `go_on` is called for the same reason."""
 
     def go_on(self, why: Pause) -> None:
-        """End a reason to pause, and resume reading if there is no other."""
+        """Remove one reason to pause, and resume reading if there is no other."""
 
     def close(self) -> None:
         """Close the connection, after all sent bytes have left."""
@@ -57,7 +57,7 @@ class Upstream(Side, Protocol):
 
 
 class Attachable(Protocol):
-    """The parts of a relay that the gateway calls."""
+    """The methods of a relay, the link between one client and a broker, that the gateway calls."""
 
     home: int | None
     peer: str
@@ -96,7 +96,7 @@ class Attachable(Protocol):
 
 
 class Host(Protocol):
-    """The parts of the gateway that its relays call."""
+    """The methods of the gateway that its relays, one for each client, call."""
 
     nodes: Nodes
     limits: Limits
@@ -122,7 +122,7 @@ class Host(Protocol):
         """Return the routes to brokers that have these versions."""
 
     def attach(self, relay: Attachable) -> None:
-        """Connect a relay to a broker. Its `attached` or `unreachable` is called later."""
+        """Connect a client's relay to a broker. Its `attached` or `unreachable` is called later."""
 
     def is_back(self, node_id: int) -> bool:
         """Return True if a broker that was away may be reachable now."""
@@ -147,7 +147,7 @@ class Host(Protocol):
 
 
 class Due(NamedTuple):
-    """A response that a relay owes its client, in order."""
+    """A response that the gateway still has to send to a client, in order."""
 
     kind: Kind
     correlation_id: int
@@ -156,7 +156,7 @@ class Due(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of a job: the response to the client, or None for no response, or another end of `calls`."""
+    """The end of the work on a request: the response, None for no response, or another end of `calls`."""
 
     answer: Any
 

@@ -102,7 +102,7 @@ class EndpointsHider:
             self._position += size
 
     def _varint(self) -> Generator[None, None, int]:
-        """Read an unsigned varint of up to five bytes."""
+        """Read and return an unsigned varint of up to five bytes, waiting for bytes where necessary."""
         value = 0
         for shift in range(0, 35, 7):
             if self._position >= len(self._data):

@@ -403,13 +403,13 @@ class Relay:
         self._step(None, len(frame))
 
     def _resume(self, job: Job) -> None:
-        """Continue a job after its pause."""
+        """Continue the work on a request after a pause."""
         if self._job is job and not self.is_closed:
             self._guarded(lambda: self._step(None))
             self.go_on()
 
     def _unpark(self, job: Job) -> None:
-        """Continue a job that no other request has overtaken."""
+        """Continue the work on a request that was to let the next request go first."""
         if self._parked is job and self._job is None and not self.is_closed:
             self._parked, self._job = None, job
             self._resume(job)
@@ -439,7 +439,7 @@ class Relay:
             self.respond(encode_response(response, version, correlation_id))
 
     def _step(self, answer: Any, size: int = 0) -> None:
-        """Send a job the response to its last call, and act on its next call or its end.
+        """Pass a response to the work on a request, and act on its next call or its end.
 
         `size` is the number of bytes to work on: a large frame is processed in a thread.
         """
@@ -516,7 +516,7 @@ class Relay:
             self.go_on()
 
     def _keep_for_job(self, size: int) -> None:
-        """Reserve the bytes of a frame for a job. Raises DecodeError beyond the gateway's limit."""
+        """Reserve the bytes of a frame that is being translated. Raises DecodeError beyond the limit."""
         self._job_bytes += size
         if not self._host.hold(size):
             raise DecodeError("frames that are being translated take too much memory (held_bytes_max)")

@@ -144,7 +144,7 @@ class Clients(SocketHost, Protocol):
     """The owner of the sockets of clients."""
 
     def tap_of(self, peer: str, local: str) -> Tap | None:
-        """Return the tap for a client's connection, or None if nothing is recorded about it.
+        """Return the object that gets the bytes of a client's connection, or None if nothing is recorded.
 
         Addresses are ``host:port``; `local` is the gateway's address that the client has connected to.
         """
@@ -309,7 +309,7 @@ class ClientSocket(asyncio.BufferedProtocol):
 
 
 class UpstreamSocket(asyncio.BufferedProtocol):
-    """The connection of one relay to a broker, through TLS if `tls` is given.
+    """The connection to a broker for one client of the gateway, through TLS if `tls` is given.
 
     `lost` is called when the broker has closed the connection.
     """

@@ -154,7 +154,7 @@ def _unquoted(text: str) -> str:
 
 
 def _error(text: str, position: int, why: str) -> ConfigError:
-    """Return an error that quotes the text before the place, with values hidden, and a caret below."""
+    """Return an error that quotes the text up to a position, with values hidden, and a caret below."""
     begin = max(text.rfind("\n", 0, position) + 1, 0)
     hidden = _without_values(text[begin:position])[-60:]
     rest = text[position : position + 1]

@@ -80,7 +80,7 @@ other."""
 
 
 class Exchange(Protocol):
-    """One authentication by one mechanism."""
+    """One authentication by one SASL mechanism, on the server."""
 
     identity: Identity | None
     """The authenticated identity; None until the exchange is complete."""
@@ -101,7 +101,7 @@ class PlainExchange:
         self._users = users
 
     def step(self, token: bytes) -> bytes:
-        """Check name and password, in a time that does not depend on how much of the password is right."""
+        """Check name and password, in a time that says nothing about the password; return no bytes."""
         parts = token.decode(errors="replace").split("\0", 4)
         if len(parts) != 3:
             raise AuthenticationFailed(
@@ -139,7 +139,7 @@ class ScramExchange:
         self._identity: Identity | None = None
 
     def step(self, token: bytes) -> bytes:
-        """Process a token: the first one names the user, the second one proves the password."""
+        """Return the response to a token: the first one names the user, the second proves the password."""
         from penstock.security.scram import ScramError
 
         try:
@@ -189,7 +189,7 @@ class BearerExchange:
         self._is_refused = False
 
     def step(self, token: bytes) -> bytes:
-        """Check the token. After a refusal, the client confirms the response with a byte 1."""
+        """Check the token, and return the response. The client confirms a refusal with a byte 1."""
         if self._is_refused and token == b"\x01":
             raise AuthenticationFailed(INVALID_TOKEN.decode())
         match = _BEARER.fullmatch(token)

@@ -131,7 +131,10 @@ class Authenticator:
         self._expires_at = now
 
     def receive(self, frame: memoryview, now: float, now_ms: int) -> Verdict:
-        """Process one frame, without its size. `now` is monotonic seconds, `now_ms` the time of day."""
+        """Return the verdict on one frame, given without its size.
+
+        `now` is in monotonic seconds, `now_ms` is the time of day.
+        """
         state = self.state
         try:
             if state is State.COMPLETE:
@@ -254,7 +257,7 @@ class Authenticator:
         return answer, identity
 
     def _refuse_other(self, frame: memoryview, key: int, version: int) -> Verdict:
-        """Answer another API amid a login with ILLEGAL_SASL_STATE, if its response has an error field."""
+        """Return the verdict on another API amid a login: error 34 (ILLEGAL_SASL_STATE), or closing."""
         api = API_TABLE.get(ApiKey(key)) if key in API_TABLE else None
         if api is None:
             return self._fail(f"key {key} amid the tokens of {self._mechanism}")

@@ -112,7 +112,7 @@ ENVIRONMENT, FILE, DIRECTORIES = "env", "file", ("dir", "directory")
 
 
 class Reference(NamedTuple):
-    """The place of a secret: an environment variable, a file, or a key of a properties file."""
+    """A reference to a secret: an environment variable, a file, or a key of a properties file."""
 
     variable: str | None
     path: str | None

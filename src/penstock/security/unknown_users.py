@@ -37,7 +37,7 @@ USUAL_SHAPE = CredentialShape(NONCE_LENGTH, True, ITERATIONS_MIN)
 
 
 def shape_of(credential: ScramCredential) -> CredentialShape:
-    """Return the shape of a credential."""
+    """Return what the server's first message shows of a credential: salt length, form, iterations."""
     salt = credential.salt
     is_text = all(byte in _NONCE_BYTES for byte in salt)
     return CredentialShape(len(salt), is_text, credential.iterations)
@@ -75,7 +75,10 @@ def derived_salt(key: bytes, name: bytes, shape: CredentialShape = USUAL_SHAPE) 
 
 
 def _shape_for(name: bytes, key: bytes, shapes: Mapping[CredentialShape, int]) -> CredentialShape:
-    """Choose a shape for a name, in proportion to the counts, and stable (rendezvous hashing)."""
+    """Return salt length, form and iterations for a name, chosen in proportion to the counts.
+
+    The choice stays the same for a name (rendezvous hashing).
+    """
 
     def lot(shape: CredentialShape) -> float:
         digest = hmac.digest(key, b"shape%d %d %d" % shape + name, "sha256")

@@ -52,7 +52,7 @@ _ERROR_TEXTS = {
 
 
 class Fetched07:
-    """The result of one part of a fetch: bytes from `part.offset` on, or an error."""
+    """The fetch result of one partition: bytes from `part.offset` on, or an error."""
 
     __slots__ = ("data", "error", "part")
 
@@ -113,7 +113,7 @@ class Connection07:
         return f"Kafka 0.7 broker {self.host}:{self.port}"
 
     def first_due(self) -> tuple[int, str] | None:
-        """Number and type of the request that waits for its response, or None. Thread-safe."""
+        """Return number and type of the request that waits for its response, or None. Thread-safe."""
         return self._due
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class Connection07:
                 raise self._broken("sending messages", error) from error
 
     def fetch(self, part: FetchPart) -> Fetched07:
-        """Fetch from one partition. Brokers answer at once, with or without messages.
+        """Return what one partition has from an offset on. Brokers answer at once, even without messages.
 
         Raises:
             NetworkError: the broker cannot be reached, or has closed the connection twice.
@@ -162,7 +162,7 @@ class Connection07:
         return Fetched07(part, error, data)
 
     def multifetch(self, parts: Sequence[FetchPart]) -> list[Fetched07]:
-        """Fetch from several partitions in one request. Raises as `fetch`."""
+        """Return the fetch results of several partitions, from one request. Raises as `fetch`."""
         _, payload = decode_response(self._ask(RequestType.MULTIFETCH, parts))
         answers = decode_multifetch(payload, len(parts))
         return [Fetched07(part, *answer) for part, answer in zip(parts, answers, strict=True)]
@@ -249,7 +249,7 @@ class Connection07:
         return self._socket
 
     def _connect(self) -> socket.socket:
-        """Connect to the first address that accepts. `close` can end each attempt."""
+        """Return a socket connected to the first address that accepts. `close` can end each attempt."""
         failure: OSError | None = None
         for family, kind, protocol, _, address in socket.getaddrinfo(
             self.host, self.port, type=socket.SOCK_STREAM

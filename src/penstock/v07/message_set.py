@@ -224,9 +224,9 @@ def _decompressed(wrapper: _Outer, budget: UnpackBudget) -> memoryview:
 
 
 def judge(data: memoryview, budget: UnpackBudget | None = None) -> Judged:
-    """Check a producer's message set as a 0.7.2 broker does, including inner messages.
+    """Return what a broker may store of a producer's message set, checked as a 0.7.2 broker does.
 
-    An incomplete last message is left out of what may be stored.
+    Inner messages are checked, too. An incomplete last message is left out.
 
     Raises:
         CorruptRecordError: a checksum, length, magic or codec is wrong, or no message is complete.

@@ -137,7 +137,7 @@ class Producer07:
 def _connect(
     hosts: str, session_timeout_ms: int, connection_timeout_ms: int, digest: str | None
 ) -> KazooClient:
-    """Connect to ZooKeeper: a function outside the class, where `zookeeper` is an argument's name."""
+    """Return a ZooKeeper client. In the class, the argument `zookeeper` hides the module's name."""
     return zookeeper.connect(
         hosts,
         session_timeout_ms=session_timeout_ms,

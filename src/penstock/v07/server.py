@@ -290,9 +290,9 @@ class Server:
             self._judging -= 1
 
     async def _send(self, writer: asyncio.StreamWriter, found: list[Found]) -> None:
-        """Send the parts of a response in order: small ones copied, large ones by `sendfile`.
+        """Send the messages of a response in order: small ones copied, large ones by `sendfile`.
 
-        TCP segments are filled across parts.
+        TCP segments are filled from one piece to the next.
         """
         loop = asyncio.get_running_loop()
         large = any(region is not None and len(region) > INLINE_BYTES_MAX for _, region in found)
@@ -337,7 +337,7 @@ def _whole(region: FileRegion) -> bytes:
 
 
 def _cork(writer: asyncio.StreamWriter, is_corked: bool) -> None:
-    """Let the kernel send only full TCP segments while `is_corked`, so that parts share segments."""
+    """Let the kernel send only full TCP segments while `is_corked`, so that pieces share segments."""
     if TCP_CORK is not None:
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, TCP_CORK, is_corked)
 

@@ -20,7 +20,7 @@ class Store(Protocol):
     """Stores and returns message sets. Any PenstockError that a method raises ends the connection."""
 
     async def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Return `part` with its partition chosen; create the topic if it is missing."""
+        """Return the message set with its partition chosen; create the topic if it is missing."""
 
     async def store(
         self, part: ProducePart, judged: Judged, failed: Callable[[PenstockError], object]
@@ -28,9 +28,9 @@ class Store(Protocol):
         """Store a checked message set. `failed` is called if the set is lost later."""
 
     async def fetch(self, parts: Sequence[FetchPart]) -> list[Found]:
-        """Return the result for each part.
+        """Return the result for each partition of a fetch.
 
-        An error is the result of its part, and does not end the connection.
+        An error is the result of its partition, and does not end the connection.
         """
 
     async def offsets(self, part: OffsetsPart) -> list[int]:

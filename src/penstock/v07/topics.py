@@ -96,7 +96,7 @@ class Topics:
         return self._logs.get((topic, partition))
 
     def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Return `part` with a random partition if it names none, and create the partition's log.
+        """Return the message set with a random partition if it names none, and create the partition's log.
 
         Raises:
             InvalidTopic, WrongPartition: nothing was created.

@@ -97,7 +97,7 @@ Part = ProducePart | FetchPart | OffsetsPart
 
 
 class Request(NamedTuple):
-    """One request: exactly one part, unless its type is a MULTI one."""
+    """One request: `parts` has exactly one entry, unless the type is MULTIFETCH or MULTIPRODUCE."""
 
     type: RequestType
     parts: Sequence[Part]
@@ -228,10 +228,12 @@ def decode_offsets(payload: memoryview) -> list[int]:
 
 
 def decode_multifetch(payload: memoryview, count: int) -> list[tuple[Error, memoryview]]:
-    """Return the parts of a response to MULTIFETCH, in the order of the request, which had `count` parts.
+    """Return error and messages of each partition in a response to MULTIFETCH, as requested in order.
+
+    `count` is the number of partitions in the request.
 
     Raises:
-        DecodeError: the response has fewer parts.
+        DecodeError: the response has fewer partitions.
     """
     parts: list[tuple[Error, memoryview]] = []
     position = 0

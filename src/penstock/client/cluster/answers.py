@@ -22,7 +22,7 @@ def left_out(broker: object, what: object, api: str) -> ProtocolViolationError:
 def check_complete(
     asked: Iterable[object], answered: Container[object], broker: object, api: str, kind: str = "partition"
 ) -> None:
-    """Check that every entry of `asked` is in `answered`.
+    """Check that a response has every entry that the request asked for.
 
     Raises:
         ProtocolViolationError: an entry is left out; the message names the first.

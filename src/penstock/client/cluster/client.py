@@ -156,7 +156,7 @@ class AsyncClient:
     async def retrying(
         self, what: str, attempt: Callable[[], Awaitable[T]], timeout_ms: float | None = None
     ) -> T:
-        """Await `attempt()` until it succeeds, raises an error that is not retriable, or the time is up.
+        """Await `attempt()` until it succeeds, and return its result.
 
         `what` names the action in messages.
 
@@ -240,7 +240,7 @@ class AsyncClient:
         return self._pool.addresses_opening()
 
     async def connect(self, address: Address) -> Connection:
-        """Open a connection outside the pool, which the caller closes.
+        """Return a new connection outside the pool, which the caller closes.
 
         Raises:
             NetworkError: the connection cannot be opened.
@@ -248,7 +248,9 @@ class AsyncClient:
         return await self._pool.connect(address)
 
     async def greet(self, address: Address) -> Peer:
-        """Open a connection outside the pool, negotiate versions and authenticate. The caller closes it.
+        """Return a new connection outside the pool, with negotiated versions and logged in.
+
+        The caller closes the connection.
 
         Raises:
             NetworkError: the connection cannot be opened.

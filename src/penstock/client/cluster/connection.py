@@ -133,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._wire.requests_in_flight
 
     def first_due(self) -> tuple[int, str] | None:
-        """Correlation id and API name of the oldest request in flight, or None. Thread-safe."""
+        """Return correlation id and API name of the oldest request in flight, or None. Thread-safe."""
         return self._wire.oldest()
 
     @property
@@ -452,7 +452,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 async def connect(address: Address, config: ClientConfig, memory: ReusedMemory) -> Connection:
-    """Open a TCP connection to a broker.
+    """Return a new TCP connection to a broker.
 
     Raises:
         NetworkError: the host name is not known, the connection is refused, or there is no answer in time.

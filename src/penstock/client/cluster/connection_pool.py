@@ -50,7 +50,10 @@ class Peer:
         self.versions = versions
 
     def request(self, message: Message, timeout_s: float, at_most: int | None = None) -> asyncio.Future[Any]:
-        """Send `message` in the highest common version, at most `at_most`. See `Connection.request`."""
+        """Send `message` in the highest common version, at most `at_most`; return the response's future.
+
+        Raises as `Connection.request`.
+        """
         return self.connection.request(message, self.versions.choose(type(message), at_most), timeout_s)
 
 
@@ -236,7 +239,7 @@ class ConnectionPool:
         counters.throttle.add(pause_ms / 1000)
 
     async def connect(self, address: Address) -> Connection:
-        """Open a connection outside the pool, which the caller closes.
+        """Return a new connection outside the pool, which the caller closes.
 
         Raises:
             NetworkError: the connection cannot be opened.
@@ -254,11 +257,11 @@ class ConnectionPool:
         return self._secured
 
     async def greet(self, address: Address) -> Peer:
-        """Open a connection outside the pool, negotiate versions and authenticate. The caller closes it.
+        """Return a new connection outside the pool, with negotiated versions and logged in.
 
-        If a login is refused while its secrets are being replaced, the method tries again. A broker that has
-        answered ApiVersions once is never taken for one before 0.10, nor are the other brokers of its
-        cluster.
+        The caller closes the connection. If a login is refused while its secrets are being replaced, the
+        method tries again. A broker that has answered ApiVersions once is never taken for one before 0.10,
+        nor are the other brokers of its cluster.
 
         Raises:
             NetworkError: the broker cannot be reached.

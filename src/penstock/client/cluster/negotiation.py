@@ -124,7 +124,7 @@ class NodeVersions:
 
 
 async def ask_versions(connection: Connection, timeout_s: float, *, unstable: bool = False) -> NodeVersions:
-    """Ask the broker of a new connection for its API versions.
+    """Ask the broker of a new connection for its API versions, and return them.
 
     `unstable` allows versions that are not final yet.
 

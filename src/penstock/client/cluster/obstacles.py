@@ -77,7 +77,7 @@ class Asked(Protocol):
         ...
 
     def first_due(self) -> tuple[int, str] | None:
-        """Correlation id and API name of the oldest request without a response, or None."""
+        """Return correlation id and API name of the oldest request in flight, or None."""
         ...
 
 
@@ -111,7 +111,7 @@ class Observer:
         """The requests in flight, and when each was first seen."""
 
     def look(self, now: float) -> Obstacle | None:
-        """Return the obstacle that has lasted longest at the monotonic time `now` (seconds), or None."""
+        """Return the failure or wait that has lasted longest at monotonic time `now` (seconds), or None."""
         found: list[Obstacle] = []
         under_way: dict[Hashable, str] = {}
         for client in _copy(_clients):

@@ -62,7 +62,7 @@ class SecuredOpener:
         self._ciphertext = memoryview(bytearray(CIPHERTEXT_BYTES if settings.uses_tls else 0))
 
     async def connect(self, address: Address) -> Connection:
-        """Open a connection, and complete the TLS handshake.
+        """Return a new connection after the TLS handshake.
 
         Raises:
             AuthenticationError: the broker's certificate is not valid for it, or it does not speak TLS.

@@ -427,9 +427,10 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     async def _poll_arrow_in_thread(
         self, columns: tuple[str, ...], batch_bytes: int
     ) -> pa.RecordBatch | None:
-        """Run `poll_arrow_now` in another thread. If the call is cancelled, positions stay as before it.
+        """Run `poll_arrow_now` in another thread, and return its result.
 
-        The first batch may take seconds, while modules are loaded and compiled: heartbeats continue.
+        If the call is cancelled, positions stay as before it. The first batch may take seconds, while modules
+        are loaded and compiled: heartbeats continue.
         """
         group = self._group
         if group is not None:
@@ -479,7 +480,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
 
     @property
     def fetched_bytes(self) -> int:
-        """Return the size in bytes of fetched records that `poll` has not returned."""
+        """The size in bytes of fetched records that `poll` has not returned."""
         return self._fetched.fetched_bytes
 
     async def wait(self, deadline: float) -> bool:

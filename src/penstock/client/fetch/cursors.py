@@ -142,7 +142,7 @@ class FetchedPart(NamedTuple):
 
     @classmethod
     def failed(cls, cursor: Cursor, error: PenstockError) -> FetchedPart:
-        """Return a part that carries the error which ends a cursor."""
+        """Return a `FetchedPart` without records, which carries the error that ends a cursor."""
         return cls(cursor, cursor.tp, memoryview(b""), cursor.offset, cursor.offset, (), -1, error)
 
     @property

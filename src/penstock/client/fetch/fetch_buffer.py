@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class FetchBuffer:
-    """Fetched parts in the order of their arrival. The buffer is full from `limit_bytes` on."""
+    """A queue of fetched parts, each one partition's share of a Fetch response.
+
+    Full from `limit_bytes` on.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limit_bytes: int) -> None:
         self._loop = loop
@@ -35,15 +38,15 @@ class FetchBuffer:
         return self.size_bytes < self._limit_bytes
 
     def put(self, part: FetchedPart) -> None:
-        """Add a part, without waking waiting readers: `announce` does that."""
+        """Add a fetched part at the end, without waking waiting readers: `announce` does that."""
         with self._lock:
             self._parts.append(part)
             self.size_bytes += part.size
 
     def take(self) -> tuple[FetchedPart | None, bool]:
-        """Remove and return the oldest part, or None.
+        """Remove and return the oldest fetched part, or None.
 
-        The second value is True if the buffer was full before.
+        The second value is True if the buffer was full before, and has room again.
         """
         with self._lock:
             if not self._parts:
@@ -54,7 +57,7 @@ class FetchBuffer:
             return part, self.has_room and not had_room
 
     def discard(self, partitions: Collection[TopicPartition]) -> None:
-        """Drop all parts of some partitions."""
+        """Drop all fetched records of some partitions."""
         with self._lock:
             self._parts = deque(part for part in self._parts if part.tp not in partitions)
             self.size_bytes = sum(part.size for part in self._parts)
@@ -62,7 +65,7 @@ class FetchBuffer:
     async def wait(
         self, timeout_s: float | None, wake: Callable[[], object], is_enough: Callable[[], bool]
     ) -> bool:
-        """Wait until the buffer has a part, or `is_enough()` is true; return True if it has a part.
+        """Wait until the buffer has a fetched part, or `is_enough()` is true; return True if it has one.
 
         `wake` is called before each wait, `is_enough` after each `announce`. `timeout_s` is in seconds; None
         means no limit.

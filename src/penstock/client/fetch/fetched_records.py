@@ -91,7 +91,7 @@ class FetchedRecords(Generic[K, V]):
 
     @property
     def reset_marker(self) -> int:
-        """The marker that stands for the position which ``auto.offset.reset`` chooses."""
+        """The negative number that stands for the position which ``auto.offset.reset`` chooses."""
         reset = self._config.auto_offset_reset
         if self._config.reset_age_ms is not None:
             return BY_AGE
@@ -114,10 +114,7 @@ class FetchedRecords(Generic[K, V]):
             self.counted.pop(tp, None)
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Set a position to an offset, or to the offset that a marker stands for.
-
-        Any thread may call this.
-        """
+        """Set a position to an offset, or to a marker such as `EARLIEST`. Any thread may call this."""
         with self.position_lock:
             self.forget([tp])
             self.positions[tp] = offset
@@ -125,11 +122,11 @@ class FetchedRecords(Generic[K, V]):
         self._before.pop(tp, None)
 
     def at(self, marker: int) -> list[TopicPartition]:
-        """Return the partitions whose position is `marker`, so that their offset must be looked up."""
+        """Return the partitions whose position is a marker such as `EARLIEST`, to be looked up."""
         return [tp for tp, position in self.positions.items() if position == marker]
 
     def found(self, marker: int, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace `marker` by the offsets that were looked up, unless a seek has changed the position."""
+        """Replace a marker, such as `EARLIEST`, by the offsets found for it, unless a seek was made since."""
         with self.position_lock:
             for tp, offset in offsets.items():
                 if self.positions.get(tp) == marker:
@@ -235,7 +232,7 @@ class FetchedRecords(Generic[K, V]):
         return made, False
 
     def _row_reading(self) -> RowReading | None:
-        """Return the part to return records from, with decoded records; None if nothing has been fetched."""
+        """Return decoded records of one fetched part, as a reading that is not done; None without any."""
         reading = self._reading
         while not isinstance(reading, RowReading) or reading.is_done:
             if isinstance(reading, RowReading):
@@ -287,7 +284,7 @@ class FetchedRecords(Generic[K, V]):
 
     @property
     def fetched_bytes(self) -> int:
-        """Return the size in bytes of fetched records that `poll` has not returned."""
+        """The size in bytes of fetched records that `poll` has not returned."""
         held = self._reading.part.size if self._reading is not None else 0
         return held + (self.fetcher.buffer.size_bytes if self.fetcher is not None else 0)
 
@@ -341,10 +338,10 @@ class FetchedRecords(Generic[K, V]):
         return part._replace(start=start)
 
     def _part_to_read(self, kind: type) -> FetchedPart | None:
-        """Return the next fetched part, or None.
+        """Return the fetched records to read next, or None.
 
-        A part begun as rows is returned again to be read as columns. The converse holds as well. `kind` is
-        the class of reading that the caller makes of the part.
+        If records were begun to be read as rows and `kind` is for columns, or the reverse, return the rest of
+        them again.
         """
         reading, self._reading = self._reading, None
         if reading is not None and not isinstance(reading, kind):

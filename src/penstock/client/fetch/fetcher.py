@@ -101,7 +101,7 @@ class Fetcher:
         self.wake()
 
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Stop fetching some partitions, and drop their fetched parts."""
+        """Stop fetching some partitions, and drop their records from the buffer."""
         with self._lock:
             gone = set(partitions) & self.cursors.keys()
             for tp in gone:
@@ -128,7 +128,7 @@ class Fetcher:
                 peer.connection.close(AbandonedError("the fetch is no longer wanted"))
 
     def wake(self) -> None:
-        """Schedule a turn of the fetcher, which sends the requests that can be sent."""
+        """Schedule a run of the fetcher on its event loop, which sends the requests that can be sent."""
         if not self._is_woken and not self._is_closed:
             self._is_woken = True
             self._on_loop(self._pump)
@@ -146,14 +146,14 @@ class Fetcher:
     # -- what has come
 
     def take(self) -> FetchedPart | None:
-        """Return the next fetched part, or None. Any thread may call this method."""
+        """Return the next fetched records of one partition, or None. Any thread may call this method."""
         part, has_room_again = self.buffer.take()
         if has_room_again:
             self.wake()
         return part
 
     async def wait(self, timeout_s: float | None, is_enough: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until `take` has a part; return False if it has none after `timeout_s`.
+        """Wait until `take` has records; return False if it has none after `timeout_s` seconds.
 
         The wait also ends when `is_enough()` is true, which is called after each announcement of the buffer.
         """

@@ -51,7 +51,7 @@ async def fetch_offsets(
     isolation: str = "read_uncommitted",
     timeout_ms: float | None = None,
 ) -> Answers:
-    """Look up one offset per partition: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, or a time in milliseconds.
+    """Return one offset per partition: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, or by time in milliseconds.
 
     The answer for a time is None if no record is at or after it. With ``read_committed``, the latest offset
     is the last stable offset: where the first open transaction begins.
@@ -167,7 +167,10 @@ def list_offsets(
     isolation: str = "read_uncommitted",
     config: Mapping[str, object] | None = None,
 ) -> Answers:
-    """Look up offsets from blocking code, on a new connection. `Admin.list_offsets` keeps its connection."""
+    """Return offsets as `fetch_offsets` does, from blocking code, on a new connection.
+
+    `Admin.list_offsets` keeps its connection.
+    """
     from penstock.client.background_loop import run
     from penstock.client.config import ClientConfig
 

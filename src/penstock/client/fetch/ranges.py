@@ -58,7 +58,7 @@ _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 class RangeReader:
-    """Fetches ranges of offsets, part by part, on one event loop."""
+    """Fetches the records of given ranges of offsets, on one event loop."""
 
     def __init__(
         self,
@@ -166,7 +166,9 @@ class RangeReader:
         self._waiting = later
 
     async def next_parts(self) -> list[FetchedPart]:
-        """Return all parts fetched since the last call, and wait for the first. Returns [] at the end.
+        """Return all records fetched since the last call, by partition; wait for the first.
+
+        Returns an empty list at the end of the ranges.
 
         Raises:
             KafkaError: records of a range are gone (and may not be skipped), or a broker refuses.
@@ -193,7 +195,7 @@ class RangeReader:
             self._start_waiting()
 
     async def _handle(self, cursor: Cursor, error: Exception) -> None:
-        """Skip records that have been deleted, if the reader may; raise all other errors."""
+        """Skip records that have been deleted, unless `fail_on_data_loss`; raise all other errors."""
         cause = error.__cause__ if isinstance(error, RequestTimeoutError) else error
         is_gone = isinstance(cause, TopicRecreatedError) or (
             isinstance(cause, KafkaError) and cause.code in _GONE
@@ -244,7 +246,9 @@ def decode_part(
     check_crcs: bool = True,
     unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of one part within its range, as batches of about `batch_bytes`.
+    """Yield fetched records of one partition as Arrow batches of about `batch_bytes`.
+
+    Records outside the requested range are left out.
 
     Raises:
         CorruptRecordError: a batch is damaged.

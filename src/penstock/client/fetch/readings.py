@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RowReading:
-    """A fetched part that is returned to the application record by record.
+    """The fetched records of one partition from one response, which are returned record by record.
 
     Raises, here and in `load`:
         CorruptRecordError: a batch is damaged.
@@ -70,12 +70,12 @@ class RowReading:
 
     @property
     def position(self) -> int:
-        """The offset of the next record, or of the end of the part if all decoded records have been taken."""
+        """The offset of the next record, or behind the fetched records if all decoded ones were taken."""
         return self.rows[self.index].offset if self.index < len(self.rows) else self.next_offset
 
 
 class ColumnReading:
-    """A fetched part that is returned to the application as Arrow batches."""
+    """The fetched records of one partition from one response, which are returned as Arrow batches."""
 
     def __init__(
         self,

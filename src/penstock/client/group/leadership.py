@@ -33,9 +33,6 @@ class Leadership:
         return any(counts.get(topic, 0) != known.get(topic, 0) for topic in self.topics)
 
     def assign(self, assignor: Assignor, counts: Mapping[str, int]) -> Mapping[str, Sequence[TopicPartition]]:
-        """Return the assignment that `assignor` makes of the topics that exist.
-
-        Its exceptions pass through.
-        """
+        """Return the assignment that `assignor` makes of the topics that exist. Raises what it raises."""
         self.counts = present = {topic: count for topic, count in counts.items() if count > 0}
         return assignor.assign(present, self.members)

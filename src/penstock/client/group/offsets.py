@@ -182,10 +182,11 @@ class GroupOffsets:
         timeout_ms: float | None = None,
         identify: Callable[[], Identity] = lambda: Identity(),
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the committed offset of each partition, or None without one; of all partitions if None.
+        """Return the committed offset of each partition, or None without one.
 
-        `identify` returns the member to read as. The coordinator checks a member of KIP-848: if the member's
-        epoch is outdated, the read is repeated once the member has the newer epoch.
+        If `partitions` is None, return all committed offsets. `identify` returns the member to read as. The
+        coordinator checks a member of KIP-848: if the member's epoch is outdated, the read is repeated once
+        the member has the newer epoch.
 
         Raises:
             KafkaError: the group or a topic may not be read.

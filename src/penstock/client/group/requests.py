@@ -185,10 +185,7 @@ class Wanted(NamedTuple):
 
     @classmethod
     def of(cls, topics: Iterable[str]) -> Wanted:
-        """Divide names from patterns, which begin with ``^``.
-
-        Patterns become alternatives of one expression.
-        """
+        """Return names and patterns separately. Patterns, which begin with ``^``, become one expression."""
         wanted = sorted(set(topics))
         patterns = [each for each in wanted if each.startswith("^")]
         names = tuple(each for each in wanted if not each.startswith("^"))

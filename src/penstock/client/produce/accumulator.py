@@ -161,7 +161,9 @@ class Accumulator:
             return int(writer.close_lane())
 
     def append_encoded(self, tp: TopicPartition, encoded: memoryview, count: int, now: float) -> Outcome:
-        """Take a whole batch of magic 2 with `count` records, to be sent after earlier batches.
+        """Take a whole batch of magic 2, to be sent after earlier batches, and return its outcome.
+
+        `count` is its number of records.
 
         Raises:
             KafkaError: the batch is a single record larger than ``max.request.size``.
@@ -358,9 +360,9 @@ class Accumulator:
                 queue.open.writer.limit = limit
 
     def hinder(self, error: PenstockError, concerns: Callable[[TopicPartition], bool]) -> None:
-        """Note `error` as the obstacle of waiting batches, for the message if they expire.
+        """Note `error` as the last error of waiting batches, for the message if they expire.
 
-        `concerns` returns True for the partitions that the obstacle holds up.
+        `concerns` returns True for the partitions that the error holds up.
         """
         with self._lock:
             for tp, queue in self._busy.items():
@@ -392,13 +394,13 @@ class Accumulator:
         return oldest + self._delivery_timeout_s
 
     def close(self, error: PenstockError) -> None:
-        """Fail everything that is not settled with `error`, and accept no more records."""
+        """Fail every batch that is not acknowledged with `error`, and accept no more records."""
         with self._lock:
             self._closed_by = error
         self.abandon(error)
 
     def abandon(self, error: PenstockError) -> None:
-        """Fail everything that is not settled; later records wait for a new producer id or epoch.
+        """Fail every batch that is not acknowledged; later records wait for a new producer id or epoch.
 
         Sequence numbers then begin at 0. Under the old id and epoch, a broker would take the next batches for
         duplicates of the first ones, and acknowledge without storing them. A transaction fails, and its

@@ -64,10 +64,10 @@ class ColumnEncoder:
     def encode(
         self, batch: pa.RecordBatch, count: int, available: Sequence[int], now_ms: int
     ) -> list[EncodedBatch]:
-        """Encode one record batch for a topic of `count` partitions, `available` of which have leaders.
+        """Return one Arrow record batch as batches for the partitions of a topic.
 
-        Rows without a timestamp get `now_ms`. Checksums are computed when a batch is sent, since they cover
-        its producer id.
+        The topic has `count` partitions, `available` of which have leaders. Rows without a timestamp get
+        `now_ms`. Checksums are computed when a batch is sent, since they cover its producer id.
 
         Raises:
             EncodeError: a column has a type that no record can hold.

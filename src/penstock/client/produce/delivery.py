@@ -70,7 +70,7 @@ class Outcome:
         self._tell()
 
     def on_settled(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when the batch is settled or split, at once if it is already.
+        """Call `listener` when the batch is acknowledged, fails, or is split; at once if it has already.
 
         `listener` must not raise.
         """
@@ -104,7 +104,10 @@ class Outcome:
         return [leaf for _, part in self.parts for leaf in part.leaves()]
 
     async def wait(self) -> None:
-        """Wait until every record of the batch is settled. Any event loop may await this."""
+        """Wait until every record of the batch is acknowledged or has failed.
+
+        Any event loop may await this.
+        """
         while (open_one := next((leaf for leaf in self.leaves() if not leaf.is_settled), None)) is not None:
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
@@ -112,7 +115,10 @@ class Outcome:
             await future
 
     def wait_blocking(self, timeout: float | None) -> bool:
-        """Block this thread until the batch is settled; return False if it is not after `timeout` seconds."""
+        """Block this thread until the batch is acknowledged or has failed; return False after the timeout.
+
+        `timeout` is in seconds; None means no limit.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (open_one := next((leaf for leaf in self.leaves() if not leaf.is_settled), None)) is not None:
             woken = threading.Lock()
@@ -225,10 +231,7 @@ class Delivery(Place):
         return self.result()
 
     def _on_done(self, listener: Callable[[], None]) -> None:
-        """Call `listener` once this record is settled.
-
-        After a split of the batch, wait for the part it is in.
-        """
+        """Call `listener` once this record is acknowledged or has failed, also after splits of its batch."""
         outcome, _ = self._outcome.part_of(self._index)
 
         def listen_again() -> None:
@@ -290,7 +293,10 @@ def _finish(future: asyncio.Future[None]) -> None:
 
 
 def settled_within(outcomes: Iterable[Outcome], timeout: float | None) -> bool:
-    """Wait up to `timeout` seconds (None: no limit) for all outcomes; return True if all are settled."""
+    """Wait until all batches are acknowledged or have failed; return False if not within `timeout`.
+
+    `timeout` is in seconds; None means no limit.
+    """
     deadline = None if timeout is None else time.monotonic() + timeout
     return all(
         outcome.wait_blocking(None if deadline is None else deadline - time.monotonic())

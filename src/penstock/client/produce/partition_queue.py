@@ -75,7 +75,7 @@ class PartitionQueue:
             self.open = None
 
     def take(self, numbered: bool) -> Batch:
-        """Remove the next batch, and count it as in flight.
+        """Remove and return the next batch, and count it as in flight.
 
         If `numbered`, a new batch gets its sequence number.
         """
@@ -108,7 +108,7 @@ class PartitionQueue:
         self.next_sequence = (self.next_sequence + batch.count) & SEQUENCE_MASK
 
     def requeue(self, batch: Batch) -> None:
-        """Queue a batch that was in flight for a retry, in its place."""
+        """Queue a batch that was in flight for a retry, in the original order of batches."""
         position = len(self.again)
         while position and precedes(batch, self.again[position - 1]):
             position -= 1

@@ -43,7 +43,7 @@ def partitions_by_call(keys: BytesColumn | None, rows: int, count: int, partitio
 
 
 def spread(partitions: Int32s, available: Sequence[int], rows_each: int, first: int) -> int:
-    """Replace `UNDECIDED` in `partitions`: `rows_each` such rows go to one partition, then to the next.
+    """Replace `UNDECIDED`: `rows_each` such rows get one partition, the next as many get the next.
 
     `first` is the index in `available` to begin with; returns the index for the next call.
     """

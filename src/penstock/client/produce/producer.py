@@ -330,7 +330,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         return accepted
 
     def _free_partition(self, state: TopicState, size: int) -> int:
-        """Close the topic's lane if it is open, and return the partition for a record without a key."""
+        """Return the partition for a record without a key, by the sticky choice.
+
+        A lane, by which a writer takes such records directly, is closed before.
+        """
         lane = self.lanes.pop(state.info.name, None)
         if lane is not None:
             state.sticky.count(self._accumulator.close_lane(lane))
@@ -345,7 +348,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         timestamp: int | datetime | None,
         headers: Sequence[Header],
     ) -> Delivery:
-        """Accept a record that `try_send` could not: connect, get the topic's metadata, wait for memory."""
+        """Accept a record that `try_send` could not take at once, and return its delivery.
+
+        As needed, it connects, gets the topic's metadata, and waits for memory.
+        """
         deadline = self.clock.monotonic() + self.config.max_block_ms / 1000
         topic = topic_name(topic)
         partition = None if partition is None else whole(partition, "the partition")
@@ -434,7 +440,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         return delivery
 
     def encode_columns(self, topic: str, chunk: pa.RecordBatch) -> list[EncodedBatch]:
-        """Encode an Arrow record batch for a topic that is known. Any thread may call this, one at a time."""
+        """Return an Arrow record batch as encoded batches. The topic's metadata must be known.
+
+        Any thread may call this, one at a time.
+        """
         if self._encoder is None:
             from penstock.client.produce.columns import ColumnEncoder
 

@@ -113,7 +113,7 @@ class Sender:
         self._complain_at = 0.0
 
     def wake(self) -> None:
-        """Schedule a turn of the sender. Any thread may call this method."""
+        """Schedule a run of the sender on its event loop, which sends due batches. Thread-safe."""
         if self._is_woken or self._is_closed:
             return
         self._is_woken = True
@@ -438,7 +438,7 @@ class Sender:
         return answer
 
     def _note(self, error: PenstockError, node_id: int | None = None) -> None:
-        """Note `error` as the obstacle of all waiting batches, or only of those that `node_id` leads."""
+        """Note `error` as the last error of all waiting batches, or only of those that `node_id` leads."""
         leader = self._client.cluster.leader
         self._accumulator.hinder(error, lambda tp: node_id is None or leader(tp) == node_id)
         self._complain(error)

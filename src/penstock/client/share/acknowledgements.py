@@ -151,7 +151,7 @@ class Group:
         self.not_before = until
 
     def halves(self) -> tuple[Group, Group] | None:
-        """Divide the group in two, which can succeed independently; None if it cannot be divided further."""
+        """Return two halves of the group, which succeed independently; None if it is not divided further."""
         if self.size < 2 or not self._divisions[0]:
             return None
         self._divisions[0] -= 1

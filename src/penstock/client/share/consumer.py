@@ -534,7 +534,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         return results
 
     async def commit_now(self, timeout_ms: float | None) -> dict[TopicPartition, PenstockError | None]:
-        """Send acknowledgements and wait for the answers as `commit` does, but call no callback."""
+        """Send acknowledgements and return the outcomes as `commit` does, but call no callback."""
         if not self.config.is_explicit:
             self.holdings.acknowledge_all(AcknowledgeType.ACCEPT)
         return await self._commit_all(

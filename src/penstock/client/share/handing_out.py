@@ -87,7 +87,10 @@ class HandingOut(Generic[K, V]):
             raise error
 
     def _present_reading(self) -> RowReading | ColumnReading | None:
-        """Return the current reading, or None if its locks have expired: its records are delivered again."""
+        """Return the records that are being returned, or None if their locks have expired.
+
+        Records with expired locks are delivered again by the broker.
+        """
         if self._reading is not None and self._holdings.is_late(self._reading.part):
             self._reading = None
         return self._reading
@@ -106,7 +109,7 @@ class HandingOut(Generic[K, V]):
         return made
 
     def _give_back(self, reading: RowReading | ColumnReading) -> None:
-        """Put the rest of a reading back, to be read as the other kind, rows or columns."""
+        """Put back the records that were begun to be read as rows, to be read as columns, or the reverse."""
         self._reading = None
         rest = reading.rest()
         self._acknowledge_unread(reading)

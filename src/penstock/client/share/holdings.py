@@ -101,7 +101,7 @@ class Holdings:
     # -- what comes
 
     def add(self, part: AcquiredPart) -> None:
-        """Add an acquired part, which the application has not got yet."""
+        """Add acquired records of one partition, which the application has not got yet."""
         with self.lock:
             self._parts.append(part)
             self.size_bytes += part.records.nbytes
@@ -109,11 +109,14 @@ class Holdings:
 
     @property
     def has_parts(self) -> bool:
-        """Whether acquired parts remain that the application has not got."""
+        """Whether there are acquired records that the application has not got."""
         return bool(self._parts)
 
     def next_part(self) -> AcquiredPart | None:
-        """Remove and return the oldest part whose locks still hold, or None; drop expired ones before it."""
+        """Remove and return the oldest acquired records whose locks still hold, or None.
+
+        Records whose locks have expired are dropped, since brokers deliver them again.
+        """
         with self.lock:
             while self._parts:
                 part = self._parts.popleft()
@@ -123,17 +126,17 @@ class Holdings:
             return None
 
     def is_late(self, part: AcquiredPart) -> bool:
-        """Return True if the locks of a part have expired, or were released with their session."""
+        """Return True if the locks of acquired records have expired, or were released with their session."""
         return part.deadline <= self._now() or part.is_released()
 
     def put_back(self, part: AcquiredPart) -> None:
-        """Put a part, or the rest of one, back at the front."""
+        """Put acquired records, or the rest of them, back at the front of the queue."""
         with self.lock:
             self._parts.appendleft(part)
             self.size_bytes += part.records.nbytes
 
     def hold(self, part: AcquiredPart, runs: Iterable[Run]) -> None:
-        """Note that the application gets these offsets of a part now."""
+        """Note that the application gets these offsets of acquired records now."""
         with self.lock:
             partition = self._of(part)
             for run in runs:
@@ -238,7 +241,7 @@ class Holdings:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no parts remain, and brokers have answered every acknowledgement.
+        """Whether all acquired records were taken, and brokers have answered every acknowledgement.
 
         Until then, released records may still be delivered again.
         """

@@ -44,7 +44,7 @@ class LogBatch(NamedTuple):
 
 
 def log_batches(part: AcquiredPart) -> Iterator[LogBatch | Unread]:
-    """Yield the batches of a part with acquired offsets, then the acquired offsets without any batch.
+    """Yield the record batches that have acquired offsets, then the acquired offsets without any batch.
 
     Batches of the format before Kafka 0.11 have no base offset, and are yielded together as one.
     """
@@ -70,7 +70,7 @@ def log_batches(part: AcquiredPart) -> Iterator[LogBatch | Unread]:
 
 
 class RowReading:
-    """An acquired part that is returned to the application record by record."""
+    """Acquired records of one partition, which are returned to the application record by record."""
 
     def __init__(self, part: AcquiredPart, *, check_crcs: bool, unpack: UnpackLimits) -> None:
         self.part = part
@@ -97,7 +97,7 @@ class RowReading:
         return taken
 
     def rest(self) -> AcquiredPart:
-        """Return the part that remains, to be read as columns."""
+        """Return the acquired records that were not taken, to be read as columns."""
         runs = [Run(row.offset, row.offset, row.delivery_count) for row in self.rows]
         for batch in self._batches:
             if isinstance(batch, Unread):
@@ -158,7 +158,7 @@ def unreadable(runs: Sequence[Run], error: DecodeError) -> Unread:
 
 
 class ColumnReading:
-    """An acquired part that is returned to the application as Arrow batches of whole record batches."""
+    """Acquired records of one partition, which are returned to the application as Arrow batches."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class ColumnReading:
                 return made
 
     def rest(self) -> AcquiredPart:
-        """Return the part that remains, to be read as rows."""
+        """Return the acquired records that were not taken, to be read as rows."""
         runs: list[Run] = []
         for batch in [*self._failed, *self._batches]:
             if isinstance(batch, Unread):

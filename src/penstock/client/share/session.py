@@ -220,7 +220,7 @@ class ShareSession:
         )
 
     def _take(self, is_taken: Callable[[Place, Group], bool]) -> dict[Place, Group]:
-        """Move the first group of each partition, if `is_taken`, from the queue to the request."""
+        """Move each partition's first group from the queue to the request, if `is_taken`; return these."""
         for place, queue in list(self._waiting.items()):
             if is_taken(place, queue[0]):
                 self._sent[place] = queue.popleft()

@@ -89,7 +89,7 @@ class Source(Protocol):
         """Return records that have been fetched already."""
 
     async def wait(self, deadline: float, limit: int, is_strict: bool | None = None) -> bool:
-        """Fetch, and wait for records."""
+        """Fetch, and wait for records; return False if none have come by the `deadline`."""
 
     async def notify(self) -> None:
         """Call the callback for acknowledgements that brokers have answered."""
@@ -142,9 +142,9 @@ class WorkerPool:
         self._flushing: asyncio.TimerHandle | None = None
 
     async def run(self) -> PoolSummary:
-        """Process records until the consumer is stopped, or none comes for `idle_ms`.
+        """Process records until the consumer is stopped or idle, and return their counts.
 
-        Raises as the consumer.
+        Raises as `AsyncShareConsumer.run`.
         """
         consumer = self._consumer
         consumer.begin_poll()

@@ -104,7 +104,10 @@ async def _reach(client: AsyncClient, node: int) -> Peer:
 
 
 async def find_coordinator(client: AsyncClient, step: FindCoordinator) -> Answer:
-    """Ask any broker for the coordinator of a group or a transactional id. Raises as `take_step`."""
+    """Ask any broker for the coordinator of a group or a transactional id; return the answer.
+
+    Raises as `take_step`.
+    """
     await client.bootstrap()
     peer = await _reach(client, ANY_NODE)
     version = peer.versions.choose(FindCoordinatorRequest)
@@ -226,7 +229,7 @@ async def _commit_offsets(
 
 
 async def end(client: AsyncClient, peer: Peer, step: End, transactional_id: str) -> Answer:
-    """Send EndTxn to the coordinator. Raises as `take_step`."""
+    """Send EndTxn to the coordinator, and return its answer. Raises as `take_step`."""
     request = EndTxnRequest(
         transactional_id=transactional_id,
         producer_id=step.owner.producer_id,

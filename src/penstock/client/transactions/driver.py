@@ -200,7 +200,7 @@ class TransactionDriver:
             log.debug("the transaction of %s is left to its timeout: %s", name, error)
 
     async def close(self, timeout_s: float | None) -> None:
-        """Settle the open transaction as `settle` does, then stop."""
+        """End the open transaction as `settle` does, then send no more requests."""
         try:
             await self.settle(timeout_s)
         finally:

@@ -136,7 +136,7 @@ class ServingThread:
 
 
 def run_to_the_end(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a runner's loop to its end, even if the loop itself runs out of memory once.
+    """Run a coroutine in a runner's loop, and return its result, even after a lack of memory.
 
     A `MemoryError` between two callbacks would otherwise end the loop, and with it everything that it serves.
     The loop is then run again, and due callbacks are still called.

@@ -1,4 +1,4 @@
-"""Faults by name in front of a real cluster: the steps of a request to which faults happen.
+"""Injected faults in front of a real cluster: the steps of a request to which faults happen.
 
 The faults, and the responses with error codes, are those of `penstock.testing`.
 """

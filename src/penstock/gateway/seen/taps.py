@@ -69,7 +69,10 @@ class Seen:
 
 
 class Taps:
-    """Makes the taps of connections. If a tap raises, `caught` is called, and the tap gets no more bytes."""
+    """Makes the taps of connections: objects that get all bytes, for the log, captures and so on.
+
+    If a tap raises, `caught` is called, and the tap gets no more bytes.
+    """
 
     def __init__(self, seen: Seen, caught: Callable[[str], None], clock: Clock | None = None) -> None:
         self._seen = seen
@@ -80,9 +83,9 @@ class Taps:
         self._capture = None if seen.capture is None else CaptureFile(Path(seen.capture), self._clock)
 
     def of(self, peer: str, local: str) -> Tap | None:
-        """Return the tap for a client at ``host:port``, or None if nothing is recorded about it.
+        """Return the object that gets the bytes of a client's connection, or None if nothing is recorded.
 
-        `local` is the gateway's address that the client has connected to.
+        The client is at ``host:port`` `peer`; `local` is the gateway's address that it has connected to.
         """
         host = peer.rpartition(":")[0]
         taps: list[Tap] = []
@@ -105,7 +108,7 @@ class Taps:
 
 
 class GuardedTaps:
-    """The taps of one connection. An exception in one of them ends only that tap."""
+    """The recorders of one connection's bytes. An exception in one of them ends only that one."""
 
     def __init__(self, taps: list[Tap], caught: Callable[[str], None], peer: str) -> None:
         self._taps = taps

@@ -51,9 +51,9 @@ class Refused(PenstockError):
 
 @cache
 def highest_code(api_key: int, version: int) -> int:
-    """Return the greatest error code that a client of this version has a name for.
+    """Return the greatest error code that a client which uses this version of an API has a name for.
 
-    The client is taken to be of the last release whose newest version of the API this one was.
+    The client counts as one of the last release in which this was the newest version of the API.
     """
     codes = [
         highest_error(release.numbers)

@@ -146,7 +146,7 @@ class _Fetching:
         return Call(self._asked.api_key, self._asked.target, message)
 
     def _take(self, response: FetchResponse, readings: list[PartitionReading]) -> None:
-        """Add the response of a call about `readings` to them."""
+        """Add a response of the cluster to the partitions in `readings`."""
         for reading in readings:
             reading.skips = reading.is_starved = False
         budget = UnpackBudget(UNPACKED_BYTES_MAX)

@@ -76,7 +76,7 @@ def list_offsets(asked: Asked) -> Steps:
 
 
 def _turns(questions: list[_Question]) -> list[list[_Question]]:
-    """Divide questions into parts that have each partition once: a repetition is an error since version 1."""
+    """Return the questions in groups that have each partition once, as versions since 1 require."""
     counts: dict[tuple[str, int], int] = {}
     turns: list[list[_Question]] = []
     for question in questions:

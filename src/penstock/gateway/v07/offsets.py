@@ -36,7 +36,7 @@ _PLACE_MASK = (1 << PLACE_BITS) - 1
 
 
 class NoCodeError(EncodeError):
-    """No byte offset can encode a place, so that a reader cannot be brought there.
+    """A reader cannot be brought to an offset, because no byte offset of 0.7 can encode its place.
 
     `go_on` is a place at the same record, or at the next one, from where it can be read.
     """
@@ -47,7 +47,7 @@ class NoCodeError(EncodeError):
 
 
 class Place(NamedTuple):
-    """The place of a reader: the offset of the next record, its debt in slots, and the size of slots."""
+    """A reader's next offset in the cluster, its debt (slots that its byte offset is ahead), slot size."""
 
     offset: int
     debt: int = 0
@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
     @property
     def code(self) -> int:
-        """The byte offset that encodes this place.
+        """The byte offset of Kafka 0.7 that encodes this place.
 
         Raises:
             NoCodeError: the offset or the debt is too large.

@@ -58,7 +58,7 @@ class _Next(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A message set, and the place of a reader that has read it."""
+    """A message set of 0.7, and the place (offset and debt) of a reader that has read it."""
 
     data: bytes
     place: Place
@@ -80,7 +80,10 @@ def deflated(data: bytes, *, is_tight: bool) -> bytes:
 
 
 def padded_message(data: bytes, stream: bytes, size: int) -> bytes:
-    """Return a wrapper of `size` bytes around the message set `data`, whose deflate stream is `stream`."""
+    """Return a compressed message of exactly `size` bytes with the message set `data` in it.
+
+    `stream` is the deflate stream of `data`.
+    """
     padding = b" " * (size - OVERHEAD_BYTES - len(stream))
     trailer = _TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFF_FFFF)
     return encode_message(b"".join((GZIP_HEAD, padding, b"\0", stream, trailer)), codec=Codec.GZIP)
@@ -127,7 +130,7 @@ def pack(place: Place, values: Sequence[Value], size_max: int, form: str = WRAPP
 
 
 def _through_gap(place: Place, next_offset: int, size_max: int) -> Packed:
-    """Return a wrapper without records, which brings the reader nearer to a record that is too far away."""
+    """Return a message without records, which moves a reader's byte offset nearer to a distant record."""
     nothing = _wrapped(b"", 0, is_tight=False)
     steps = max(1, min(next_offset - place.offset, size_max >> place.slot_bits))
     while True:
@@ -149,7 +152,7 @@ def _plain(value: Value) -> _Next:
 
 
 def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
-    """Return a wrapper around a message set, compressed if `is_tight` and if that makes it smaller."""
+    """Return a gzip message with a message set in it, compressed if `is_tight` and that is smaller."""
     stream = deflated(data, is_tight=is_tight)
     if is_tight and len(stream) > len(data):
         stream = deflated(data, is_tight=False)
@@ -157,7 +160,10 @@ def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
 
 
 def _bundle(place: Place, values: Sequence[Value], index: int) -> _Next:
-    """Return the next wrapper: with one value, or with several if they pay back a debt."""
+    """Return the next compressed message, with one value, or with several if the reader is ahead.
+
+    A message with several values lets the byte offset fall back by the slots that it is ahead.
+    """
     slot = 1 << place.slot_bits
     data = encode_message(values[index].value)
     count = 1

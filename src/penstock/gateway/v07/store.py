@@ -89,7 +89,7 @@ class ClusterStore:
     # --- produce ----------------------------------------------------------------------------------------
 
     async def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Return `part` with its partition chosen. Raises as `ClusterWriter.choose_partition`."""
+        """Return the message set of a PRODUCE with its partition chosen. Raises as `ClusterWriter`."""
         self._counts.sets += 1
         return await self._writer.choose_partition(part)
 
@@ -112,7 +112,7 @@ class ClusterStore:
     # --- fetch ------------------------------------------------------------------------------------------
 
     async def fetch(self, parts: Sequence[FetchPart]) -> list[Answer]:
-        """Return the answer to each part of a fetch, without waiting. An error is the answer of its part."""
+        """Return the answer for each partition of a fetch, without waiting, as messages or an error code."""
         self._counts.fetches += len(parts)
         answers: list[Answer] = [NOTHING] * len(parts)
         order = list(range(len(parts)))
@@ -146,7 +146,7 @@ class ClusterStore:
         return answers
 
     async def _judged(self, part: FetchPart) -> Place | Answer | None:
-        """Return the place to read a part from, or an error answer; None if the topic does not exist."""
+        """Return the place to read a partition from, or an error code; None if the topic does not exist."""
         if part.size_max < 0:
             return Error.INVALID_FETCH_SIZE, None
         try:
@@ -285,7 +285,7 @@ class ClusterStore:
 
 
 def slots_for(values: Sequence[Value]) -> int:
-    """Return the bits of a slot size that each of the values fits, or most of them if some are large."""
+    """Return the slot size (in bits) that each value fits, or most values if some are large."""
     sizes = [len(value.value) + MESSAGE_OVERHEAD_BYTES for value in values]
     largest, average = max(sizes), sum(sizes) // len(sizes)
     return slot_bits_of(largest if largest <= SAMPLE_BYTES_MAX else max(SAMPLE_BYTES_MAX, 2 * average))

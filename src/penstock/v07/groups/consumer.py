@@ -132,7 +132,7 @@ class GroupConsumer07:
     # --- joining and leaving -----------------------------------------------------------------------------
 
     def start(self) -> GroupConsumer07:
-        """Join the group and claim a share of the partitions.
+        """Join the group, claim a share of the partitions, and return this consumer.
 
         Raises:
             NetworkError: no ZooKeeper answers, or other members do not release the partitions. In the latter

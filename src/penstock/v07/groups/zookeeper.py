@@ -28,12 +28,12 @@ def connect(
     digest: str | None = None,
     listener: Callable[[str], object] | None = None,
 ) -> KazooClient:
-    """Open a session. `hosts` is ``host:port,host:port/chroot``; the chroot must exist.
+    """Return a client of ZooKeeper with a new session. `hosts` is ``host:port,host:port/chroot``.
 
-    The session must begin within `connection_timeout_ms`; 0 means `session_timeout_ms`, which is also the
-    least time for a server that accepts and sends nothing. `digest` is ``user:password``: the session
-    authenticates with it, and only it has access to the nodes that it creates. `listener` is called with
-    ``CONNECTED``, ``SUSPENDED`` and ``LOST`` on kazoo's own thread.
+    The chroot must exist. The session must begin within `connection_timeout_ms`; 0 means
+    `session_timeout_ms`, which is also the least time for a server that accepts and sends nothing. `digest`
+    is ``user:password``: the session authenticates with it, and only it has access to the nodes that it
+    creates. `listener` is called with ``CONNECTED``, ``SUSPENDED`` and ``LOST`` on kazoo's own thread.
 
     Raises:
         MissingDependencyError: kazoo is not installed.
