@@ -28,7 +28,7 @@ def string_hash(text: str) -> int:
 def partition_of(key: str, count: int) -> int:
     """Return which of `count` partitions holds the state of a group, or of a transactional id.
 
-    It is ``Utils.abs(key.hashCode()) % count``, where the absolute value of the smallest number is 0.
+    It is ``Utils.abs(key.hashCode()) % count``, where ``Utils.abs`` of the smallest number is 0.
     """
     number = string_hash(key)
     return 0 if number == -(1 << 31) else abs(number) % count

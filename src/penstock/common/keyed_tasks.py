@@ -17,7 +17,7 @@ class KeyedTasks:
         self._is_closed = False
 
     def start(self, key: Hashable, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Run `coroutine`, unless a task with the same key is running; then drop it."""
+        """Run `coroutine` as a task, or drop it if a task with the same key is running."""
         if key in self._tasks or self._is_closed:
             coroutine.close()
             return

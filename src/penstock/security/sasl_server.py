@@ -257,7 +257,10 @@ class Authenticator:
         return answer, identity
 
     def _refuse_other(self, frame: memoryview, key: int, version: int) -> Verdict:
-        """Return the verdict on another API amid a login: error 34 (ILLEGAL_SASL_STATE), or closing."""
+        """Return the verdict on another API amid a login: close, after error 34 (ILLEGAL_SASL_STATE).
+
+        The error is sent if the API's response has a place for it.
+        """
         api = API_TABLE.get(ApiKey(key)) if key in API_TABLE else None
         if api is None:
             return self._fail(f"key {key} amid the tokens of {self._mechanism}")

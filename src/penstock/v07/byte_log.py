@@ -157,7 +157,7 @@ class ByteLog:
     def offsets_before(self, time_ms: int, count_max: int, *, now_ms: int) -> list[int]:
         """Return the answer to OFFSETS, newest first: starts of segments, and the end of the log.
 
-        Only offsets of segments that changed before `time_ms` are returned, at most `count_max`.
+        Only segments that changed at or before `time_ms` count, and at most `count_max` offsets are returned.
         """
         candidates = [(segment.start, segment.changed_ms) for segment in self._segments]
         if self._segments[-1].size:

@@ -456,7 +456,7 @@ class AsyncClient:
                 await self.refresh()
 
     def _patience_s(self) -> float:
-        """How many seconds an unknown topic may take to appear: longer if the request creates the topic."""
+        """Return how many seconds an unknown topic may take to appear: more if the client creates topics."""
         patience_s = self.config.topic_metadata_propagation_max_ms / 1000
         return patience_s if self.config.allow_auto_create_topics else min(patience_s, MOMENT_S)
 

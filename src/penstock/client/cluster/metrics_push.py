@@ -182,7 +182,10 @@ class MetricsPush:
         return int(answer.error_code)
 
     def _after(self, code: int) -> float:
-        """Return the seconds to wait after a response with this error code, as Java's client does."""
+        """Return the seconds to wait after a response with this error code, as Java's client does.
+
+        After an error that retries do not mend, the push ends for good.
+        """
         wait_s = self._interval_s()
         if not code:
             return wait_s

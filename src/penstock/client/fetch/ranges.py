@@ -195,7 +195,7 @@ class RangeReader:
             self._start_waiting()
 
     async def _handle(self, cursor: Cursor, error: Exception) -> None:
-        """Skip records that have been deleted, unless `fail_on_data_loss`; raise all other errors."""
+        """Skip records that have been deleted, if the reader's options allow it; raise all other errors."""
         cause = error.__cause__ if isinstance(error, RequestTimeoutError) else error
         is_gone = isinstance(cause, TopicRecreatedError) or (
             isinstance(cause, KafkaError) and cause.code in _GONE

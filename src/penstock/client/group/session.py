@@ -145,7 +145,9 @@ class GroupSession:
     # -- changes to notify the application of
 
     async def next_notice(self) -> Notice | None:
-        """Return the next change that the application must be notified of, or None; commit if that is due.
+        """Return the next change for which the application has a callback, or None; commit if that is due.
+
+        Changes without a callback are applied at once.
 
         Raises:
             KafkaError: the coordinator refuses the member.

@@ -96,9 +96,9 @@ class PartitionReading:
     def cut(self, left_bytes: int | None) -> bytes:
         """Return the records for the response, cut to its size.
 
-        `left_bytes` is what is left of the limit for the whole response. If nothing has been returned before,
-        the first message is returned whole. None is for versions without such a limit: there the records end
-        at `partition_max_bytes`, even within a message.
+        `left_bytes` is what is left of the limit for the whole response; the caller sees to it that the first
+        message of a response is whole. None is for versions without this limit: there the records end at
+        `partition_max_bytes`, even within a message.
         """
         if left_bytes is None:
             return self.records[: max(self.max_bytes, 0)]

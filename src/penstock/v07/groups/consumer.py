@@ -419,7 +419,10 @@ class GroupConsumer07:
         return (driver.earliest if is_smallest else driver.latest)(topic, at.partition)
 
     def _reset(self, driver: Driver07, tp: BrokerTopicPartition, error: PenstockError | None) -> int:
-        """Return and store a new offset after one that is outside the log or inside a message."""
+        """Return the offset to continue at. After an `error` of the old one, store it, or raise `error`.
+
+        The setting `autooffset_reset` decides between the two.
+        """
         if error is None:
             return self._end_of(driver, *tp)
         if self._settings.autooffset_reset not in RESET_TO:
