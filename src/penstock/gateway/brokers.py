@@ -327,7 +327,7 @@ class Brokers:
         upstream.renew_after(session_s * random.uniform(*SESSION_PARTS), begin)
 
     async def ask(self, call: Call, account: Account | None = None) -> Any:
-        """Send a call to its broker, on a connection that relays share; return the response, None for acks=0.
+        """Send a call to its broker, on a shared connection; return the response, None for acks=0.
 
         Raises:
             PenstockError: the broker does not answer.

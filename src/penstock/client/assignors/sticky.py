@@ -126,7 +126,10 @@ def _told_in_fields(subscription: Subscription) -> Told:
 def share(
     partition_counts: Mapping[str, int], members: Mapping[str, Subscription], told: Mapping[str, Told]
 ) -> tuple[Assignment, dict[TopicPartition, str] | None]:
-    """Return the assignment, and the partitions that change their owner; None if these are not computed."""
+    """Return the assignment, and the partitions that change their owner, with the new one.
+
+    The second value is None if members subscribe to different topics: it is not computed then.
+    """
     subscribed = {topic for subscription in members.values() for topic in subscription.topics}
     partition_counts = {topic: n for topic, n in partition_counts.items() if topic in subscribed}
     claims = settle_claims(partition_counts, members, told)
@@ -194,7 +197,7 @@ def _share_equally(
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
     """Let each member keep up to a fair share, and assign the rest to the members with the fewest.
 
-    Returns the assignment, and the former owners of partitions that move.
+    Returns the assignment, and the partitions that change their owner, with the new one.
     """
     total = sum(partition_counts.values())
     small, over_wanted = divmod(total, len(claims.owned))
@@ -233,7 +236,10 @@ def _deal(
     content: Sequence[str],
     small: int,
 ) -> dict[TopicPartition, str]:
-    """Assign the partitions without an owner in turn; return the former owners of those that had one."""
+    """Assign the remaining partitions to members in turn; return those that had another owner.
+
+    The result maps these partitions to their new owners.
+    """
     circle = deque(sorted(hungry, key=java_order))
     next_in_line = deque(sorted(content, key=java_order))
     taken = {tp for mine in assignment.values() for tp in mine}

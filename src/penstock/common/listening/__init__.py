@@ -1,1 +1,1 @@
-"""Shared by all servers of the package: accepting connections, a loop on a thread, exposure to others."""
+"""Shared by all servers of the package: accepting connections, a loop on a thread, checks of addresses."""
