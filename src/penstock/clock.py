@@ -1,4 +1,4 @@
-"""Time as an argument: what decides never asks the operating system what time it is."""
+"""Clocks as arguments: code that depends on time gets a clock, and never asks the operating system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.errors import ConfigError
 
 
 class Clock(Protocol):
-    """Wall-clock milliseconds since 1970 for records, monotonic seconds for deadlines."""
+    """A clock: wall-clock milliseconds since 1970 for records, monotonic seconds for deadlines."""
 
     def now_ms(self) -> int: ...
 
@@ -27,7 +27,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only by calls of `advance`. For tests and simulations."""
+    """A clock that moves only by calls of `advance`, for tests and simulations."""
 
     def __init__(self, now_ms: int = 0) -> None:
         self._start_ms = now_ms
@@ -51,13 +51,13 @@ class ManualClock:
 
 
 class MovableClock:
-    """The clock of this machine, put forward by calls of `advance`, and stopped by `stop`."""
+    """The clock of this machine plus an offset, which `advance` increases. `stop` makes it stand still."""
 
     def __init__(self) -> None:
         self._ahead_ms = 0
         self._ahead_s = 0.0
         self._still: tuple[int, float] | None = None
-        """What the machine's clocks showed when this one was stopped."""
+        """The times of the machine's clocks when this clock was stopped; None while it runs."""
         self.when_moved: Callable[[int], None] | None = None
         """Called with the milliseconds after each `advance`, in the thread that advances."""
 
@@ -70,19 +70,19 @@ class MovableClock:
         return (time.monotonic() if still is None else still[1]) + self._ahead_s
 
     def stop(self) -> None:
-        """Stand still until `start`. Harmless when it does."""
+        """Stop the clock until `start`. A stopped clock stays stopped."""
         if self._still is None:
             self._still = time.time_ns() // 1_000_000, time.monotonic()
 
     def start(self) -> None:
-        """Go on from where it stood, which stays behind the machine's clock. Harmless when it goes."""
+        """Let a stopped clock run on from its time, which is then behind the machine's clock."""
         still, self._still = self._still, None
         if still is not None:
             self._ahead_ms += still[0] - time.time_ns() // 1_000_000
             self._ahead_s += still[1] - time.monotonic()
 
     def advance(self, ms: int = 0, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> None:
-        """Move forward by the sum of what is given; the owner of the clock does what is due by then.
+        """Move forward by the sum of the arguments. The owner of the clock then runs its due timers.
 
         Raises:
             ValueError: the sum is negative.
@@ -97,13 +97,13 @@ class MovableClock:
 
 
 class Movable(Protocol):
-    """A clock that can be put forward."""
+    """A clock that `advance` moves forward."""
 
     def advance(self, ms: int) -> None: ...
 
 
 class Stoppable(Protocol):
-    """A clock that can be stopped."""
+    """A clock that can be stopped and started."""
 
     def stop(self) -> None: ...
 
@@ -111,10 +111,10 @@ class Stoppable(Protocol):
 
 
 def movable(clock: object) -> Movable:
-    """Return a clock as one that can be put forward.
+    """Return `clock`, which must have `advance`.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: it does not.
     """
     if not hasattr(clock, "advance"):
         raise ConfigError(f"{type(clock).__name__} cannot be put forward; give a MovableClock or ManualClock")
@@ -122,10 +122,10 @@ def movable(clock: object) -> Movable:
 
 
 def stoppable(clock: object) -> Stoppable:
-    """Return a clock as one that can be stopped.
+    """Return `clock`, which must have `stop` and `start`.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: it does not.
     """
     if not hasattr(clock, "stop") or not hasattr(clock, "start"):
         raise ConfigError(f"{type(clock).__name__} cannot be stopped; give a MovableClock, or none")

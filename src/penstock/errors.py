@@ -1,7 +1,7 @@
-"""The error tree: everything that Penstock raises on purpose.
+"""The exceptions of Penstock, in one tree.
 
-Subclasses exist where a caller would catch them. Messages say what was wrong and what to do;
-the command line prints them as they are, without a traceback.
+There is a subclass where a caller would catch it. Messages say what was wrong and what to do; the command
+line prints them as they are, without a traceback.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from penstock.printable import printable
 
 
 class PenstockError(Exception):
-    """Base of every error that Penstock raises on purpose.
+    """Base class of every exception that Penstock raises on purpose.
 
-    Messages quote what peers and files have sent. Their text is printable; `args` hold it as it was.
-    A name of other clients' errors that it does not have ends in an error that says what to type.
+    Messages quote what peers and files have sent. Their text is printable, while `args` hold the original. An
+    attribute that other clients' exceptions have, and this one has not, raises an error with advice.
     """
 
     def __str__(self) -> str:
@@ -33,22 +33,22 @@ class PenstockError(Exception):
 
 
 class ConfigError(PenstockError, ValueError):
-    """An option is unknown, malformed or contradicts another one."""
+    """An option or argument is unknown, malformed, or contradicts another one."""
 
 
 class UnknownNameError(PenstockError, AttributeError):
-    """An object or a module has no such name. Where another client has it, the message says what to type."""
+    """An object or a module has no such name. If another client has the name, the message has advice."""
 
     def __init__(self, message: str, *, name: str | None = None) -> None:
         AttributeError.__init__(self, message, name=name)
 
 
 class CallError(ConfigError, TypeError):
-    """The arguments of a call do not fit. Where another client takes them, the message says what to type."""
+    """The arguments of a call do not fit. If another client takes them, the message has advice."""
 
 
 class MissingDependencyError(PenstockError, ImportError):
-    """An optional library is needed; the message names the extra that installs it."""
+    """An optional library is not installed; the message names the extra that installs it."""
 
 
 class DecodeError(PenstockError, ValueError):
@@ -56,10 +56,10 @@ class DecodeError(PenstockError, ValueError):
 
 
 class ProtocolViolationError(DecodeError):
-    """An answer can be read, but does not answer what was asked: a partition is missing, offsets go back.
+    """A response can be decoded, but does not fit the request: a partition is missing, offsets go back.
 
-    The client counts it as a failed attempt. It is raised by itself, or as the last obstacle of a
-    `RequestTimeoutError`, once the time allowed for retries is over.
+    The client counts it as a failed attempt. It is raised alone, or as the cause of a `RequestTimeoutError`
+    once the time for retries is over.
     """
 
 
@@ -68,25 +68,25 @@ class CorruptRecordError(DecodeError):
 
 
 class UnpackLimitError(CorruptRecordError):
-    """Compressed records hold more than a limit lets be unpacked, or more records than it lets be read.
+    """Compressed records decompress to more bytes or records than a limit allows.
 
     The data may be sound: with a higher limit they can be read.
     """
 
 
 class EncodeError(PenstockError, ValueError):
-    """A value cannot be written in the format or version asked for. The caller's fault."""
+    """A value given by the caller cannot be written in the required format or version."""
 
 
 class SerializationError(EncodeError):
-    """A serializer of the application has raised, or returned no bytes. What it raised is `__cause__`."""
+    """A serializer of the application has raised (its exception is `__cause__`), or returned no bytes."""
 
 
 class DeserializationError(DecodeError):
-    """A deserializer of the application has raised. What it raised is `__cause__`.
+    """A deserializer of the application has raised. Its exception is `__cause__`.
 
-    `record` is the `penstock.Record` as it is in the topic, with key and value as bytes. It counts as handed
-    out: the consumer's next call goes on behind it. `seek` to its offset to have it again.
+    `record` is the `penstock.Record` as it is in the topic, with key and value as bytes. It counts as
+    returned: the consumer's next call continues behind it. `seek` to its offset to read it again.
     """
 
     def __init__(self, message: str, record: Any) -> None:
@@ -102,40 +102,39 @@ class StorageError(PenstockError, OSError):
 
 
 class NetworkError(PenstockError, ConnectionError):
-    """A peer cannot be reached, or the connection ended while answers were due."""
+    """A peer cannot be reached, or the connection ended before a response came."""
 
 
 class AuthenticationError(PenstockError):
-    """The two ends do not accept each other: password, token, certificate, mechanism, protocol of the port.
+    """The client and the broker do not accept each other: password, token, certificate, mechanism, protocol.
 
-    Never worth another try with the same settings.
+    With the same settings, another try does not help.
     """
 
     is_of_one_broker = False
-    """Whether another broker of the cluster may well accept, as with a certificate that has expired on
-    one.
-    """
+    """Whether other brokers of the cluster may accept the login, as after the expiry of one broker's
+    certificate."""
 
 
 class LoginPendingError(NetworkError):
-    """A login was refused that was accepted before, and its secrets come from files that may be replaced.
+    """A login that was accepted before is refused, and its secrets come from files that may be replaced.
 
-    Clients try again for `penstock.login.patience.ms`, after which the refusal is an `AuthenticationError`.
+    Clients retry for `penstock.login.patience.ms`, after which the refusal is an `AuthenticationError`.
     """
 
 
 class RequestTimeoutError(PenstockError, TimeoutError):
-    """No answer, or no success in spite of retries, within the time allowed."""
+    """No response, or no success in spite of retries, within the time limit."""
 
 
 class UnsupportedVersionError(PenstockError):
-    """The two ends share no version of an API, or the version lacks a feature that was asked for."""
+    """The client and the broker share no version of an API, or the version lacks a required feature."""
 
 
 class TransactionError(PenstockError):
-    """A transaction of a producer did not go as asked. What to do next is in the subclass (KIP-1050).
+    """A transactional call of a producer has failed. The subclass says what to do next (KIP-1050).
 
-    The reason, where a broker or the network gave one, is `__cause__`.
+    `__cause__` is the broker's or the network's error, if there was one.
     """
 
 
@@ -144,29 +143,32 @@ class TransactionAbortableError(TransactionError):
 
 
 class TransactionRetriableError(TransactionError, RequestTimeoutError):
-    """The call did not end in time, and goes on: make the same call again, and no other one before."""
+    """The call did not end in time, and is still under way: make the same call again before any other."""
 
 
 class TransactionFatalError(TransactionError):
-    """This producer can do nothing more: close it, and go on with a new one from the last committed state."""
+    """This producer cannot be used any more: close it, and continue with a new one.
+
+    The new producer continues from the last committed state.
+    """
 
 
 class ProducerFencedError(TransactionFatalError):
-    """Another producer uses the transactional id, or the transaction ran into its timeout (Kafka 47, 90)."""
+    """Another producer uses the transactional id, or the transaction's timeout has passed (Kafka 47, 90)."""
 
 
 class TransactionStateError(TransactionError):
-    """The call does not fit what the producer is doing, such as a commit without a begin. Nothing changed."""
+    """The call does not fit the producer's state, such as a commit without a begin. Nothing has changed."""
 
 
 class KafkaError(PenstockError):
-    """An error code answered by a broker.
+    """An error code in a broker's response.
 
-    `code` is Kafka's number, `name` its constant (``UNKNOWN_TOPIC_OR_PARTITION``); `retriable`
-    says whether the same request may succeed later. `detail` is what happened here, without what the code
-    means everywhere: the message a broker sends, since clients add the rest. Both texts are cut after
-    `MESSAGE_CHARACTERS_MAX`, since they quote what was sent, and answers hold strings of 32,767 bytes.
-    `code` and `name` are a plain number and a text but for a call, which says to leave out the brackets.
+    `code` is Kafka's number, `name` its constant (``UNKNOWN_TOPIC_OR_PARTITION``); `retriable` is True if the
+    same request may succeed later. `detail` is the text without the general meaning of the code: the message
+    that a broker sends, since clients add the rest. Both texts are cut after `MESSAGE_CHARACTERS_MAX`, since
+    they quote what was sent, and responses hold strings of 32,767 bytes. `code` and `name` are a number and a
+    text; calling them raises an error that says to leave out the brackets.
     """
 
     def __init__(
@@ -184,7 +186,7 @@ class KafkaError(PenstockError):
 
 
 class _Code(int):
-    """A number that is not called: confluent-kafka's ``error.code()`` is a method."""
+    """An error code. Calling it raises advice, because confluent-kafka's ``error.code()`` is a method."""
 
     __slots__ = ()
 
@@ -195,7 +197,7 @@ class _Code(int):
 
 
 class _Name(str):
-    """A text that is not called: confluent-kafka's ``error.name()`` is a method."""
+    """An error name. Calling it raises advice, because confluent-kafka's ``error.name()`` is a method."""
 
     __slots__ = ()
 
@@ -204,7 +206,7 @@ class _Name(str):
 
 
 class AuthorizationError(KafkaError):
-    """The principal is not allowed the operation. Another try helps after its rights have changed."""
+    """The principal is not authorized for the operation. Another try helps after its rights have changed."""
 
 
 class TopicAuthorizationError(AuthorizationError):
@@ -224,14 +226,15 @@ class TransactionalIdAuthorizationError(AuthorizationError):
 
 
 class TopicRecreatedError(KafkaError):
-    """A topic was deleted and created anew under its name: a position in the old one means nothing here.
+    """A topic was deleted and created again: a position in the old topic means nothing in the new one.
 
-    Noticed by the id of the topic, which brokers have since Kafka 2.8. `code` is 1, of offsets out of range.
+    The client sees this by the topic's id, which brokers have since Kafka 2.8. `code` is 1
+    (OFFSET_OUT_OF_RANGE).
     """
 
 
 MESSAGE_CHARACTERS_MAX = 2000
-"""Characters of a message in an answer. Names that it quotes may have as many as a request holds."""
+"""The most characters of an error's texts. Quoted names may be as long as a request."""
 
 
 def _cut(text: str) -> str:
@@ -245,9 +248,7 @@ def _kafka_error(
 
 
 def _unknown_names() -> Any:
-    """Return the module with the text for wrong names. By its name: it is above this one, read after a
-    mistake.
-    """
+    """Import and return the module with advice for wrong names, which is needed only after a mistake."""
     return importlib.import_module("penstock.common.habits.unknown_names")
 
 

@@ -1,4 +1,4 @@
-"""Headers of records: what each is, and those of a record whose format has none."""
+"""The headers of records: their type, and the value for a record whose format has no headers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ Header = tuple[str, bytes | None]
 
 
 class Headerless(tuple[Header, ...]):
-    """The headers of a record whose format has none: of magic 0 or 1, before Kafka 0.11. An empty tuple."""
+    """The headers of a record of magic 0 or 1 (before Kafka 0.11), which has none: an empty tuple."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Records, partitions and columns: the nouns that every layer shares. No I/O, nothing heavy to import."""
+"""Records, partitions and columns: the types that every layer shares. No I/O, no heavy imports."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ NO_TIMESTAMP = -1
 """The timestamp of a record that carries none (magic 0)."""
 
 EARLIEST = -2
-"""In place of an offset: the first that is still in the log, as in ListOffsets."""
+"""Stands for the first offset that is still in the log, as in ListOffsets."""
 
 LATEST = -1
-"""In place of an offset: the one that the next record will get, as in ListOffsets."""
+"""Stands for the offset that the next record will get, as in ListOffsets."""
 
 COLUMN_NAMES = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 """The columns of a topic, named as Spark's Kafka source names them."""
 
 
 class TimestampType(IntEnum):
-    """What a record's timestamp means (attribute bit 3 of a batch)."""
+    """The meaning of a record's timestamp (attribute bit 3 of a batch): time of creation or of append."""
 
     NONE = -1
     CREATE_TIME = 0
@@ -62,9 +62,9 @@ class TopicPartition(NamedTuple):
 class Record(NamedTuple, Generic[K, V]):
     """One record with its position in a topic. `timestamp` is in milliseconds since 1970, UTC.
 
-    A tuple and not a dataclass, because consumers make millions of them: a frozen dataclass takes
-    four times as long to build. Key and value are bytes, or what the deserializers of a consumer return, or
-    None: ``Record[str, dict]``.
+    A tuple and not a dataclass, because consumers make millions of them: a frozen dataclass takes four times
+    as long to build. Key and value are bytes, or what the deserializers of a consumer return, or None:
+    ``Record[str, dict]``.
     """
 
     topic: str
@@ -78,11 +78,11 @@ class Record(NamedTuple, Generic[K, V]):
 
     @property
     def event(self) -> Event | NotAnEvent | InvalidEvent:
-        """The CloudEvent that the record carries; `NotAnEvent` or `InvalidEvent` where it carries none.
+        """The CloudEvent that the record carries, or a `NotAnEvent` or `InvalidEvent` if it carries none.
 
-        Never raises, unless a deserializer has made something else than bytes or text of key or value.
-        Decoded at each access, in the strict profile;
-        `penstock.cloudevents.from_message(record, ...)` takes options.
+        Never raises, unless a deserializer has made something else than bytes or text of key or value. The
+        event is decoded at each access, in the strict profile; `penstock.cloudevents.from_message(record,
+        ...)` takes options.
         """
         # By its name: the room that reads events stands on records, and most records are no events.
         read_record = import_module("penstock.cloudevents.read_record")
@@ -92,9 +92,10 @@ class Record(NamedTuple, Generic[K, V]):
 
 @with_hints("ShareRecord", leave=("__new__",))
 class ShareRecord(Record[K, V]):
-    """One record of a topic, locked for a share consumer until it is acknowledged, or its lock runs out.
+    """A record that is locked for a share consumer until it is acknowledged, or its lock expires.
 
-    The tuple of `penstock.Record`. `delivery_count` is how often it was delivered, this time included.
+    It is the tuple of `penstock.Record`, and `delivery_count` is how often it was delivered, including this
+    time.
     """
 
     # Instances have a dictionary: a tuple of nine would not be the tuple that programs unpack.
@@ -111,13 +112,13 @@ class OffsetRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many offsets are in it; there may be fewer records."""
+        """The number of offsets in the range. It may have fewer records."""
         return self.end - self.start
 
 
 @with_hints("RecordMetadata")
 class RecordMetadata(NamedTuple):
-    """Partition and offset of a produced record. `offset` is -1 where the broker was not asked to answer."""
+    """The partition and offset of a produced record. `offset` is -1 if no acknowledgement was requested."""
 
     topic: str
     partition: int
@@ -126,7 +127,7 @@ class RecordMetadata(NamedTuple):
 
 
 def setting_text(value: object) -> str:
-    """Return a setting as Kafka writes it: ``true`` for True, lists with commas."""
+    """Return a setting's value as Kafka writes it: ``true`` for True, commas between items of a list."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):

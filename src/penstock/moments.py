@@ -1,7 +1,7 @@
 """Times and durations as text: ``2026-01-31T12:00:00Z``, ``1h``, ``90 minutes ago``, ``PT1H30M``.
 
-What is parsed is milliseconds: since 1970 for a time, and of a duration its length. Nothing here reads a
-clock: where a duration means a time before now, now is given.
+The parsers return milliseconds: since 1970 for a time, or the length of a duration. No function reads a
+clock: for a duration that means a time before now, the caller gives the current time.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ MOMENT_ADVICE = "write a time such as 2026-01-31T12:00:00Z, or a duration before
 
 
 def duration_ms(value: str | timedelta) -> int:
-    """Milliseconds of ``1h30m``, ``90 seconds``, ``PT1H30M`` (ISO 8601) or a `timedelta`.
+    """Return the milliseconds of ``1h30m``, ``90 seconds``, ``PT1H30M`` (ISO 8601) or a `timedelta`.
 
     Raises:
-        ValueError: it is no duration, or a negative one; the message says what to write.
+        ValueError: `value` is not a duration, or is negative; the message says what to write.
     """
     if isinstance(value, timedelta):
         if value < timedelta(0):
@@ -62,14 +62,14 @@ def duration_ms(value: str | timedelta) -> int:
 
 
 def moment_ms(value: str | date | timedelta, now_ms: int) -> int:
-    """Milliseconds since 1970 of a time, or of a duration before `now_ms`; never below 0 for a duration.
+    """Return the milliseconds since 1970 of a time, or of a duration before `now_ms` (at least 0).
 
-    Text is in ISO 8601, where a time without a zone is UTC, or a duration, with or without ``ago``. A
+    Text is a time in ISO 8601, where a time without a zone is UTC, or a duration, with or without ``ago``. A
     `datetime` without a zone is local time, as everywhere in Python; a `date` begins at midnight UTC.
-    Fractions of a millisecond are rounded up, so that nothing older than the time is meant.
+    Fractions of a millisecond are rounded up, so that records older than the time are not included.
 
     Raises:
-        ValueError: it is none of these; the message says what to write.
+        ValueError: `value` is none of these; the message says what to write.
     """
     if isinstance(value, timedelta):
         return max(0, now_ms - duration_ms(value))
@@ -90,7 +90,7 @@ def moment_ms(value: str | date | timedelta, now_ms: int) -> int:
 
 
 def is_duration(word: str) -> bool:
-    """Return whether a text looks like a duration rather than a time; its units may still be wrong."""
+    """Return True if a text looks like a duration and not like a time; its units may still be wrong."""
     word = word.strip().lower().removesuffix("ago").strip()
     iso = _ISO_DURATION.fullmatch(word.upper())
     return (iso is not None and any(iso.groups())) or _PARTS.fullmatch(word) is not None

@@ -1,20 +1,19 @@
-"""Text of others made fit to be read: control characters are spelled out instead of obeyed.
+"""Safe display of foreign text: control characters are shown as escapes, so that terminals ignore them.
 
 Names of topics, groups and clients, values, and the messages of brokers may hold anything: escape sequences
-that steer a terminal, line ends that forge a line of a log, marks that reverse what is displayed. All
-text for people passes one of these functions; what goes into a pipe or a file does not.
+that steer a terminal, line ends that forge a line of a log, marks that reverse what is displayed. All text
+for people passes one of these functions; output to a pipe or a file does not.
 """
 
 from __future__ import annotations
 
 
 def printable(text: str, kept: str = "") -> str:
-    """Return the text with every character that is not printed spelled out as in Python: ``\\x1b``,
-    ``\\u202e``.
+    r"""Return the text with every unprintable character as an escape, such as ``\x1b`` or ``\u202e``.
 
-    These are control characters (line ends and tabs among them), invisible ones such as those that change
-    the direction of text, separators other than the space, surrogates, and what Unicode has not assigned.
-    `kept` lists characters that stay nevertheless.
+    These are control characters (including line ends and tabs), invisible characters such as those that
+    change the direction of text, separators other than the space, surrogates, and code points that Unicode
+    has not assigned. Characters in `kept` stay.
     """
     if text.isprintable():
         return text
@@ -22,10 +21,7 @@ def printable(text: str, kept: str = "") -> str:
 
 
 def printable_bytes(data: bytes, kept: str = "") -> bytes:
-    """Spell out control characters of UTF-8 text in bytes.
-
-    Bytes that are no UTF-8 are spelled out as ``\\xff``.
-    """
+    r"""Return UTF-8 bytes with control characters as escapes. Bytes that are not UTF-8 become ``\xff``."""
     return printable(data.decode("utf-8", "backslashreplace"), kept).encode()
 
 

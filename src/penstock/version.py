@@ -1,4 +1,4 @@
-"""The version of the package: what clients send to brokers, and what the command line prints."""
+"""The version of the package, which clients send to brokers and the command line prints."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_help_of_a_blocking_client_is_whole(kind: type, twin: type) -> None:
 
 def test_help_has_the_methods_and_their_arguments() -> None:
     text = pydoc.plain(pydoc.render_doc(Consumer))
-    for words in ("subscribe(self, topics", "on_revoked", "Share the partitions", "ConsumerOptions"):
+    for words in ("subscribe(self, topics", "on_revoked", "Join the group", "ConsumerOptions"):
         assert words in text
     text = pydoc.plain(pydoc.render_doc(penstock.client.ConsumerOptions))
     assert "group_instance_id: str | None\n" in text.replace(" |      ", "")

@@ -1,4 +1,4 @@
-"""Addresses of brokers, as ``bootstrap.servers`` has them: ``host:port``, or several."""
+"""Addresses of brokers as ``bootstrap.servers`` has them: ``host:port``, or several of these."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DEFAULT_PORT = 9092
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """The host and port on which a broker listens."""
 
     host: str
     port: int
@@ -21,7 +21,7 @@ class Address(NamedTuple):
 
 
 def parse_addresses(value: object) -> tuple[Address, ...]:
-    """Read ``host:port,host:port`` or a sequence of ``host:port``. A missing port is 9092."""
+    """Return the addresses in ``host:port,host:port`` or a sequence of these. The default port is 9092."""
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, (list, tuple)):
         raise ValueError("expected host:port, or several separated by commas")
@@ -32,7 +32,7 @@ def parse_addresses(value: object) -> tuple[Address, ...]:
 
 
 def parse_address(value: object) -> Address:
-    """Read one ``host:port``; IPv6 in brackets; a listener name such as ``PLAINTEXT://`` may lead."""
+    """Return the address in ``host:port``. IPv6 is in brackets; ``PLAINTEXT://`` and the like may precede."""
     if isinstance(value, Address):
         return value
     text = str(value).strip()
@@ -59,9 +59,9 @@ def parse_address(value: object) -> Address:
 
 
 def what_to_look_at(addresses: Sequence[Address], errors: Iterable[BaseException]) -> str:
-    """Return what to ask oneself where no broker answered at `addresses`, for the reasons in `errors`.
+    """Return advice for an error message if no broker answered at `addresses`, for the reasons in `errors`.
 
-    A plain word that is no host's name, without a port, is mostly the name of a topic.
+    A host name without a dot and a port that cannot be resolved is mostly the name of a topic.
     """
     words = [each.host for each in addresses if each.port == DEFAULT_PORT and "." not in each.host]
     unknown = all(isinstance(each.__cause__, socket.gaierror) for each in errors)

@@ -1,8 +1,9 @@
-"""Arguments of the client's public calls: checked where they come in, so that errors name what was given.
+"""Checks of the arguments of the client's public calls, so that errors name the argument and its value.
 
-A topic where a list of topics belongs would otherwise be taken letter by letter, and a number given as text
-fail somewhere inside. Every function returns its argument, in the form that the client works with. `checked`
-puts them before a method; what is called for every record is checked where it is looked at anyway.
+A topic in the place of a list of topics would otherwise be taken letter by letter, and a number given as text
+would fail somewhere inside. Every function returns its argument, in the form that the client works with. The
+decorator `checked` applies them to a method. Arguments of calls that are made for every record are checked
+where they are used.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ T = TypeVar("T")
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 Check = Callable[[Any, str], Any]
-"""Takes a value and its name for an error; returns it, or what it stands for, or raises `ConfigError`."""
+"""A function of a value and its name in errors, which returns the value to use or raises `ConfigError`."""
 
 
 def checked(**checks: Check) -> Callable[[Call], Call]:
-    """Check arguments of a method before it runs, those that are given, each by the function of its name.
+    """Return a decorator that checks the given arguments of a method, each by the function of its name.
 
         @checked(user=text, iterations=whole)
         async def set_password(self, user: str, ..., iterations: int = 4096) -> None:
 
-    Of a coroutine, errors are raised when it is awaited, as its own are.
+    For a coroutine function, errors are raised when the coroutine is awaited, like its own errors.
     """
 
     def decorate(call: Call) -> Call:
@@ -73,7 +74,7 @@ def size(value: object, what: str) -> int:
     """Return a whole number above 0.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: `value` is something else.
     """
     number = whole(value, what)
     if number < 1:
@@ -82,12 +83,12 @@ def size(value: object, what: str) -> int:
 
 
 def optional(check: Check) -> Check:
-    """Return a check that None passes."""
+    """Return a check that accepts None, and checks every other value by `check`."""
     return lambda value, what: None if value is None else check(value, what)
 
 
 def one_of(*words: str) -> Check:
-    """Return a check for one of several words."""
+    """Return a check that accepts one of several words."""
 
     def look(value: object, what: str) -> str:
         if isinstance(value, str) and value in words:
@@ -98,7 +99,7 @@ def one_of(*words: str) -> Check:
 
 
 def instance_of(kind: type[Any]) -> Check:
-    """Return a check for an object of one class."""
+    """Return a check that accepts an instance of one class."""
 
     def look(value: object, what: str) -> Any:
         if isinstance(value, kind):
@@ -109,7 +110,7 @@ def instance_of(kind: type[Any]) -> Check:
 
 
 def list_of(check: Check, example: str) -> Check:
-    """Return a check for several values, as a list; one text where a list belongs is named."""
+    """Return a check that accepts a list, checks every item, and refuses a single text."""
 
     def look(values: object, what: str) -> list[Any]:
         if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
@@ -120,10 +121,10 @@ def list_of(check: Check, example: str) -> Check:
 
 
 def function(value: object, what: str) -> Any:
-    """Something that can be called.
+    """Return `value`, which must be callable.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: `value` is something else.
     """
     if callable(value):
         return value
@@ -131,10 +132,10 @@ def function(value: object, what: str) -> Any:
 
 
 def whole(value: object, what: str) -> int:
-    """Return a whole number: an int, or what numpy has for one.
+    """Return a whole number: an int, or a numpy integer as an int.
 
     Raises:
-        ConfigError: it is something else; text and booleans count as that.
+        ConfigError: `value` is something else, such as text or a boolean.
     """
     if type(value) is int:
         return value
@@ -150,7 +151,7 @@ def broker_id(value: object, what: str) -> int:
     """Return the id of a broker.
 
     Raises:
-        ConfigError: it is no whole number, or below 0.
+        ConfigError: `value` is not a whole number of at least 0.
     """
     number = whole(value, what)
     if number < 0:
@@ -159,10 +160,10 @@ def broker_id(value: object, what: str) -> int:
 
 
 def milliseconds(value: object, what: str) -> float:
-    """Return a duration, with or without a fraction.
+    """Return a duration in milliseconds, with or without a fraction.
 
     Raises:
-        ConfigError: it is no number.
+        ConfigError: `value` is not a number.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ConfigError(f"{what} is {short_repr(value)}: a number of milliseconds is needed")
@@ -170,17 +171,18 @@ def milliseconds(value: object, what: str) -> float:
 
 
 SECONDS_MAX = 100.0
-"""Up to here, a number such as 1.0 or 0.25 is taken for seconds, which other clients have."""
+"""Up to this limit, a number such as 1.0 or 0.25 is taken for seconds, which other clients' polls take."""
 
 
 def poll_ms(value: object, what: str) -> float:
-    """Return how long a poll may wait, in milliseconds, with or without a fraction.
+    """Return how long a poll may wait in milliseconds, with or without a fraction.
 
-    Other clients have seconds there: a loop around ``poll(1.0)`` would take the whole processor here. What is
-    left of a longer time has more digits than what a person writes.
+    Other clients take seconds: a loop around ``poll(1.0)`` would use the whole processor here. So a number
+    that looks like seconds is refused. What remains of a longer time has more digits than people write, and
+    passes.
 
     Raises:
-        ConfigError: it is no number, or one that looks like seconds.
+        ConfigError: `value` is not a number, or looks like seconds.
     """
     number = milliseconds(value, what)
     if type(number) is float and 0 < number < SECONDS_MAX and round(number, 2) == number:
@@ -192,10 +194,12 @@ def poll_ms(value: object, what: str) -> float:
 
 
 def time_ms(value: object, what: str) -> int:
-    """Return a time: milliseconds since 1970 as a whole number, or a `datetime` (without a zone: local time).
+    """Return a time in milliseconds since 1970, from a whole number or a `datetime`.
+
+    A `datetime` without a zone is local time.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: `value` is something else.
     """
     if type(value) is int:
         return value
@@ -216,10 +220,10 @@ def time_ms(value: object, what: str) -> int:
 
 
 def flag(value: object, what: str) -> bool:
-    """True or False, and nothing else: ``"no"`` would count as true.
+    """Return True or False. No other value is accepted, since ``"no"`` would count as true.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: `value` is something else.
     """
     if isinstance(value, bool):
         return value
@@ -227,10 +231,10 @@ def flag(value: object, what: str) -> bool:
 
 
 def text(value: object, what: str) -> str:
-    """Text that is not empty.
+    """Return text that is not empty.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: `value` is something else.
     """
     if isinstance(value, str) and value:
         return value
@@ -238,10 +242,10 @@ def text(value: object, what: str) -> str:
 
 
 def seconds(value: object, what: str) -> float | None:
-    """Return a duration in seconds; None is none.
+    """Return a duration in seconds, or None for no limit.
 
     Raises:
-        ConfigError: it is no number.
+        ConfigError: `value` is not a number.
     """
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return value
@@ -249,7 +253,7 @@ def seconds(value: object, what: str) -> float | None:
 
 
 def mapping(example: str) -> Check:
-    """Return a check for a mapping of anything; the message has the `example`."""
+    """Return a check that accepts a mapping; its error message has the `example`."""
 
     def look(values: object, what: str) -> Mapping[Any, Any]:
         if isinstance(values, Mapping):
@@ -263,7 +267,7 @@ def topic_name(value: object, what: str = "") -> str:
     """Return the name of a topic.
 
     Raises:
-        ConfigError: it is no text, or empty.
+        ConfigError: `value` is not text, or is empty.
     """
     if isinstance(value, str) and value:
         return value
@@ -271,10 +275,10 @@ def topic_name(value: object, what: str = "") -> str:
 
 
 def names(values: object, call: str, kind: str = "topic") -> list[str]:
-    """Return several names, as a list.
+    """Return names as a list.
 
     Raises:
-        ConfigError: one name is given where a list belongs, or something that is no name.
+        ConfigError: `values` is one name and not a list, or an item is no name.
     """
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ConfigError(
@@ -293,7 +297,7 @@ def topic_partition(value: Any) -> TopicPartition:
     """Return one partition, given as `TopicPartition` or as (topic, number).
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: `value` is neither.
     """
     if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], str):
         return TopicPartition(value[0], whole(value[1], f"the partition of topic {value[0]!r}"))
@@ -303,10 +307,10 @@ def topic_partition(value: Any) -> TopicPartition:
 
 
 def topic_partitions(values: object, call: str) -> list[TopicPartition]:
-    """Return several partitions, as a list.
+    """Return partitions as a list.
 
     Raises:
-        ConfigError: one partition is given where a list belongs, or something that is no partition.
+        ConfigError: `values` is one partition and not a list, or an item is no partition.
     """
     is_one = isinstance(values, tuple) and len(values) == 2 and isinstance(values[0], str)
     if is_one or isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
@@ -317,10 +321,10 @@ def topic_partitions(values: object, call: str) -> list[TopicPartition]:
 
 
 def by_partition(values: object, call: str) -> dict[TopicPartition, Any]:
-    """Something for each partition.
+    """Return a mapping from partitions to any values, with `TopicPartition` as keys.
 
     Raises:
-        ConfigError: it is no mapping of partitions.
+        ConfigError: `values` is not a mapping, or a key is no partition.
     """
     if not isinstance(values, Mapping):
         raise ConfigError(f"{call} takes a mapping, such as {{('orders', 0): 42}}, not {short_repr(values)}")
@@ -328,10 +332,10 @@ def by_partition(values: object, call: str) -> dict[TopicPartition, Any]:
 
 
 def partition_numbers(values: object) -> list[int]:
-    """Numbers of partitions of one topic; a single number counts as a list of one.
+    """Return partition numbers of one topic as a list; a single number counts as a list of one.
 
     Raises:
-        ConfigError: something else is given.
+        ConfigError: `values` is something else.
     """
     if isinstance(values, int) and not isinstance(values, bool):
         return [values]
@@ -341,10 +345,10 @@ def partition_numbers(values: object) -> list[int]:
 
 
 def column_names(values: object, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of columns of a topic, in the order given; a single name counts as a list of one.
+    """Return names of a topic's columns in the order given; a single name counts as a list of one.
 
     Raises:
-        ConfigError: something that is no name, or a column that topics do not have.
+        ConfigError: an item is no name, or is a column that topics do not have.
     """
     if isinstance(values, bytes) or not isinstance(values, Iterable):
         raise ConfigError(f"columns is {short_repr(values)}: a list of names is needed, such as ['value']")
@@ -358,10 +362,12 @@ def column_names(values: object, known: tuple[str, ...]) -> tuple[str, ...]:
 def topics_or_pattern(
     topics: str | re.Pattern[str] | Iterable[str], call: str = "subscribe()"
 ) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
-    """Names, or one pattern: compiled, or text that begins with ``^`` as librdkafka has it; given to `call`.
+    """Return topic names, or no names and a pattern: compiled, or text that begins with ``^``.
+
+    `call` names the caller in messages. Text with ``^`` is librdkafka's form of a pattern.
 
     Raises:
-        ConfigError: neither.
+        ConfigError: `topics` is neither.
     """
     if isinstance(topics, re.Pattern):
         return (), topics

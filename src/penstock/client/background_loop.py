@@ -1,8 +1,7 @@
 """One event loop on one background thread, for all blocking clients of a process.
 
-Promises that Ctrl-C interrupts a waiting thread at once, and cancels what it waits for; and that a forked
-child starts afresh: threads do not survive a fork, so the child drops the parent's loop and gets one of
-its own when it first needs one.
+Ctrl-C interrupts a waiting thread at once, and cancels the coroutine that it waits for. Threads do not
+survive a fork, so a forked child drops the parent's loop and starts one of its own when it first needs one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ logger = logger_named("penstock.client")
 
 
 class _Background:
-    """The loop and its thread."""
+    """The event loop and its thread."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -30,9 +29,9 @@ class _Background:
         self.thread.start()
 
     def _run(self) -> None:
-        """Run the loop, also after what ends a loop: `SystemExit` out of a user's callback, for example.
+        """Run the loop for ever, even after a callback of the application has raised `SystemExit`.
 
-        All blocking clients of the process wait for this thread, so it goes on without what raised.
+        All blocking clients of the process wait for this thread, so it logs the exception and continues.
         """
         while True:
             try:
@@ -46,7 +45,7 @@ class _Background:
 _background: _Background | None = None
 _starting = threading.Lock()
 _orphans: list[_Background] = []
-"""Loops of parent processes. Kept, so that no finaliser closes sockets that the parent still uses."""
+"""The loops of parent processes, kept so that no finaliser closes sockets that the parent still uses."""
 
 
 def _forget_parent() -> None:
@@ -61,12 +60,12 @@ after_fork_in_child(_forget_parent)
 
 
 def background_loop() -> asyncio.AbstractEventLoop:
-    """Return the loop, started on first use."""
+    """Return the event loop of all blocking clients, which the first call starts."""
     return _started().loop
 
 
 def is_background_loop(loop: asyncio.AbstractEventLoop) -> bool:
-    """Return whether `loop` is the one of all blocking clients."""
+    """Return True if `loop` is the event loop of all blocking clients."""
     return _background is not None and _background.loop is loop
 
 
@@ -80,7 +79,7 @@ def _started() -> _Background:
 
 
 class _Call(Generic[T]):
-    """A coroutine that one thread waits for while the loop runs it."""
+    """A coroutine that the loop runs while one thread waits for its result."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
@@ -119,15 +118,15 @@ class _Call(Generic[T]):
 
 
 def _look_at(task: asyncio.Task[Any]) -> None:
-    """Read the outcome, which no thread waits for any more, so that asyncio logs no warning about it."""
+    """Mark a task's exception as retrieved, so that asyncio logs no warning about it."""
     if not task.cancelled():
         task.exception()
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the background loop and wait for its result.
+    """Run a coroutine on the background loop, wait for it, and return its result.
 
-    Raises: what the coroutine raises; KeyboardInterrupt cancels it.
+    Raises: what the coroutine raises. KeyboardInterrupt cancels the coroutine.
     """
     background = _started()
     if threading.current_thread() is background.thread:
@@ -147,10 +146,11 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def finish(coroutine: Coroutine[Any, Any, object]) -> None:
-    """Run a coroutine that ends something, also where nothing can be waited for.
+    """Run a coroutine that closes something, if waiting is possible.
 
-    In the loop's own thread, in which garbage may be collected, it is begun; while the interpreter ends, when
-    that thread no longer runs, it is given up. Elsewhere it runs as in `run`.
+    In the loop's own thread, where garbage may be collected, the coroutine is started and not waited for.
+    When the interpreter exits and the loop's thread no longer runs, it is dropped. Everywhere else, the call
+    is `run`.
     """
     background = _started()
     if sys.is_finalizing() or not background.thread.is_alive():

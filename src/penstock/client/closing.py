@@ -1,15 +1,13 @@
-"""How long the end of a client may take."""
+"""The time limit for closing a client at the end of a `with` block."""
 
 from __future__ import annotations
 
 INTERRUPTED_PATIENCE_S = 0.5
-"""Ctrl-C and cancellation leave a producer this long to send what it has accepted."""
+"""How many seconds a client may take to close after Ctrl-C or a cancellation."""
 
 
 def closing_patience_s(exc_type: type[BaseException] | None) -> float | None:
-    """Return how long the end of a `with` block may flush: without a limit, unless the program is
-    interrupted.
-    """
+    """Return how many seconds the end of a `with` block may flush: None (no limit) unless interrupted."""
     if exc_type is not None and not issubclass(exc_type, Exception):
         return INTERRUPTED_PATIENCE_S
     return None

@@ -1,12 +1,11 @@
-"""Options of the client: Kafka's dotted names and the same names with underscores.
+"""The options of clients: Kafka's dotted names, and the same names with underscores.
 
-Promises that a misspelt, malformed or contradictory option is refused at once, with the name of the
-nearest known one. Has the names of librdkafka and of the Java clients where the two differ. Does not
-act on anything.
+A misspelt, malformed or contradictory option is refused at once, with the nearest known name. Where
+librdkafka and the Java clients differ, both names are accepted. This module only parses.
 
-Durations end in ``ms``, sizes in ``bytes`` (``batch.size``, ``buffer.memory`` and
-``max.request.size`` are bytes too, as everywhere in Kafka). Defaults are the Java client's unless the
-field has the reason.
+Durations end in ``ms``, sizes in ``bytes`` (``batch.size``, ``buffer.memory`` and ``max.request.size`` are
+bytes too, as everywhere in Kafka). Defaults are the Java client's, unless a field gives the reason for
+another.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ T = TypeVar("T")
 C = TypeVar("C", bound="ClientConfig")
 
 Partitioner = Callable[[bytes | None, int], int | None]
-"""Maps a key and the number of partitions to a partition; None leaves the choice to the producer."""
+"""A function of a key and the number of partitions that returns a partition, or None for any partition."""
 
 DEFAULT_SESSION_TIMEOUT_MS = 45_000.0
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -58,7 +57,7 @@ def _int_of_float(value: object) -> int:
 
 
 def milliseconds(low: float = 0) -> Callable[[object], float]:
-    """Return a duration that may have a fraction, as librdkafka's ``linger.ms`` has."""
+    """Return a parser of durations in milliseconds, which may have a fraction, as in ``linger.ms``."""
 
     def parse(value: object) -> float:
         try:
@@ -102,7 +101,7 @@ def codec_name(value: object) -> str:
 
 
 ACKS_MAX = 2**15 - 1
-"""What the field of the request holds."""
+"""The greatest number that the field of the request can hold."""
 
 
 def acks_number(value: object) -> int:
@@ -118,7 +117,7 @@ BY_DURATION = "by_duration:"
 
 
 def offset_reset(value: object) -> str:
-    """librdkafka has three spellings of each; Java has `none` where librdkafka has `error`.
+    """Return an ``auto.offset.reset`` in Java's words, from any of librdkafka's or Java's spellings.
 
     ``by_duration:PT1H`` begins an hour before now (KIP-1106).
     """
@@ -136,7 +135,7 @@ def optional_text(value: object) -> str | None:
 
 
 def assignor_choice(value: object) -> tuple[str | Assignor, ...]:
-    """Names of assignors, or assignors of one's own, in the order of preference."""
+    """Return assignors, given by names or as objects, in the order of preference."""
     from penstock.client.assignors import Assignor, assignor_named
 
     items = value.split(",") if isinstance(value, str) else value
@@ -156,7 +155,7 @@ def assignor_choice(value: object) -> tuple[str | Assignor, ...]:
 
 
 def function_of_one(value: object) -> Callable[[Any], Any] | None:
-    """Read a serializer or a deserializer; None is none."""
+    """Return a serializer or deserializer, which must be a function of one argument, or None."""
     if value is None:
         return None
     from penstock.client.serializers import read_function  # few clients have one
@@ -165,7 +164,7 @@ def function_of_one(value: object) -> Callable[[Any], Any] | None:
 
 
 def statistics_function(value: object) -> Callable[[Any], Any] | None:
-    """Read a function, or a coroutine function; None is none."""
+    """Return a function or a coroutine function, or None. Raises ValueError for anything else."""
     if value is None or callable(value):
         return value
     raise ValueError("a function is needed that takes penstock.client.Statistics")
@@ -180,7 +179,7 @@ def optional_boolean(value: object) -> bool | None:
 
 
 def _option(default: T, parse: Callable[[object], T], *aliases: str) -> T:
-    """Return a field of a config class: its default, how to read it, and its other names."""
+    """Return a field of a config class with its default, its parser, and its other names."""
     made: Any = field(default=default, metadata={"parse": parse, "aliases": aliases})
     result: T = made
     return result
@@ -188,16 +187,14 @@ def _option(default: T, parse: Callable[[object], T], *aliases: str) -> T:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientConfig:
-    """The options of every client. Field names are Kafka's with underscores for dots."""
+    """The options of every client. Field names are Kafka's option names with underscores for dots."""
 
     bootstrap_servers: tuple[Address, ...] = _option((), parse_addresses, "metadata.broker.list")
     client_id: str = _option("penstock", text)
     security: SecuritySettings | None = None
-    """How connections are secured, from the settings ``security.protocol``, ``ssl.*`` and ``sasl.*``;
-    None: not.
-    """
+    """The security settings, from ``security.protocol``, ``ssl.*`` and ``sasl.*``; None for PLAINTEXT."""
     given: frozenset[str] = frozenset()
-    """The fields that the application has set; the others have their defaults."""
+    """The fields that the application has set; all others have their defaults."""
     request_timeout_ms: float = _option(30_000.0, milliseconds(1), "socket.timeout.ms")
     default_api_timeout_ms: float = _option(60_000.0, milliseconds(1))
     retry_backoff_ms: float = _option(100.0, milliseconds())
@@ -224,7 +221,7 @@ class ClientConfig:
 
     @classmethod
     def of(cls: type[C], config: Mapping[str, object] | None, keywords: object, **arguments: object) -> C:
-        """Return the options of a client's constructor; of its `arguments` those that are None are left out.
+        """Return the options given to a client's constructor; `arguments` that are None are left out.
 
         Raises: as `parse`.
         """
@@ -242,8 +239,9 @@ class ClientConfig:
         *,
         prefix: str = "",
     ) -> C:
-        """Build from dotted names and underscored keywords. `prefix` is what they are written with elsewhere,
-        as in Spark: errors have it.
+        """Return the options given by dotted names and by keywords with underscores.
+
+        `prefix` precedes the names of options elsewhere, as in Spark; error messages use it.
 
         Raises:
             ConfigError: a name is unknown or given twice, a value is malformed, or options contradict.
@@ -287,12 +285,12 @@ class ClientConfig:
 
     @property
     def described(self) -> str:
-        """Where Kafka is, and how connections are secured: for people, without secrets."""
+        """The bootstrap servers and the security protocol as text for people, without secrets."""
         servers = ",".join(map(str, self.bootstrap_servers))
         return servers if self.security is None else f"{servers}, {self.security.protocol}"
 
     def check(self) -> None:
-        """Raise ConfigError when options contradict each other."""
+        """Raise ConfigError if options contradict each other."""
         # An interval alone has no effect: files of settings of other clients have one.
         if self.stats_cb is not None and not self.statistics_interval_ms:
             raise ConfigError(
@@ -303,7 +301,7 @@ class ClientConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ProducerConfig(ClientConfig):
-    """The further options of a producer."""
+    """The options of a producer beyond those of every client."""
 
     acks: int = _option(-1, acks_number, "request.required.acks")
     compression_type: str = _option("none", codec_name, "compression.codec")
@@ -348,7 +346,7 @@ class ProducerConfig(ClientConfig):
 
     @property
     def wants_idempotence(self) -> bool:
-        """Whether to ask for a producer id: by default whenever the other options allow it."""
+        """Whether the producer asks for a producer id: by default if the other options allow it."""
         if self.enable_idempotence is not None:
             return self.enable_idempotence
         return self.acks == -1 and self.retries > 0 and self.max_in_flight_requests_per_connection <= 5
@@ -356,7 +354,7 @@ class ProducerConfig(ClientConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumerConfig(ClientConfig):
-    """The further options of a consumer."""
+    """The options of a consumer beyond those of every client."""
 
     auto_offset_reset: str = _option("latest", offset_reset)
     isolation_level: str = _option("read_uncommitted", one_of("read_uncommitted", "read_committed"))
@@ -388,7 +386,7 @@ class ConsumerConfig(ClientConfig):
 
     @property
     def unpack_limits(self) -> UnpackLimits:
-        """What one compressed batch may hold."""
+        """The limits of what one compressed batch may decompress to."""
         return UnpackLimits(self.penstock_unpack_max_bytes, self.penstock_unpack_max_records)
 
     @property
@@ -401,7 +399,7 @@ class ConsumerConfig(ClientConfig):
 
     @property
     def reset_age_ms(self) -> int | None:
-        """How old the first record may be, where ``auto.offset.reset`` is ``by_duration``."""
+        """The age in milliseconds of the first records to read, if ``auto.offset.reset`` is by_duration."""
         reset = self.auto_offset_reset
         return int(reset.removeprefix(BY_DURATION)) if reset.startswith(BY_DURATION) else None
 
@@ -422,8 +420,10 @@ class ConsumerConfig(ClientConfig):
             )
 
     def _check_group_protocol(self) -> None:
-        """Raise ConfigError for options of the other group protocol, as Java does; ``auto`` takes those of
-        both."""
+        """Raise ConfigError for options of the other group protocol, as Java does.
+
+        ``auto`` accepts the options of both protocols.
+        """
         meant = {
             "consumer": {
                 "session_timeout_ms": "the broker says it (group.consumer.session.timeout.ms)",
@@ -442,7 +442,7 @@ class ConsumerConfig(ClientConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ShareConsumerConfig(ClientConfig):
-    """The further options of a share consumer (KIP-932)."""
+    """The options of a share consumer (KIP-932) beyond those of every client."""
 
     group_id: str | None = _option(None, optional_text)
     share_acknowledgement_mode: str = _option("implicit", one_of("implicit", "explicit"))
@@ -461,17 +461,17 @@ class ShareConsumerConfig(ClientConfig):
 
     @property
     def unpack_limits(self) -> UnpackLimits:
-        """What one compressed batch may hold."""
+        """The limits of what one compressed batch may decompress to."""
         return UnpackLimits(self.penstock_unpack_max_bytes, self.penstock_unpack_max_records)
 
     @property
     def is_explicit(self) -> bool:
-        """Whether the application acknowledges each record."""
+        """Whether the application acknowledges each record explicitly."""
         return self.share_acknowledgement_mode == "explicit"
 
     @property
     def is_strict(self) -> bool:
-        """Whether a fetch brings no more than was asked for."""
+        """Whether a fetch returns no more records than were requested."""
         return self.share_acquire_mode == "record_limit"
 
     def check(self) -> None:
@@ -497,13 +497,13 @@ NOT_OF_SHARE_GROUPS = {
     "group.remote.assignor": "the broker has group.share.assignors",
     "partition.assignment.strategy": "the broker has group.share.assignors",
 }
-"""Options of a consumer that a share consumer does not take, as in Java, and what there is instead."""
+"""Options of a consumer that a share consumer refuses, as in Java, and what replaces each."""
 
 
 SECURITY_NAMES = (
     "security.", "ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "https.ca.", "oauth.cb",
 )  # fmt: skip
-"""Beginnings of names that `penstock.client.security.options` reads, which is imported only then."""
+"""Prefixes of the names that `penstock.client.security.options` parses, which is imported only for them."""
 
 
 def _pairs(
@@ -514,7 +514,7 @@ def _pairs(
 
 
 def known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
-    """Return the dotted names of a config class's options, without those of `SECURITY_NAMES`."""
+    """Return the fields of a config class by dotted option name, without those of `SECURITY_NAMES`."""
     known: dict[str, Field[Any]] = {}
     for option in fields(config_class):
         if not option.metadata:
@@ -526,7 +526,7 @@ def known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
 
 
 def _unknown(name: str, dotted: str, known: Mapping[str, object], prefix: str) -> ConfigError:
-    """Return the error for a name that a client of this kind does not have."""
+    """Return the exception for an option that this kind of client does not have."""
     if dotted in NOT_OF_SHARE_GROUPS and "share.acquire.mode" in known:
         return ConfigError(
             f"option {prefix + name!r} has no meaning in a share group: leave it out; "

@@ -1,6 +1,6 @@
-"""What clients count while they work: a few additions for each request, none for each record.
+"""The counters of a client: a few additions for each request, none for each record.
 
-Written on the client's event loop, read from any thread.
+The client's event loop writes the counters; any thread may read them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ if TYPE_CHECKING:
     from penstock.client.addresses import Address
 
 BROKERS_COUNTED_MAX = 1_000
-"""Addresses whose counters are kept. Clusters are smaller; metadata could name new ones for ever."""
+"""The most brokers whose counters are kept. Clusters are smaller, but metadata could name new ones for
+ever."""
 
 FINE_BELOW_US = 16
-"""Shorter times have a bucket for each microsecond."""
+"""Durations below this have one bucket for each microsecond."""
 
 
 def bucket_of(microseconds: int) -> int:
-    """Return the number of the bucket of a duration: there are four for each power of two."""
+    """Return the number of a duration's bucket. There are four buckets for each power of two."""
     if microseconds < FINE_BELOW_US:
         return max(microseconds, 0)
     bits = microseconds.bit_length()
@@ -26,7 +27,7 @@ def bucket_of(microseconds: int) -> int:
 
 
 def bucket_limits(bucket: int) -> tuple[int, int]:
-    """Return the shortest duration of a bucket, and that of the next one, in microseconds."""
+    """Return the lower limits of a bucket and of the next one, in microseconds."""
     if bucket < FINE_BELOW_US:
         return bucket, bucket + 1
     bits, quarter = bucket >> 2, bucket & 3
@@ -35,7 +36,7 @@ def bucket_limits(bucket: int) -> tuple[int, int]:
 
 
 class Durations:
-    """Durations of one kind: how many, their sum, and how they are distributed."""
+    """Durations of one kind of event: their number, sum, minimum, maximum and distribution."""
 
     __slots__ = ("buckets", "count", "max_us", "min_us", "sum_us")
 
@@ -45,10 +46,10 @@ class Durations:
         self.min_us = 0
         self.max_us = 0
         self.buckets: dict[int, int] = {}
-        """How many fell into each bucket; there are some 250 at most."""
+        """The number of durations in each bucket. There are at most some 250 buckets."""
 
     def add(self, seconds: float) -> None:
-        """Count a duration."""
+        """Count one duration."""
         microseconds = int(seconds * 1e6)
         if not self.count or microseconds < self.min_us:
             self.min_us = microseconds
@@ -61,7 +62,7 @@ class Durations:
 
 
 class BrokerCounters:
-    """What is counted for one broker, over all connections, and what the connection pool keeps of it."""
+    """The counters of one broker over all connections, and notes of the connection pool about the broker."""
 
     __slots__ = (
         "connects",
@@ -90,31 +91,31 @@ class BrokerCounters:
         self.connects = 0
         self.disconnects = 0
         self.failures = 0
-        """Attempts to connect that failed."""
+        """The number of failed attempts to connect."""
         self.failures_in_a_row = 0
-        """Attempts to connect that failed since the last one that did not."""
+        """The number of failed attempts to connect since the last success."""
         self.not_before = float("-inf")
-        """When to connect again at the earliest (time of the event loop)."""
+        """The earliest time of the next attempt to connect, on the event loop's clock."""
         self.said_connected: bool | None = None
-        """What the log said of the broker last: that it is connected, or that it is not; None for nothing."""
+        """What was logged last about the broker: True for connected, False for not, None for nothing."""
         self.said_at = 0.0
-        """When the log said so (monotonic time)."""
+        """When `said_connected` was logged (monotonic time)."""
         self.is_ancient: bool | None = None
-        """Whether it is older than Kafka 0.10; None until it has answered."""
+        """Whether the broker is older than Kafka 0.10; None until it has answered."""
         self.timeouts = 0
-        """Connections that ended because an answer was overdue."""
+        """The number of connections that ended because a response was overdue."""
         self.tx = 0
         self.tx_bytes = 0
         self.rx = 0
         self.rx_bytes = 0
         self.requests: dict[type, Durations] = {}
-        """From request to answer, by the class of the request: there are some ninety APIs."""
+        """The round-trip times by request class. There are some ninety APIs."""
         self.throttle = Durations()
         self.throttled_at = float("-inf")
-        """When the broker asked for a pause last (monotonic time)."""
+        """When the broker last throttled this client (monotonic time)."""
 
     def durations_of(self, request: type) -> Durations:
-        """Return the durations of one API."""
+        """Return the round-trip durations of one request class."""
         found = self.requests.get(request)
         if found is None:
             found = self.requests[request] = Durations()
@@ -122,7 +123,7 @@ class BrokerCounters:
 
 
 class ClientCounters:
-    """What is counted for a client: its brokers by address."""
+    """The counters of a client: those of its brokers, by address."""
 
     __slots__ = ("brokers",)
 
@@ -130,7 +131,10 @@ class ClientCounters:
         self.brokers: dict[Address, BrokerCounters] = {}
 
     def of(self, address: Address) -> BrokerCounters:
-        """Return the counters of a broker. At the limit, those of the oldest one without a connection go."""
+        """Return the counters of a broker.
+
+        At the limit, the oldest broker without a connection is dropped.
+        """
         found = self.brokers.get(address)
         if found is None:
             if len(self.brokers) >= BROKERS_COUNTED_MAX:
@@ -141,7 +145,7 @@ class ClientCounters:
 
 
 class PartitionCounters:
-    """What is counted for one partition: records and bytes written, or handed out."""
+    """The counters of one partition: records and bytes that were written, or returned."""
 
     __slots__ = ("bytes", "records")
 
@@ -150,6 +154,6 @@ class PartitionCounters:
         self.bytes = 0
 
     def add(self, records: int, size: int) -> None:
-        """Count records, and how many bytes they take as batches."""
+        """Count records, and the bytes that they take in batches."""
         self.records += records
         self.bytes += size

@@ -1,11 +1,11 @@
 """The options of clients as keyword arguments, for editors, type checkers and ``help()``.
 
-Each name is Kafka's with underscores for dots; `penstock.client.config` and
-`penstock.client.security.options` read them, and a test compares these classes with both. Values may also be
-given as text, and under the dotted names, in `config`: ``Producer(config={"linger.ms": "5"})``. Durations are
-in milliseconds, sizes in bytes.
+Each name is Kafka's with underscores for dots. `penstock.client.config` and
+`penstock.client.security.options` parse the options, and a test compares these classes with both. Values may
+also be given as text, and under the dotted names in `config`: ``Producer(config={"linger.ms": "5"})``.
+Durations are in milliseconds, sizes in bytes.
 
-Imported only where it is looked at: clients need nothing of it.
+Clients do not need this module; it is imported only when it is used.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "G
 
 
 class SecurityOptions(TypedDict, total=False):
-    """How connections are secured, by the names of Java, librdkafka and other clients.
+    """The security options of connections, by their names in Java, librdkafka and other clients.
 
-    What they mean together is in docs/how-to/security.md.
+    docs/how-to/security.md describes how they work together.
     """
 
     security_protocol: SecurityProtocol
-    """Whether connections have TLS and logins; PLAINTEXT by default: neither."""
+    """Whether connections use TLS, SASL, both or neither; ``PLAINTEXT`` by default, which is neither."""
     ssl_context: ssl.SSLContext
-    """A context of the application's own, in place of all other ``ssl_*``."""
+    """An `ssl.SSLContext` of the application, which replaces all other ``ssl_*`` options."""
     ssl_ca_location: str
-    """File or directory of the CAs to trust, in PEM; by default those of the system."""
+    """File or directory of the CAs to trust, in PEM; by default the system's."""
     ssl_cafile: str
     """``ssl_ca_location`` in kafka-python."""
     ssl_ca_pem: str
@@ -49,7 +49,7 @@ class SecurityOptions(TypedDict, total=False):
     ssl_truststore_location: str
     """File of the CAs to trust: JKS, PKCS12 or PEM."""
     ssl_truststore_type: str
-    """JKS, PKCS12 or PEM; by default seen from the file."""
+    """JKS, PKCS12 or PEM; by default recognized from the file."""
     ssl_truststore_password: str | Secret
     """Password of the trust store."""
     ssl_truststore_certificates: str
@@ -67,41 +67,41 @@ class SecurityOptions(TypedDict, total=False):
     ssl_keystore_certificate_chain: str
     """``ssl_certificate_pem`` in Java."""
     ssl_key_location: str | Secret
-    """File of the key of that certificate, in PEM."""
+    """File of the private key of the client's certificate, in PEM."""
     ssl_keyfile: str | Secret
     """``ssl_key_location`` in kafka-python."""
     ssl_key_pem: str | Secret
-    """The key of that certificate, as PEM text."""
+    """The private key of the client's certificate, as PEM text."""
     ssl_keystore_key: str | Secret
     """``ssl_key_pem`` in Java."""
     ssl_key_password: str | Secret
-    """Password of the key."""
+    """Password of the client's private key."""
     ssl_password: str | Secret
     """``ssl_key_password`` in kafka-python."""
     ssl_keystore_location: str
-    """File with certificate and key: JKS, PKCS12 or PEM."""
+    """File with the client's certificate and private key: JKS, PKCS12 or PEM."""
     ssl_keystore_type: str
-    """JKS, PKCS12 or PEM; by default seen from the file."""
+    """JKS, PKCS12 or PEM; by default recognized from the file."""
     ssl_keystore_password: str | Secret
     """Password of the key store."""
     ssl_endpoint_identification_algorithm: str
-    """``https`` verifies host names, the default; empty or ``none`` does not."""
+    """``https``, the default, verifies host names; an empty text or ``none`` does not."""
     ssl_check_hostname: bool
     """``ssl_endpoint_identification_algorithm`` in kafka-python."""
     enable_ssl_certificate_verification: bool
-    """Whether certificates of brokers are verified; True by default. False is for trials only."""
+    """Whether certificates of brokers are verified; True by default. Use False for tests only."""
     ssl_enabled_protocols: str | Sequence[str]
-    """TLSv1.2, TLSv1.3 or both."""
+    """The TLS versions to allow: TLSv1.2, TLSv1.3 or both."""
     ssl_cipher_suites: str
-    """Ciphers of TLS 1.2, in OpenSSL's words."""
+    """Ciphers for TLS 1.2, by OpenSSL's names."""
     ssl_ciphers: str
     """``ssl_cipher_suites`` in kafka-python."""
     ssl_curves_list: str
     """The elliptic curve for key exchange."""
     sasl_mechanism: Mechanism
-    """How to log in."""
+    """The SASL mechanism to log in with."""
     sasl_mechanisms: Mechanism
-    """``sasl_mechanism`` in librdkafka; one name as well."""
+    """``sasl_mechanism`` in librdkafka; it takes one name as well."""
     sasl_username: str | Secret
     """The user, for PLAIN and SCRAM."""
     sasl_plain_username: str | Secret
@@ -113,17 +113,17 @@ class SecurityOptions(TypedDict, total=False):
     sasl_jaas_config: str | Secret
     """Java's line with login module, user and password."""
     sasl_oauthbearer_token_provider: Callable[..., Any]
-    """Returns a token for each login: text, or text and the end of its life. May be async."""
+    """A function that returns a token for each login: text, or text and expiry. It may be async."""
     sasl_oauth_token_provider: Callable[..., Any] | object
     """``sasl_oauthbearer_token_provider`` in kafka-python: an object with a method ``token()``."""
     oauth_cb: Callable[..., Any]
     """``sasl_oauthbearer_token_provider`` in librdkafka."""
     sasl_oauthbearer_config: str
-    """The argument of a token callback that takes one."""
+    """The argument for a token callback that takes one."""
     sasl_oauthbearer_method: str
     """``default`` for a callback, ``oidc`` for an endpoint."""
     sasl_oauthbearer_token_endpoint_url: str
-    """Where tokens are fetched: ``https://...``, or ``file:/...``."""
+    """The URL of the tokens: ``https://...``, or ``file:/...``."""
     sasl_oauthbearer_client_id: str
     """The client's id at the token endpoint."""
     sasl_oauthbearer_client_credentials_client_id: str
@@ -133,15 +133,15 @@ class SecurityOptions(TypedDict, total=False):
     sasl_oauthbearer_client_credentials_client_secret: str | Secret
     """``sasl_oauthbearer_client_secret`` in Java."""
     sasl_oauthbearer_scope: str
-    """The scope that tokens are asked for."""
+    """The scope of requested tokens."""
     sasl_oauthbearer_extensions: str | Mapping[str, str]
     """SASL extensions that go with the token: ``key=value,key=value``."""
     sasl_oauthbearer_header_urlencode: bool
-    """Whether id and secret are encoded for URLs in the header of the token request."""
+    """Whether client id and secret are URL-encoded in the header of the token request."""
     enable_sasl_oauthbearer_unsecure_jwt: bool
     """Whether to make tokens without a signature, for brokers under development."""
     sasl_login_connect_timeout_ms: float
-    """How long the token endpoint may take to be connected to; 10,000 by default."""
+    """How long connecting to the token endpoint may take; 10,000 by default."""
     https_ca_location: str
     """File of the CAs to trust at the token endpoint."""
     https_ca_pem: str
@@ -149,9 +149,9 @@ class SecurityOptions(TypedDict, total=False):
     sasl_kerberos_service_name: str
     """The first part of the brokers' principals; ``kafka`` by default."""
     sasl_kerberos_principal: str
-    """The client's principal."""
+    """The client's Kerberos principal."""
     sasl_kerberos_keytab: str
-    """File with the client's keys."""
+    """File with the client's Kerberos keys."""
 
 
 class ClientOptions(SecurityOptions, total=False):
@@ -160,56 +160,58 @@ class ClientOptions(SecurityOptions, total=False):
     metadata_broker_list: str | Sequence[str]
     """``bootstrap_servers`` in librdkafka."""
     client_id: str
-    """The name that brokers show and set quotas by; ``penstock`` by default."""
+    """The name of this client in the brokers' logs and quotas; ``penstock`` by default."""
     request_timeout_ms: float
-    """How long an answer may take before the request is given up; 30,000 by default."""
+    """How long a response may take before the request fails; 30,000 by default."""
     socket_timeout_ms: float
     """``request_timeout_ms`` in librdkafka."""
     default_api_timeout_ms: float
-    """How long a call may go on in all, tries again included; 60,000 by default."""
+    """How long a call may take in all, including retries; 60,000 by default."""
     retry_backoff_ms: float
-    """The first pause before a request is tried again; 100 by default."""
+    """The first pause before a request is retried; 100 by default."""
     retry_backoff_max_ms: float
-    """The longest of these pauses, which double; 1,000 by default."""
+    """The longest pause before a request is retried; pauses double up to it; 1,000 by default."""
     reconnect_backoff_ms: float
-    """The first pause before a broker is connected to again; 50 by default."""
+    """The first pause before a broker is reconnected to; 50 by default."""
     reconnect_backoff_max_ms: float
-    """The longest of these pauses, which double; 1,000 by default."""
+    """The longest pause before a broker is reconnected to; pauses double up to it; 1,000 by default."""
     socket_connection_setup_timeout_ms: float
-    """How long connecting may take, TLS and login included; 10,000 by default."""
+    """How long connecting may take, including TLS and login; 10,000 by default."""
     api_version_request: bool
-    """Whether brokers are asked what they offer; False for those before 0.10. True by default."""
+    """Whether brokers are asked for their API versions; True by default. Use False for brokers before
+    0.10."""
     api_version_request_timeout_ms: float
-    """How long that answer may take; 10,000 by default."""
+    """How long the response to ApiVersions may take; 10,000 by default."""
     unstable_api_versions_enable: bool
-    """Whether versions that are not final are used where brokers offer them; False by default."""
+    """Whether API versions that are not final are used if brokers offer them; False by default."""
     penstock_login_patience_ms: float
-    """How long to try again when a login is refused whose secrets come from files and were accepted before;
-    120,000 by default."""
+    """How long to retry a refused login that was accepted before and whose secrets come from files; 120,000
+    by default."""
     metadata_max_age_ms: float
-    """How old metadata may be before it is asked for again; 300,000 by default."""
+    """How old metadata may be before they are refreshed; 300,000 by default."""
     topic_metadata_refresh_interval_ms: float
     """``metadata_max_age_ms`` in librdkafka."""
     topic_metadata_propagation_max_ms: float
     """How long an unknown topic may take to appear; 5,000 by default."""
     allow_auto_create_topics: bool
-    """Whether brokers may create topics that are asked for: by default producers let them."""
+    """Whether brokers may create unknown topics that the client asks for: True for producers by default."""
     receive_message_max_bytes: int
-    """How large an answer may be; 256 MiB by default."""
+    """How large a response may be; 256 MiB by default."""
     send_buffer_bytes: int
-    """SO_SNDBUF of sockets; -1, the default, is what the system has."""
+    """SO_SNDBUF of sockets; -1, the default, leaves it to the system."""
     socket_send_buffer_bytes: int
     """``send_buffer_bytes`` in librdkafka."""
     receive_buffer_bytes: int
-    """SO_RCVBUF of sockets; -1, the default, is what the system has."""
+    """SO_RCVBUF of sockets; -1, the default, leaves it to the system."""
     socket_receive_buffer_bytes: int
     """``receive_buffer_bytes`` in librdkafka."""
     enable_metrics_push: bool
     """Whether metrics are pushed to brokers that ask for them (KIP-714); true by default."""
     statistics_interval_ms: float
-    """How often ``stats_cb`` is called; 0, the default, is never."""
+    """The interval between calls of ``stats_cb``; 0, the default, means never."""
     stats_cb: Callable[[Statistics], object] | None
-    """What is called with the statistics, on the client's event loop; of blocking clients in a thread."""
+    """A function that gets the statistics, on the client's event loop, or in a thread for blocking
+    clients."""
 
 
 class AdminOptions(ClientOptions, total=False):
@@ -227,12 +229,12 @@ class ProducerOptions(ClientOptions, total=False):
     """The options of a producer, beside `bootstrap_servers` and `config`."""
 
     acks: Acks
-    """Which replicas acknowledge a record: ``all`` in sync (the default), 1 the leader, 0 none. Brokers of
-    Kafka 0.8 take more: so many of those in sync."""
+    """Which replicas must acknowledge a record: ``all`` in sync (the default), 1 the leader, 0 none. Brokers
+    of Kafka 0.8 also take greater numbers: so many in-sync replicas."""
     request_required_acks: Acks
     """``acks`` in librdkafka."""
     compression_type: CompressionType | None
-    """The codec of batches; ``none`` by default."""
+    """The compression codec of batches; ``none`` by default."""
     compression_codec: CompressionType | None
     """``compression_type`` in librdkafka."""
     linger_ms: float
@@ -242,30 +244,30 @@ class ProducerOptions(ClientOptions, total=False):
     batch_size: int
     """How large a batch may be, in bytes; 1,000,000 by default."""
     buffer_memory: int
-    """How many bytes may wait to be acknowledged before `send` waits; 32 MiB by default."""
+    """How many bytes may await acknowledgement before `send` waits; 32 MiB by default."""
     max_block_ms: float
-    """How long `send` may wait for metadata and room; 60,000 by default."""
+    """How long `send` may wait for metadata and buffer memory; 60,000 by default."""
     max_request_size: int
     """How large a request may be, in bytes; 1 MiB by default."""
     message_max_bytes: int
     """``max_request_size`` in librdkafka."""
     max_in_flight_requests_per_connection: int
-    """How many requests may be unanswered; 5 by default, the most that idempotence allows."""
+    """How many requests may await a response; 5 by default, the most that idempotence allows."""
     max_in_flight: int
     """``max_in_flight_requests_per_connection`` in librdkafka."""
     enable_idempotence: bool | None
-    """Whether brokers drop what is sent twice; by default wherever options and brokers allow it."""
+    """Whether brokers drop duplicates of retries; by default True if options and brokers allow it."""
     delivery_timeout_ms: float
     """How long a record may take to be acknowledged in all; 120,000 by default."""
     message_timeout_ms: float
     """``delivery_timeout_ms`` in librdkafka."""
     retries: int
-    """How often a batch is tried again within ``delivery_timeout_ms``; 2,147,483,647 by default."""
+    """How often a batch is retried within ``delivery_timeout_ms``; 2,147,483,647 by default."""
     message_send_max_retries: int
     """``retries`` in librdkafka."""
     partitioner: PartitionerName | Partitioner
-    """Which partition a key belongs to; ``murmur2_random`` by default, as in Java. Or a function of the key
-    and the number of partitions."""
+    """The partitioner for keys; ``murmur2_random`` by default, as in Java. Or a function of the key and the
+    number of partitions."""
     transactional_id: str | None
     """The name under which this producer has transactions; without it there are none."""
     transaction_timeout_ms: float
@@ -290,15 +292,15 @@ class ConsumerOptions(ClientOptions, total=False):
     isolation_level: IsolationLevel
     """Whether records of open and aborted transactions are read: ``read_uncommitted`` by default."""
     fetch_min_bytes: int
-    """How many bytes a broker waits for before it answers; 1 by default."""
+    """How many bytes a broker waits for before it answers a fetch; 1 by default."""
     fetch_max_wait_ms: int
-    """How long it waits for them; 500 by default."""
+    """How long a broker waits for ``fetch_min_bytes``; 500 by default."""
     fetch_wait_max_ms: int
     """``fetch_max_wait_ms`` in librdkafka."""
     fetch_max_bytes: int
-    """How many bytes an answer may have; 50 MiB by default."""
+    """How many bytes a fetch response may have; 50 MiB by default."""
     max_partition_fetch_bytes: int
-    """How many of them one partition may have; 1 MiB by default."""
+    """How many bytes one partition may have in a fetch response; 1 MiB by default."""
     fetch_message_max_bytes: int
     """``max_partition_fetch_bytes`` in librdkafka."""
     max_poll_records: int
@@ -308,7 +310,7 @@ class ConsumerOptions(ClientOptions, total=False):
     queued_max_messages_kbytes: int
     """How many KiB may be fetched ahead; 65,536 by default."""
     penstock_unpack_max_bytes: int
-    """How many bytes one compressed batch may unpack to."""
+    """How many bytes one compressed batch may decompress to."""
     penstock_unpack_max_records: int
     """How many records one compressed batch may hold."""
     group_id: str | None
@@ -316,17 +318,17 @@ class ConsumerOptions(ClientOptions, total=False):
     group_instance_id: str | None
     """The name of a static member, which keeps its partitions over a restart."""
     group_protocol: GroupProtocol
-    """Who assigns partitions: with ``classic``, the default, a member; with ``consumer`` the broker (KIP-848,
-    Kafka 4.0); with ``auto`` the broker where it can."""
+    """Which side assigns partitions: with ``classic``, the default, a member; with ``consumer`` the broker
+    (KIP-848, Kafka 4.0); with ``auto`` the broker if it can."""
     group_remote_assignor: str | None
-    """How the broker assigns, with ``group_protocol="consumer"``: ``uniform`` or ``range``; by default the
+    """The broker's assignor, with ``group_protocol="consumer"``: ``uniform`` or ``range``; by default the
     first of its ``group.consumer.assignors``."""
     client_rack: str | None
-    """Where this consumer is: leaders may send it to a replica there, and assignors get it."""
+    """The rack of this consumer: leaders may direct it to a replica there, and assignors get it."""
     session_timeout_ms: float
-    """How long a member may be silent before its partitions go to others; 45,000 by default."""
+    """How long a member may send no heartbeat before the group removes it; 45,000 by default."""
     heartbeat_interval_ms: float
-    """How often it says that it is there; 3,000 by default."""
+    """The interval between heartbeats; 3,000 by default."""
     max_poll_interval_ms: float
     """How long the application may take between two polls; 300,000 by default."""
     partition_assignment_strategy: str | Sequence[str | Assignor | type[Assignor]]
@@ -334,17 +336,17 @@ class ConsumerOptions(ClientOptions, total=False):
     enable_auto_commit: bool
     """Whether positions are committed in the background; True by default."""
     auto_commit_interval_ms: float
-    """How often; 5,000 by default."""
+    """The interval between automatic commits; 5,000 by default."""
 
 
 class ShareConsumerOptions(ClientOptions, total=False):
     """The options of a share consumer, beside `bootstrap_servers` and `config`."""
 
     group_id: str
-    """The share group, whose members are given records one by one."""
+    """The share group, which gives each record to one of its members."""
     share_acknowledgement_mode: Literal["implicit", "explicit"]
-    """Who accepts records: with ``implicit``, the default, the next `poll`; with ``explicit`` the
-    application, by `acknowledge`."""
+    """How records are accepted: with ``implicit``, the default, by the next `poll`; with ``explicit`` by
+    calls of `acknowledge`."""
     share_acquire_mode: Literal["batch_optimized", "record_limit"]
     """How many records are locked at once: with ``batch_optimized``, the default, whole batches of the log;
     with ``record_limit`` ``max_poll_records`` at most (Kafka 4.2)."""
@@ -353,26 +355,26 @@ class ShareConsumerOptions(ClientOptions, total=False):
     max_poll_interval_ms: float
     """How long the application may take between two polls; 300,000 by default."""
     fetch_min_bytes: int
-    """How many bytes a broker waits for before it answers; 1 by default."""
+    """How many bytes a broker waits for before it answers a fetch; 1 by default."""
     fetch_max_wait_ms: int
-    """How long it waits for them; 500 by default. Acknowledgements wait as long."""
+    """How long a broker waits for ``fetch_min_bytes``; 500 by default. Acknowledgements wait as long."""
     fetch_wait_max_ms: int
     """``fetch_max_wait_ms`` in librdkafka."""
     fetch_max_bytes: int
-    """How many bytes an answer may have; 50 MiB by default."""
+    """How many bytes a fetch response may have; 50 MiB by default."""
     check_crcs: bool
     """Whether checksums of batches are verified; True by default."""
     penstock_unpack_max_bytes: int
-    """How many bytes one compressed batch may unpack to."""
+    """How many bytes one compressed batch may decompress to."""
     penstock_unpack_max_records: int
     """How many records one compressed batch may hold."""
     client_rack: str | None
-    """Where this consumer is: brokers show it."""
+    """The rack of this consumer, which brokers show."""
 
 
 @cache
 def documented(name: str) -> dict[str, tuple[str, str]]:
-    """Return the type and the description of every option of one of these classes, by its keyword."""
+    """Return the type and the description of every option of one of these classes, by keyword."""
     found: dict[str, tuple[str, str]] = {}
     made = _classes()[name]
     for base in made.bases:
@@ -387,7 +389,7 @@ def documented(name: str) -> dict[str, tuple[str, str]]:
 
 @cache
 def _classes() -> dict[str, ast.ClassDef]:
-    """Return the classes of this module as they are written, with the texts below each option."""
+    """Return the classes of this module as syntax trees, with the text below each option."""
     try:
         source = inspect.getsource(sys.modules[__name__])
     except OSError:  # installed without sources

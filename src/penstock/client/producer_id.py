@@ -1,4 +1,4 @@
-"""The producer id and epoch by which brokers recognise repetitions and zombies (KIP-98)."""
+"""The producer id and epoch, by which brokers recognise duplicates and fenced producers (KIP-98)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ProducerId(NamedTuple):
-    """What makes repetitions recognisable; `NO_PRODUCER_ID` where nothing does."""
+    """A producer id and epoch. `NO_PRODUCER_ID` stands for a producer without idempotence."""
 
     producer_id: int
     epoch: int

@@ -1,7 +1,7 @@
-"""Serializers and deserializers: functions of the application between its values and the bytes of records.
+"""Serializers and deserializers: functions of the application between its values and bytes.
 
-They take one argument and return one value. Nulls are never given to them: a record without a value stays
-one. What they raise becomes an error that names the record.
+They take one argument and return one value. They are never called with None: a null key or value stays null.
+An exception in one becomes an error that names the record.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ IN_PLACE_OF_JAVA = {
     "LongDeserializer": "lambda data: int.from_bytes(data, 'big', signed=True)",
     "DoubleSerializer": "struct.Struct('>d').pack",
 }
-"""What does here what a class of Java's clients does there, by the end of its name."""
+"""The Python functions that replace Java's serializer classes, by the end of the class name."""
 
 
 def read_function(value: object) -> Callable[[Any], Any]:
     """Return the option `value`, which must be a function of one argument.
 
     Raises:
-        ValueError: it is no function, a coroutine function, or one that needs more arguments.
+        ValueError: `value` is not a function, is a coroutine function, or needs more arguments.
     """
     if isinstance(value, str):
         instead = IN_PLACE_OF_JAVA.get(value.rpartition(".")[2], "str.encode, or bytes.decode to read")
@@ -62,13 +62,13 @@ def read_function(value: object) -> Callable[[Any], Any]:
 
 
 class Serializers(NamedTuple):
-    """The serializers of a producer."""
+    """The key and value serializers of a producer."""
 
     key: Serializer | None
     value: Serializer | None
 
     def apply(self, topic: object, key: Any, value: Any) -> tuple[Any, Any]:
-        """Return the bytes of key and value, as far as there are serializers for them.
+        """Return key and value as bytes, each unchanged if it has no serializer.
 
         Raises:
             SerializationError: a serializer has raised, or returned something else than bytes.
@@ -99,7 +99,7 @@ def _bytes_of(serializer: Serializer, value: object, name: str, topic: object) -
 
 
 class Deserializers(Generic[K, V]):
-    """The deserializers of a consumer, as one function from records of bytes to records of its types."""
+    """The deserializers of a consumer, as one function from a record of bytes to a record of its types."""
 
     __slots__ = ("_key", "_value")
 
@@ -108,7 +108,7 @@ class Deserializers(Generic[K, V]):
         self._value = value
 
     def __call__(self, record: Record) -> Record[K, V]:
-        """Return `record` with its key and value read.
+        """Return `record` with its key and value deserialized.
 
         Raises:
             DeserializationError: a deserializer has raised; the error has the record as it is in the topic.

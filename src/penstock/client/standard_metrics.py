@@ -1,7 +1,7 @@
-"""The metrics of KIP-714 that a snapshot of statistics has, as points to be pushed.
+"""The metrics of KIP-714 computed from a statistics snapshot, as points to be pushed.
 
-Durations are in milliseconds. Averages, maxima and rates are of the time since the push before; sums are
-totals, or by how much they have grown since. Source: KIP-714, and names of Java's client beside it.
+Durations are in milliseconds. Averages, maxima and rates cover the time since the last push; sums are totals,
+or their growth since then. Source: KIP-714, and the names of Java's client.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from penstock.client.statistics import Statistics, Window
 from penstock.telemetry.points import Kind, Labels, Point
 
 PARTITIONS_MAX = 1000
-"""Partitions whose lag is pushed. The telemetry of a consumer of more is cut, not refused by the broker."""
+"""The most partitions whose lag is pushed. With more, the push is cut, so that the broker accepts it."""
 
 _PREFIXES = {
     "producer": "org.apache.kafka.producer.",
@@ -29,10 +29,10 @@ def standard_metrics(
     *,
     is_delta: bool,
 ) -> list[Point]:
-    """Return the points that are asked for.
+    """Return the points of the requested metrics.
 
-    `earlier` is what was pushed before, None at the first time. `node_ids` has the brokers by address.
-    `requested` are beginnings of names; ``*`` stands for all.
+    `earlier` is the snapshot of the last push, or None for the first. `node_ids` maps broker addresses to
+    ids. `requested` are prefixes of names; ``*`` stands for all.
     """
     recent = now if earlier is None else now.since(earlier)
     counted = recent if is_delta else now
@@ -55,7 +55,7 @@ def standard_metrics(
 
 
 _Value = tuple[str, float, Labels, bool]
-"""A metric by the end of its name, its value, its labels, and whether it is a sum."""
+"""The end of a metric's name, its value, its labels, and whether it is a sum."""
 
 
 def _sums(stats: Statistics) -> Iterator[_Value]:
@@ -117,5 +117,5 @@ def _average(name: str, window: Window, labels: Labels = ()) -> Iterator[_Value]
 
 
 def _joined(one: Window, other: Window) -> Window:
-    """Both together, as far as means and maxima go."""
+    """Return two windows added together: their count, sum and maximum only."""
     return Window(cnt=one.cnt + other.cnt, sum=one.sum + other.sum, max=max(one.max, other.max))

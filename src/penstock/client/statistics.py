@@ -1,7 +1,7 @@
-"""Snapshots of what a client has counted, under the names of librdkafka's statistics.
+"""Snapshots of a client's counters, under the names of librdkafka's statistics.
 
-Durations are in microseconds, sizes in bytes, except where a field says otherwise. Counters begin with the
-client. `Statistics.since` makes rates of two snapshots.
+Durations are in microseconds and sizes in bytes, unless a field says otherwise. Counters begin at 0 with the
+client. `Statistics.since` returns the difference of two snapshots, for rates.
 
 Source: STATISTICS.md of librdkafka.
 """
@@ -19,16 +19,16 @@ S = TypeVar("S")
 
 
 def _count() -> Any:
-    """Return a field that only grows, of which two snapshots have a difference."""
+    """Return a field for a counter, which only grows, so that two snapshots have a difference."""
     return field(default=0, metadata={"grows": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """How long something took: `cnt` times, `sum` microseconds together.
+    """The durations of one kind of event: their number `cnt`, and their sum in microseconds.
 
-    Percentiles are read off buckets, of which there are four for each power of two: they are right within an
-    eighth. 0 where nothing was counted.
+    Percentiles are computed from buckets, of which there are four for each power of two, so that they are
+    exact to an eighth. They are 0 if nothing was counted.
     """
 
     cnt: int = _count()
@@ -36,11 +36,11 @@ class Window:
     min: int = 0
     max: int = 0
     buckets: Mapping[int, int] = field(default_factory=dict, repr=False)
-    """How many durations fell into each bucket, by `penstock.client.counters.bucket_of`."""
+    """The number of durations in each bucket, by `penstock.client.counters.bucket_of`."""
 
     @classmethod
     def of(cls, durations: Durations) -> Window:
-        """Return what has been counted so far."""
+        """Return the window of all durations counted so far."""
         return cls(
             cnt=durations.count,
             sum=durations.sum_us,
@@ -51,11 +51,11 @@ class Window:
 
     @property
     def avg(self) -> int:
-        """The mean."""
+        """The mean duration in microseconds, or 0."""
         return self.sum // self.cnt if self.cnt else 0
 
     def percentile(self, percent: float) -> int:
-        """Return the duration that `percent` of 100 do not exceed."""
+        """Return the duration in microseconds that `percent` per cent of the events do not exceed."""
         left = sum(self.buckets.values()) * percent / 100
         for bucket in sorted(self.buckets):
             left -= self.buckets[bucket]
@@ -65,7 +65,7 @@ class Window:
         return self.max
 
     def since(self, earlier: Window) -> Window:
-        """Return what has been counted since `earlier`; its bounds are those of buckets."""
+        """Return the durations counted since `earlier`. Minimum and maximum are limits of buckets."""
         buckets = {
             bucket: count - earlier.buckets.get(bucket, 0)
             for bucket, count in self.buckets.items()
@@ -80,7 +80,7 @@ class Window:
         )
 
     def as_dict(self) -> dict[str, int]:
-        """Return what librdkafka has of a window."""
+        """Return the fields that librdkafka's JSON has for a window."""
         percentiles = {f"p{percent:g}".replace(".", "_"): self.percentile(percent) for percent in PERCENTILES}
         return {
             "min": self.min, "max": self.max, "avg": self.avg, "sum": self.sum, "cnt": self.cnt, **percentiles
@@ -92,91 +92,95 @@ PERCENTILES = (50, 75, 90, 95, 99, 99.99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerStatistics:
-    """What happened between a client and one broker."""
+    """The requests, responses, errors and durations between a client and one broker."""
 
     name: str
-    """Its address, as host:port."""
+    """The address of the broker, as host:port."""
     state: str
-    """UP where there is a connection, DOWN where there is none."""
+    """``UP`` if there is a connection, ``DOWN`` if there is none."""
     waitresp_cnt: int
-    """Requests that wait for their answers now."""
+    """The number of requests in flight now."""
     connects: int = _count()
-    """Connections that were opened."""
+    """The number of opened connections."""
     disconnects: int = _count()
-    """Connections that ended otherwise than by this client's decision."""
+    """The number of connections that ended without a decision of this client."""
     connect_failures: int = _count()
-    """Attempts to connect that failed."""
+    """The number of failed attempts to connect."""
     tx: int = _count()
-    """Requests that were sent."""
+    """The number of requests sent."""
     txbytes: int = _count()
-    """Bytes of requests, without those of TLS."""
+    """The bytes of requests, without the overhead of TLS."""
     rx: int = _count()
-    """Answers that came."""
+    """The number of responses received."""
     rxbytes: int = _count()
-    """Bytes of answers, without those of TLS."""
+    """The bytes of responses, without the overhead of TLS."""
     req_timeouts: int = _count()
-    """Connections that were given up since an answer was overdue."""
+    """The number of connections that were closed because a response was overdue."""
     rtt: Window
-    """From a request to its answer; Fetch is left out, since its answers wait for records."""
+    """The round-trip times of requests, without Fetch, whose responses wait for records."""
     fetch_latency: Window
-    """From a Fetch to its answer, the time at the broker for ``fetch.min.bytes`` included."""
+    """The round-trip times of Fetch, including the wait at the broker for ``fetch.min.bytes``."""
     throttle: Window
-    """How long quotas of the broker made this client wait."""
+    """The throttle times by which quotas of the broker made this client wait."""
     req: Mapping[str, int] = field(default_factory=dict)
-    """Answers by API: ``{"Produce": 7}``."""
+    """The number of responses by API: ``{"Produce": 7}``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatistics:
-    """What a client has written to one partition, or read from it. Offsets that are not known are -1."""
+    """The records and bytes that a client has written to one partition, or read from it.
+
+    Unknown offsets are -1.
+    """
 
     txmsgs: int = _count()
-    """Records that were acknowledged."""
+    """The number of acknowledged records."""
     txbytes: int = _count()
-    """Bytes of these records, in batches before compression."""
+    """The bytes of acknowledged records, in batches before compression."""
     rxmsgs: int = _count()
-    """Records that were decoded to be handed out."""
+    """The number of records that were decoded to be returned."""
     rxbytes: int = _count()
-    """Bytes of the batches that they came in."""
+    """The bytes of the batches with these records."""
     msgq_cnt: int = 0
-    """Records that wait to be acknowledged."""
+    """The number of records that are not acknowledged yet."""
     msgq_bytes: int = 0
-    """Bytes of these records."""
+    """The bytes of records that are not acknowledged yet."""
     app_offset: int = -1
     """The offset of the next record that the application gets."""
     next_offset: int = -1
     """The offset of the next record that is fetched."""
     committed_offset: int = -1
-    """What is committed for the group, as far as this client has committed or asked."""
+    """The committed offset of the group, as far as this client has committed or read it."""
     hi_offset: int = -1
-    """The end of the partition (its high watermark), as of the last answer to a Fetch."""
+    """The partition's high watermark in the last Fetch response."""
     ls_offset: int = -1
-    """Where the first open transaction begins (the last stable offset), as of then."""
+    """The partition's last stable offset in the last Fetch response: where the first open transaction
+    begins."""
     lo_offset: int = -1
-    """The beginning of the partition (its log start offset), as of then."""
+    """The partition's log start offset in the last Fetch response."""
     consumer_lag: int = -1
-    """From `app_offset` to the end that this consumer can read to."""
+    """The number of offsets from `app_offset` to the end that this consumer can read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatistics:
-    """A consumer in its group."""
+    """The state of a consumer in its group, and its rebalances."""
 
     group_id: str
     member_id: str
-    """Empty before it has joined."""
+    """The member's id, or an empty string before it has joined."""
     state: str
     """``up`` for a member with an assignment; else the step of joining: ``joining``, ``syncing``, ..."""
     assignment_size: int
-    """How many partitions this member has."""
+    """The number of partitions that this member has."""
     rebalance_cnt: int = _count()
-    """How often partitions were assigned, revoked or lost."""
+    """The number of times that partitions were assigned, revoked or lost."""
     rebalance_age: int = 0
-    """Milliseconds since the last time; 0 before the first."""
+    """Milliseconds since partitions were last assigned, revoked or lost; 0 before the first time."""
 
 
 class Sample(NamedTuple):
-    """A number with its name and what it is of, as Prometheus has it."""
+    """One number with its name and labels, as Prometheus has it."""
 
     name: str
     labels: dict[str, str]
@@ -185,52 +189,52 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What a client has done since it was made, and what it has in hand."""
+    """A snapshot of a client: counters since its start, and the current size of its buffers and queues."""
 
     client_id: str
     type: str
     """``producer``, ``consumer`` or ``admin``."""
     ts: int
-    """When this was taken, in microseconds of a clock that is never set."""
+    """When the snapshot was taken, in microseconds of a monotonic clock."""
     time: int
-    """When this was taken, in seconds since 1970."""
+    """When the snapshot was taken, in seconds since 1970."""
     age: int = _count()
     """Microseconds since the client was made."""
     msg_cnt: int = 0
-    """Records in a producer that are not acknowledged."""
+    """The number of a producer's records that are not acknowledged yet."""
     msg_size: int = 0
-    """Bytes of these records."""
+    """The bytes of a producer's records that are not acknowledged yet."""
     msg_size_max: int = 0
-    """How many bytes there may be: ``buffer.memory``, or what a consumer fetches ahead."""
+    """The limit of buffered bytes: ``buffer.memory``, or the most that a consumer fetches ahead."""
     fetchq_size: int = 0
-    """Bytes in a consumer that were fetched and not decoded."""
+    """The bytes that a consumer has fetched and not decoded yet."""
     tx: int = _count()
-    """Requests to all brokers."""
+    """The number of requests to all brokers."""
     tx_bytes: int = _count()
-    """Their bytes."""
+    """The bytes of requests to all brokers."""
     rx: int = _count()
-    """Answers of all brokers."""
+    """The number of responses of all brokers."""
     rx_bytes: int = _count()
-    """Their bytes."""
+    """The bytes of responses of all brokers."""
     txmsgs: int = _count()
-    """Records that were acknowledged."""
+    """The number of acknowledged records."""
     txmsg_bytes: int = _count()
-    """Their bytes, in batches before compression."""
+    """The bytes of acknowledged records, in batches before compression."""
     rxmsgs: int = _count()
-    """Records that were decoded to be handed out."""
+    """The number of records that were decoded to be returned."""
     rxmsg_bytes: int = _count()
-    """Bytes of the batches that they came in."""
+    """The bytes of the batches with these records."""
     brokers: Mapping[str, BrokerStatistics] = field(default_factory=dict)
-    """By address. Those of 1,000 brokers at most."""
+    """The brokers by address, at most 1,000 of them."""
     partitions: Mapping[TopicPartition, PartitionStatistics] = field(default_factory=dict)
-    """Those that a producer has written to, or that a consumer has now."""
+    """The partitions that a producer has written to, or that a consumer has now."""
     cgrp: GroupStatistics | None = None
-    """The group of a consumer."""
+    """The consumer's group statistics, or None."""
 
     def since(self, earlier: Statistics) -> Statistics:
-        """Return what has happened since an earlier snapshot of this client: all that grows is a difference.
+        """Return the difference to an earlier snapshot of this client, in which counters have their growth.
 
-        ``later.since(earlier).txmsgs / (later.ts - earlier.ts) * 1e6`` is a rate a second.
+        ``later.since(earlier).txmsgs / (later.ts - earlier.ts) * 1e6`` is a rate per second.
         """
         return _difference(self, earlier)
 
@@ -251,7 +255,7 @@ class Statistics:
         return made
 
     def samples(self) -> Iterator[Sample]:
-        """Yield every number by itself, named after its place: ``brokers_rtt_p99`` with its broker."""
+        """Yield every number separately, named by its path in the JSON, such as ``brokers_rtt_p99``."""
         client = {"client_id": self.client_id}
         for name, value in self.as_dict().items():
             if isinstance(value, int):
@@ -311,7 +315,7 @@ def _entry_difference(later: Any, earlier: Any) -> Any:
 
 
 def broker_statistics(counters: BrokerCounters, waiting: int) -> BrokerStatistics:
-    """Return a snapshot of what was counted for one broker; `waiting` requests have no answer yet."""
+    """Return a snapshot of one broker's counters; `waiting` is its number of requests in flight."""
     requests = list(counters.requests.items())
     named = {kind.__name__.removesuffix("Request"): durations for kind, durations in requests}
     rtt = Durations()

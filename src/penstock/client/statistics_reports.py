@@ -1,4 +1,4 @@
-"""Reports of statistics at an interval, to a function of the application."""
+"""Statistics snapshots at an interval, passed to a function of the application."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ log = logger_named("penstock.client")
 
 
 class StatisticsReports:
-    """Calls a function with a snapshot, every so often, as long as the client lives.
+    """Calls a function with a snapshot at an interval, as long as the client lives.
 
-    Clients for asyncio call it on their event loop, and await what it returns, if that can be awaited.
-    Blocking ones call it in a thread of its own, since one loop serves all of them: there is one call at a
-    time, and one that never returns delays its own reports only. What the function raises is logged the first
-    time, and the reports go on.
+    Clients for asyncio call it on their event loop, and await the result if it is awaitable. Blocking clients
+    call it in a separate thread, since one loop serves all of them: there is one call at a time, and a call
+    that never returns delays only its own reports. An exception in the function is logged the first time, and
+    the reports continue.
     """
 
     def __init__(
         self, snapshot: Callable[[], Statistics], callback: Callable[[Statistics], object], interval_ms: float
     ) -> None:
         self.failures = 0
-        """How many calls have raised."""
+        """The number of calls that have raised an exception."""
         self._snapshot = snapshot
         self._callback = callback
         self._interval_s = interval_ms / 1000
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Begin, on the running event loop. Does nothing where that has been done."""
+        """Begin the reports on the running event loop, unless they have begun."""
         if self._task is None:
             self._task = asyncio.create_task(self._run())
 
     def end(self) -> None:
-        """Call the function no more."""
+        """Stop the reports."""
         if self._task is not None:
             self._task.cancel()
 

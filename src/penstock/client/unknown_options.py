@@ -1,4 +1,4 @@
-"""The error for an option that clients do not have: the nearest one, or what to type instead of it."""
+"""The error for an option that clients do not have, with the nearest name or other advice."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from penstock.errors import ConfigError
 
 
 def unknown_option(name: str, known: Iterable[str], prefix: str = "") -> ConfigError:
-    """Return the error for an option that is none of the `known` ones, which are dotted.
+    """Return the error for an option that is not among `known`, which are dotted names.
 
-    `prefix` is what names are written with elsewhere, as in Spark.
+    `prefix` precedes the names of options elsewhere, as in Spark.
     """
     said = advice("options", name.replace(".", "_").lower())
     if said is not None:

@@ -1,4 +1,4 @@
-"""Advice for the errors of the operating system: the reason, and what the user can do."""
+"""Advice for errors of the operating system: the reason, and what the user can do."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _ADVICE = {
 
 
 def reason_of(error: OSError) -> str:
-    """Return the reason of an error and what to do, or the system's text for it; without a full stop."""
+    """Return the reason of an error with advice, or the system's text for it, without a full stop."""
     return advice_for(error) or error.strerror or str(error)
 
 
 def advice_for(error: OSError) -> str | None:
-    """Return the reason of an error and what to do; None for errors without advice."""
+    """Return the reason of an error and what to do, or None if there is no advice for it."""
     return _ADVICE.get(error.errno or 0)

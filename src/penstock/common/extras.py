@@ -1,6 +1,6 @@
-"""Optional libraries: which extra installs each, and the error for one that is missing.
+"""Optional libraries: the extra that installs each, and the error for one that is missing.
 
-The base package works without them; what needs one says so before it begins.
+The base package works without them; a function that needs one says so before it begins.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ EXTRAS = {
     "starlette": "registry",
     "uvicorn": "registry",
 }
-"""Which extra of this package installs a library."""
+"""The extra of this package that installs each library."""
 
 
 def missing(error: ImportError, what: str) -> ImportError:
-    """Return the error to raise instead of `error`, which came when `what` imported something.
+    """Return the exception to raise for `error`, an ImportError from an import that `what` needs.
 
-    A `MissingDependencyError` with the extra to install, where a library of an extra is missing;
+    This is a `MissingDependencyError` that names the extra to install if a library of an extra is missing;
     otherwise `error` itself.
     """
     library = (error.name or "").partition(".")[0]
@@ -51,7 +51,7 @@ def missing(error: ImportError, what: str) -> ImportError:
 
 
 def need_arrow(what: str) -> None:
-    """Check that numpy and pyarrow are there, for `what`: the name of a function or a task.
+    """Check that numpy and pyarrow are installed. `what` is the function or task that needs them.
 
     Raises:
         MissingDependencyError: one of them is not installed.

@@ -1,11 +1,11 @@
-"""Exceptions that a barrier has stopped, and lines that a peer can cause: neither can fill the log.
+"""Reports of caught exceptions, and log lines that peers can cause, limited so that neither fills the log.
 
-A barrier stands around every part of a broker that others do not depend on: one request, one timer, one
-waiting request, one background thread. What raises there ends alone. `Failures` is what all barriers
-of one broker report to; `/metrics` shows its counts. An error that repeats is logged with its traceback
-once a minute. `LimitedLog` is for what is no error, such as a connection that is closed for what it sent.
+A barrier catches exceptions of one part of a broker on which others do not depend: one request, one timer,
+one waiting request, one background thread. All barriers of a broker report to its `Failures`, whose counts
+`/metrics` shows. An error that repeats is logged with its traceback once a minute. `LimitedLog` is for events
+that are no errors, such as a connection that is closed for what it sent.
 
-Raises nothing. Safe to call from any thread.
+The methods raise nothing, and any thread may call them.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from contextlib import contextmanager
 from penstock.common.logs import logger_named
 
 REPEAT_S = 60.0
-"""An error of the same type from the same component is logged again after so many seconds."""
+"""The seconds until an error of the same type in the same component is logged again."""
 
 KINDS_MAX = 1000
-"""Kinds of errors whose last report is kept. When there are more, all are dropped."""
+"""The most kinds of errors whose last report is kept. Beyond that, all are dropped."""
 
 LINES_MAX = 100
-"""Lines of one kind that a `LimitedLog` writes within a minute."""
+"""The most lines of one kind that a `LimitedLog` writes within a minute."""
 
 
 class Failures:
-    """What the barriers of one broker have stopped. Reports go to `logger`."""
+    """The exceptions that the barriers of one broker have caught. They are logged to `logger`."""
 
     def __init__(self, monotonic: Callable[[], float], logger: logging.Logger | None = None) -> None:
         self.counts: dict[str, int] = {}
@@ -42,8 +42,8 @@ class Failures:
     def caught(self, component: str, context: str, error: BaseException | None = None) -> None:
         """Report the exception that is being handled. Call it inside an ``except`` block.
 
-        `component` is one of few fixed names, such as ``request`` or ``timer``; it becomes the label of
-        the metric. `context` says what was done for which peer or partition, for the log. Outside of an
+        `component` is one of few fixed names, such as ``request`` or ``timer``; it becomes the label of the
+        metric. `context` describes the action and its peer or partition, for the log. Outside of an
         ``except`` block, `error` is the exception.
         """
         error = error or sys.exc_info()[1]
@@ -65,7 +65,7 @@ class Failures:
 
     @contextmanager
     def barrier(self, component: str, context: str) -> Iterator[None]:
-        """A block whose exceptions end only the block. The arguments are those of `caught`."""
+        """Return a block that catches and reports exceptions. The arguments are those of `caught`."""
         try:
             yield
         except Exception:
@@ -73,7 +73,7 @@ class Failures:
 
 
 class LimitedLog:
-    """Writes at most `LINES_MAX` lines of a kind within a minute; then a line with how many were left out."""
+    """Logs at most `LINES_MAX` lines of a kind within a minute, then a line with the number left out."""
 
     def __init__(self, monotonic: Callable[[], float], logger: logging.Logger) -> None:
         self._monotonic = monotonic
@@ -85,7 +85,7 @@ class LimitedLog:
     def once(self, level: int, message: str) -> None:
         """Log `message` unless it was logged within the last minute.
 
-        For what goes on for a while, such as a damaged file that is asked for again and again.
+        Use it for conditions that last, such as a damaged file that clients request again and again.
         """
         now = self._monotonic()
         with self._lock:
@@ -98,7 +98,7 @@ class LimitedLog:
         self._logger.log(level, "%s", message)
 
     def write(self, level: int, kind: str, message: str, *values: object) -> None:
-        """Log `message` with `values`, unless there were too many lines of its `kind` just now.
+        """Log `message` with `values`, unless there were too many lines of its `kind` within a minute.
 
         `kind` is one of few fixed names.
         """

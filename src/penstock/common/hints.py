@@ -1,8 +1,8 @@
-"""What has calls and classes answer habits of other clients: what they do not have is refused with words.
+"""Advice for users of other clients: classes and calls refuse unknown names and arguments with advice.
 
-Names, arguments and statements end in an error that says what to type. Its words are in the table of
-`penstock.common.habits`, read after a mistake only. It is an `AttributeError` or a `TypeError` as ever,
-so that `hasattr`, `copy`, `pickle` and mocks work.
+Names, arguments and statements end in an error that says what to type. The words are in the table of
+`penstock.common.habits`, which is read only after a mistake. The errors are `AttributeError` or `TypeError`
+as usual, so that `hasattr`, `copy`, `pickle` and mocks work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Kind = TypeVar("Kind", bound=type[Any])
 
 
 def hinted(place: str) -> Callable[[Call], Call]:
-    """Return a decorator of a function: arguments that do not fit are answered with what to type."""
+    """Return a decorator for a function: a call with wrong arguments raises CallError with advice."""
 
     def decorate(call: Call) -> Call:
         @functools.wraps(call)
@@ -47,10 +47,10 @@ def hinted(place: str) -> Callable[[Call], Call]:
 def refuse(
     call: Callable[..., Any], place: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> None:
-    """Raise the error for a call whose arguments do not fit; return where they do.
+    """Raise the error for a call whose arguments do not fit; return None if they fit.
 
     Raises:
-        CallError: what does not fit, and what to type.
+        CallError: the arguments do not fit; the message says what to type.
     """
     error = refusals().wrong_call(call, place, arguments, keywords)
     if error is not None:
@@ -58,15 +58,15 @@ def refuse(
 
 
 NOT_GIVEN: Any = object()
-"""In place of an argument that has to be given, and was not."""
+"""The default of a required argument in a method with `without_strays`."""
 
 
 def without_strays(call: Call) -> Call:
-    """Return a decorator of a method that itself takes what does not fit, as `strays` and `others`.
+    """Return the method with a public signature that lacks its arguments `strays` and `others`.
 
-    For what is called so often that one more call would be felt. Both are left out of the signature that
-    `help`, editors and mocks see. Arguments that have to be given are `NOT_GIVEN` where they are not: for
-    all that does not fit, the method calls `refuse_strays`.
+    A method that is called very often takes arguments that do not fit as `strays` and `others` itself, to
+    save the cost of a wrapper, and calls `refuse_strays` for them. `help`, editors and mocks see the
+    signature without these two. The defaults of required arguments are `NOT_GIVEN`.
     """
     signature = inspect.signature(call)
     kept = [each for name, each in signature.parameters.items() if name not in ("strays", "others")]
@@ -80,25 +80,25 @@ def without_strays(call: Call) -> Call:
 def refuse_strays(
     call: Callable[..., Any], place: str, given: Sequence[Any], others: Mapping[str, Any]
 ) -> None:
-    """Raise the error for what a method `without_strays` was given and does not take, or was not given.
+    """Raise the error for a call of a method with `without_strays` whose arguments do not fit.
 
     Raises:
-        CallError: what does not fit, and what to type.
+        CallError: the arguments do not fit; the message says what to type.
     """
     count = next((at for at, each in enumerate(given) if each is NOT_GIVEN), len(given))
     refuse(call, place, given[:count], others)
 
 
 def refusals() -> Any:
-    """Return the module with the errors, by its name: the nouns of their types have hints themselves."""
+    """Import and return the module with the errors, whose types themselves use this module."""
     return importlib.import_module("penstock.common.habits.refusals")
 
 
 def with_hints(place: str, *, leave: Collection[str] = ()) -> Callable[[Kind], Kind]:
-    """Return a decorator of a class: names and arguments that it does not have are answered with what to
-    type.
+    """Return a decorator for a class: unknown names and arguments raise errors with advice.
 
-    `place` is its section in the table. Methods in `leave` stay as they are: what is called for each record.
+    `place` is the class's section in the table. Methods in `leave` are not wrapped, because they are called
+    for each record.
     """
 
     def decorate(kind: Kind) -> Kind:
@@ -121,7 +121,7 @@ def with_hints(place: str, *, leave: Collection[str] = ()) -> Callable[[Kind], K
 
 
 def _getattr(place: str) -> Callable[[Any, str], Any]:
-    """Return a `__getattr__`, which Python calls for what it has not found."""
+    """Return a `__getattr__` that raises UnknownNameError with advice."""
 
     def __getattr__(self: Any, name: str) -> Any:  # noqa: N807
         try:
@@ -135,9 +135,9 @@ def _getattr(place: str) -> Callable[[Any, str], Any]:
 
 
 def _getitem(place: str) -> Callable[[Any, Any], Any]:
-    """Return a `__getitem__` for a class of tuples, whose values other clients give by name in brackets.
+    """Return a `__getitem__` for a class of tuples that refuses names, which other clients' values take.
 
-    Attributes, iteration and unpacking do not pass it.
+    Attributes, iteration and unpacking do not use it.
     """
 
     def __getitem__(self: Any, index: Any) -> Any:  # noqa: N807
@@ -153,9 +153,9 @@ def _getitem(place: str) -> Callable[[Any, Any], Any]:
 
 
 class Refused:
-    """Stands where a ``with`` statement looks for what it calls, and raises what to write when looked at.
+    """A descriptor for methods such as `__enter__` that a class lacks: to read it raises advice.
 
-    That is an `AttributeError`: the object does not have the method, for everything else.
+    The error is an `AttributeError`, so that for all other code the object does not have the method.
     """
 
     def __init__(self, said: str) -> None:
@@ -166,7 +166,10 @@ class Refused:
 
 
 def _refusing(said: str) -> Callable[[Any], NoReturn]:
-    """Return a method for a statement that iterates: Python drops the text of another error there."""
+    """Return a method that raises CallError with advice, for a statement that would iterate.
+
+    Python drops the text of other exceptions there.
+    """
 
     def refuse_iteration(self: Any) -> NoReturn:
         raise refusals().CallError(said)
@@ -202,4 +205,5 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "__anext__": "write async for record in consumer, or await consumer.poll(max_records=1)",
     },
 }
-"""What Python looks for in each class for a statement that needs the other one, and what to write."""
+"""The methods that Python looks for in a class for a statement of the other kind (``with``, ``async with``,
+...), and the advice for each."""

@@ -1,8 +1,8 @@
-"""Java's hash codes, bit by bit.
+"""Java's hash codes and orders of iteration, bit by bit.
 
 Several rules of Kafka follow from ``String.hashCode`` and ``HashMap``: which partition of
 `__consumer_offsets` holds a group, which of equally good assignments the Java client takes, and which
-partition a keyed message of Kafka 0.7 goes to. Java's programs and ours have to agree on them.
+partition a keyed message of Kafka 0.7 goes to. Penstock must have the same results as Java.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOAD_FACTOR = 0.75
 
 
 def string_hash(text: str) -> int:
-    """Return ``String.hashCode`` of `text` as Java's signed number of 32 bits."""
+    """Return ``String.hashCode`` of `text`, a signed number of 32 bits."""
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for position in range(0, len(units), 2):
@@ -28,7 +28,7 @@ def string_hash(text: str) -> int:
 def partition_of(key: str, count: int) -> int:
     """Return which of `count` partitions holds the state of a group, or of a transactional id.
 
-    That is ``Utils.abs(key.hashCode()) % count``, where the smallest number has no positive one: 0.
+    It is ``Utils.abs(key.hashCode()) % count``, where ``Utils.abs`` of the smallest number is 0.
     """
     number = string_hash(key)
     return 0 if number == -(1 << 31) else abs(number) % count
@@ -40,9 +40,9 @@ def partition_hash(topic: str, partition: int) -> int:
 
 
 def hash_order(keys: Iterable[T], hash_of: Callable[[T], int]) -> Sequence[T]:
-    """Return `keys` in the order of a ``HashMap`` into which they were put one by one.
+    """Return `keys` in the order in which a ``HashMap`` iterates over them after insertion in this order.
 
-    `hash_of` gives the hash code of a key, signed or unsigned. Keys of one bucket keep their order.
+    `hash_of` returns the hash code of a key, signed or unsigned. Keys of one bucket keep their order.
     """
     listed = list(keys)
     size = TABLE_SIZE_MIN

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class KeyedTasks:
-    """Tasks under way, by key. `finished` is called after each, on the event loop."""
+    """Running tasks by key. `finished` is called after each, on the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, finished: Callable[[], object]) -> None:
         self._loop = loop
@@ -17,7 +17,7 @@ class KeyedTasks:
         self._is_closed = False
 
     def start(self, key: Hashable, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Run `coroutine`, unless one with the same key is under way; then it is dropped."""
+        """Run `coroutine` as a task, or drop it if a task with the same key is running."""
         if key in self._tasks or self._is_closed:
             coroutine.close()
             return

@@ -20,10 +20,9 @@ def lazy_names(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for `package`.
 
-    `homes` maps each public name to the submodule that holds it, relative to the package: ``.broker`` is
-    beside it. A name is
-    imported once and kept. Where an optional library is missing for it, asking for the name raises a
-    `MissingDependencyError` with the extra to install; where there is no such name, what to type comes from
+    `homes` maps each public name to the submodule that holds it, relative to the package. A name is imported
+    once and kept. If an optional library is missing for it, reading the name raises a
+    `MissingDependencyError` that names the extra to install. An unknown name raises an error with advice from
     the table of `penstock.common.habits`.
     """
 

@@ -1,7 +1,7 @@
 """Loggers whose lines no peer can forge: arguments of log calls are made printable.
 
-Every logger of the package comes from `logger_named`, so users' own handlers get safe records, too. What
-else reaches a log, such as the text of foreign exceptions below a traceback, is the formatter's part:
+Every logger of the package comes from `logger_named`, so that handlers of applications get safe records, too.
+Other text in a log, such as that of foreign exceptions below a traceback, is left to the formatter:
 `PrintableFormatter` is the one of the command line.
 """
 
@@ -14,7 +14,7 @@ from penstock.printable import printable
 
 
 def logger_named(name: str) -> logging.Logger:
-    """Return the logger of that name. The arguments of its records are printable."""
+    """Return the logger of that name. The arguments of its records are made printable."""
     logger = logging.getLogger(name)
     if _PRINTABLE not in logger.filters:
         logger.addFilter(_PRINTABLE)
@@ -22,7 +22,10 @@ def logger_named(name: str) -> logging.Logger:
 
 
 class PrintableFormatter(logging.Formatter):
-    """One line for each event, and an indented one for each line of a traceback, none of them forged."""
+    """Formats a record as one line, and each line of a traceback as an indented one.
+
+    No text can forge a line.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         first, *more = super().format(record).split("\n")
@@ -33,7 +36,7 @@ class PrintableFormatter(logging.Formatter):
 
 
 class _PrintableText(str):
-    """Printable text in the place of a value; its repr is still the value's."""
+    """A printable text that replaces an argument of a log call; its repr is still that of the argument."""
 
     __slots__ = ("_repr",)
 
@@ -49,14 +52,17 @@ class _PrintableText(str):
 
 
 TAPPED = logging.INFO - 1
-"""The level of the logger "penstock" while lines are tapped; no user sets it."""
+"""The level of the logger "penstock" while there are taps; users do not set this level."""
 
 taps: list[Callable[[logging.LogRecord], object]] = []
-"""Take the records that the program's own levels keep from it. The logger's level is `TAPPED` then."""
+"""Handlers that also get records below the program's own levels. The logger's level is then `TAPPED`."""
 
 
 class _PrintableArguments(logging.Filter):
-    """Replaces those parts of a record whose text is not printable. Keeps every record but those for taps."""
+    """Replaces the parts of a record that are not printable.
+
+    It drops only records that are for taps alone.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not record.args:
@@ -73,7 +79,7 @@ class _PrintableArguments(logging.Filter):
 
 
 def _is_for_taps(record: logging.LogRecord) -> bool:
-    """Return whether a record is logged for the taps alone: the root logger's level would refuse it."""
+    """Return True if a record is logged for taps alone, because the root logger's level would drop it."""
     logger: logging.Logger | None = logging.getLogger(record.name)
     while logger is not None and logger.level == logging.NOTSET:
         logger = logger.parent

@@ -1,8 +1,9 @@
-"""Calls that not every operating system has, each with what takes its place.
+"""System calls that not every operating system has, and their replacements.
 
 Linux has them all. macOS lacks `fdatasync` and `TCP_CORK`; Windows lacks those, positioned reads and writes,
-`sendfile`, `fcntl`, `resource`, `fork`, and directories that can be opened. A call is chosen once, at import:
-Linux pays nothing. `tests/test_other_systems.py` takes away what the others lack, and runs both ends.
+`sendfile`, `fcntl`, `resource`, `fork`, and directories that can be opened. Each call is chosen once, at
+import, so that Linux pays nothing. `tests/test_other_systems.py` removes the calls that other systems lack,
+and runs both ends.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ if TYPE_CHECKING:
 IS_MACOS: bool = platform.startswith("darwin")
 
 OPEN_FLAGS: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-"""For `os.open`, with every file of data: no child process inherits it, and no byte is translated."""
+"""Flags of `os.open` for data files: child processes do not inherit them, and no bytes are translated."""
 
 TCP_CORK: int | None = getattr(socket, "TCP_CORK", None)
-"""The socket option that keeps segments of less than full size back, None where there is none."""
+"""The socket option that holds back segments of less than full size; None if the system has none."""
 
 LOOPS_TAKE_SIGNALS = os.name == "posix"
-"""Whether an event loop of asyncio can have handlers for signals."""
+"""Whether asyncio's event loops support signal handlers."""
 
 HAS_SENDFILE = hasattr(os, "sendfile")
-"""Whether files go to sockets without a copy. What asyncio has in its place moves the position of a file that
-several answers share, so it must not be used where this is False."""
+"""Whether the system has `sendfile`. asyncio's replacement moves the position of a file that several
+responses share, so that it must not be used if this is False."""
 
 REUSE_ADDRESS: int | None = socket.SO_REUSEADDR if os.name == "posix" else None
-"""The socket option for listening where connections of an earlier process still linger. Elsewhere an address
+"""The socket option for listening while connections of an earlier process linger. On other systems an address
 is free at once, and the option of that name would share it with other processes."""
 
 _positions = threading.Lock()
-"""Held while a file is moved to a position and read or written there."""
+"""A lock that is held while a file is moved to a position and read or written there."""
 
 
 def _read_at(fd: int, size: int, position: int) -> bytes:
@@ -56,7 +57,7 @@ def _write_at(fd: int, data: Any, position: int) -> int:
 
 
 def _no_advice(mapping: Any) -> None:
-    """Map without a hint to the system."""
+    """Do nothing, where the system has no `madvise`."""
 
 
 def _advise_sequential(mapping: Any) -> None:
@@ -64,7 +65,7 @@ def _advise_sequential(mapping: Any) -> None:
 
 
 def _sync_by_fcntl() -> Callable[[int], object] | None:
-    """On macOS `fsync` leaves data in the drive's cache: only `F_FULLFSYNC` waits for the medium."""
+    """Return a sync by `F_FULLFSYNC` on macOS, whose `fsync` leaves data in the drive's cache; else None."""
     if not IS_MACOS:
         return None
     import fcntl
@@ -85,18 +86,18 @@ fdatasync: Callable[[int], object] = getattr(os, "fdatasync", None) or _sync_by_
 advise_sequential: Callable[[Any], None] = (
     _advise_sequential if hasattr(mmap, "MADV_SEQUENTIAL") else _no_advice
 )
-"""Announces to the system that a mapping is read from front to back."""
+"""Announce to the system that a mapping is read from front to back."""
 
 
 def after_fork_in_child(action: Callable[[], object]) -> None:
-    """Run `action` in each child that this process forks; nothing to do where processes are not forked."""
+    """Run `action` in each child that this process forks. Does nothing on systems without `fork`."""
     register: Any = getattr(os, "register_at_fork", None)
     if register is not None:
         register(after_in_child=action)
 
 
 def sync_directory_entries(path: str) -> None:
-    """Make creations and renames in a directory last. Where directories cannot be opened the system does it.
+    """Sync the creations and renames in a directory to disk, where directories can be opened.
 
     Raises:
         OSError: the directory cannot be opened, or the device failed.
@@ -112,13 +113,13 @@ def sync_directory_entries(path: str) -> None:
 
 
 def try_lock(fd: int, *, for_process: bool = True) -> bool:
-    """Take the lock of an open file without waiting; return False if another has it.
+    """Take the lock of an open file without waiting; return False if another process or descriptor has it.
 
-    The lock is the process's, which may take it again, as Kafka has that of its directories; or, where
-    `for_process` is False, that of the descriptor. It ends with the descriptor, or the process.
+    The lock belongs to the process, which may take it again, as Kafka does for its directories; or to the
+    descriptor, if `for_process` is False. It ends with the descriptor, or the process.
 
     Raises:
-        OSError: the file system has no locks.
+        OSError: the file system does not support locks.
     """
     try:
         import fcntl
@@ -150,7 +151,7 @@ def _try_lock_msvcrt(fd: int) -> bool:
 
 
 def has_unread(descriptor: int) -> bool:
-    """Return whether the system has bytes of a socket that were not read yet; False for a closed one."""
+    """Return True if the system has unread bytes of a socket; False for a closed socket."""
     try:
         import fcntl
         import termios
@@ -170,7 +171,7 @@ def has_unread(descriptor: int) -> bool:
 
 
 def on_signal(loop: AbstractEventLoop, number: int, action: Callable[[], object]) -> None:
-    """Run `action` in an event loop of the main thread each time a signal comes."""
+    """Run `action` in an event loop of the main thread each time a signal arrives."""
     if LOOPS_TAKE_SIGNALS:
         loop.add_signal_handler(number, action)
     else:
@@ -178,14 +179,14 @@ def on_signal(loop: AbstractEventLoop, number: int, action: Callable[[], object]
 
 
 class DescriptorLimits(NamedTuple):
-    """How many files a process may have open: now, and at most after `raise_to`. None: no limit."""
+    """The limits of open files of a process: the current one, and the highest possible. None: no limit."""
 
     soft: int | None
     hard: int | None
 
 
 def descriptor_limits() -> DescriptorLimits:
-    """Return the limits of open files of this process; both None where the system has no such limit."""
+    """Return the limits of open files of this process; both None if the system has no such limit."""
     try:
         import resource
     except ImportError:
@@ -196,7 +197,7 @@ def descriptor_limits() -> DescriptorLimits:
 
 
 def raise_descriptor_limit_to(limit: int) -> bool:
-    """Set the soft limit of open files of this process; return whether the system has accepted it."""
+    """Set the soft limit of open files of this process; return True if the system has accepted it."""
     try:
         import resource
     except ImportError:
@@ -209,13 +210,13 @@ def raise_descriptor_limit_to(limit: int) -> bool:
 
 
 def cpu_seconds() -> float:
-    """Return the CPU time of this process so far, user and system."""
+    """Return the CPU time of this process so far, user and system, in seconds."""
     times = os.times()
     return times.user + times.system
 
 
 def resident_bytes() -> float:
-    """Return the resident memory of this process; its peak if no more is known, NaN if not even that."""
+    """Return the resident memory of this process in bytes; its peak if only that is known, else NaN."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return float(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

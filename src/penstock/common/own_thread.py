@@ -1,7 +1,7 @@
-"""Calls of functions of the application in threads of their own, for what must not wait for them.
+"""Calls of an application's functions in separate threads, for code that must not wait for them.
 
-The threads of an event loop's executor are few, and the end of a process waits for them: functions that
-block would take them all, and then nothing of the loop could use one, and the process would not end.
+The threads of an event loop's executor are few, and the end of a process waits for them: functions that block
+would occupy them all, and then the loop could not use any, and the process would not end.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ T = TypeVar("T")
 
 
 async def in_own_thread(function: Callable[..., T], *arguments: object) -> T:
-    """Return what `function` returns, called in a new thread, with the context variables of this task.
+    """Call `function` in a new thread, with the context variables of this task, and return its result.
 
-    A call that is cancelled goes on in its thread, and what comes of it is dropped; the end of the process
-    does not wait for it.
+    If the caller is cancelled, the function runs on in its thread, and its result is dropped; the end of the
+    process does not wait for it.
 
     Raises:
-        RuntimeError: the function has raised what would end this task or the loop, such as `SystemExit`; or
-            no thread can be started.
-        Exception: what else the function raises.
+        RuntimeError: the function has raised an exception that would end this task or the loop, such as
+            `SystemExit`; or no thread can be started.
+        Exception: any other exception of the function.
     """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()

@@ -14,7 +14,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class Property(NamedTuple):
-    """One entry. `line` is the number of the line that it begins in, from 1."""
+    """One entry of a properties file. `line` is the number of its first line, from 1."""
 
     line: int
     name: str
@@ -22,12 +22,12 @@ class Property(NamedTuple):
 
 
 def parse_properties(text: str, origin: str = "properties") -> list[Property]:
-    """Read the entries of a properties file, in order, each with the number of its first line.
+    """Return the entries of a properties file, in order, each with the number of its first line.
 
     `origin` names the file in errors.
 
     Raises:
-        ConfigError: an escape is cut short.
+        ConfigError: an escape is incomplete.
     """
     found = []
     lines = enumerate(text.splitlines(), 1)

@@ -1,7 +1,7 @@
-"""The wire format of Protocol Buffers: fields of a message one by one, and the bytes of fields.
+"""The wire format of Protocol Buffers: a reader of a message's fields, and the bytes of fields.
 
-https://protobuf.dev/programming-guides/encoding/. Numbers of fields and wire types only: what a field means
-is known where it is read. Groups, which have been out of use since 2008, are refused.
+https://protobuf.dev/programming-guides/encoding/. This module has only numbers of fields and wire types;
+callers give fields a meaning. Groups, which have been out of use since 2008, are refused.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _DOUBLE = struct.Struct("<d")
 
 
 class ProtobufError(PenstockError):
-    """The bytes are no message in the wire format, or not the one that was expected."""
+    """The bytes are not a message in the wire format, or not the expected message."""
 
 
 class TooManyFieldsError(PenstockError):
-    """There are more fields than the reader may look at."""
+    """A message has more fields than the reader's budget."""
 
 
 class FieldBudget:
-    """How many fields of one payload, of all nested messages together, are read at most.
+    """The number of fields that may be read of one payload, including all nested messages.
 
-    A field takes two bytes at least: without a number of its own, the size of the payload is the limit.
+    A field takes at least two bytes: without a budget, the size of the payload is the limit.
     """
 
     __slots__ = ("left",)
@@ -41,14 +41,14 @@ class FieldBudget:
 class Fields:
     """The fields of one message, read from the front.
 
-    After `advance` has returned true, `number` and `wire_type` are those of a field. What it holds is read by
-    the method for its type: `integer` is a varint, other values lie between `begin` and `end`.
+    After `advance` has returned True, `number` and `wire_type` are those of a field. The method for its type
+    reads its value: `integer` is a varint, other values lie between `begin` and `end`.
     """
 
     __slots__ = ("_budget", "_data", "_end", "_position", "begin", "end", "integer", "number", "wire_type")
 
     def __init__(self, data: bytes, budget: FieldBudget, begin: int = 0, end: int | None = None) -> None:
-        """The message lies in `data` from `begin` to `end`."""
+        """Read the message that lies in `data` from `begin` to `end`."""
         self._data = data
         self._budget = budget
         self._position = begin
@@ -57,11 +57,11 @@ class Fields:
         self.begin = self.end = begin
 
     def advance(self) -> bool:
-        """Read the next field; False at the end.
+        """Read the next field; return False at the end of the message.
 
         Raises:
-            ProtobufError: the bytes end inside a field, or are none.
-            TooManyFieldsError: the budget is spent.
+            ProtobufError: the bytes end inside a field, or are not a field.
+            TooManyFieldsError: the budget is used up.
         """
         position = self._position
         if position == self._end:
@@ -110,10 +110,10 @@ class Fields:
     # --- values ------------------------------------------------------------------------------------------
 
     def message(self) -> Fields:
-        """Return the fields of the message that this field holds.
+        """Return the fields of the message in this field.
 
         Raises:
-            ProtobufError: the field holds none.
+            ProtobufError: the field has another wire type.
         """
         self._check(LENGTH)
         return Fields(self._data, self._budget, self.begin, self.end)
@@ -122,7 +122,7 @@ class Fields:
         """Return the bytes of this field.
 
         Raises:
-            ProtobufError: it has another wire type.
+            ProtobufError: the field has another wire type.
         """
         self._check(LENGTH)
         return self._data[self.begin : self.end]
@@ -131,7 +131,7 @@ class Fields:
         """Return the text of this field.
 
         Raises:
-            ProtobufError: it is no text, or not UTF-8.
+            ProtobufError: the field has another wire type, or is not UTF-8.
         """
         self._check(LENGTH)
         try:
@@ -140,46 +140,46 @@ class Fields:
             raise ProtobufError(f"field {self.number} is not UTF-8: {error.reason}") from None
 
     def fixed(self) -> int:
-        """Return the fixed number of 64 bits of this field, as unsigned.
+        """Return this field's fixed number of 64 bits, as unsigned.
 
         Raises:
-            ProtobufError: it has another wire type.
+            ProtobufError: the field has another wire type.
         """
         self._check(FIXED64)
         return int.from_bytes(self._data[self.begin : self.end], "little")
 
     def signed_fixed(self) -> int:
-        """Return the fixed number of 64 bits of this field, as signed.
+        """Return this field's fixed number of 64 bits, as signed.
 
         Raises:
-            ProtobufError: it has another wire type.
+            ProtobufError: the field has another wire type.
         """
         return _signed(self.fixed())
 
     def double(self) -> float:
-        """Return the floating-point number of 64 bits of this field.
+        """Return this field's floating-point number of 64 bits.
 
         Raises:
-            ProtobufError: it has another wire type.
+            ProtobufError: the field has another wire type.
         """
         self._check(FIXED64)
         value: float = _DOUBLE.unpack_from(self._data, self.begin)[0]
         return value
 
     def varint(self) -> int:
-        """Return the varint of this field, as unsigned.
+        """Return this field's varint, as unsigned.
 
         Raises:
-            ProtobufError: it has another wire type.
+            ProtobufError: the field has another wire type.
         """
         self._check(VARINT)
         return self.integer
 
     def signed(self) -> int:
-        """Return the varint of this field, as signed (int64).
+        """Return this field's varint, as signed (int64).
 
         Raises:
-            ProtobufError: it has another wire type.
+            ProtobufError: the field has another wire type.
         """
         return _signed(self.varint())
 
@@ -209,20 +209,20 @@ def varint_bytes(value: int) -> bytes:
 
 
 def length_field(number: int, data: bytes) -> bytes:
-    """Return a field with bytes, a text or a message."""
+    """Return the encoding of a field that holds bytes, a text or a message."""
     return varint_bytes(number << 3 | LENGTH) + varint_bytes(len(data)) + data
 
 
 def varint_field(number: int, value: int) -> bytes:
-    """Return a field with a varint."""
+    """Return the encoding of a field that holds a varint."""
     return varint_bytes(number << 3 | VARINT) + varint_bytes(value)
 
 
 def fixed64_field(number: int, value: int) -> bytes:
-    """Return a field with a fixed number of 64 bits, unsigned or signed."""
+    """Return the encoding of a field that holds a fixed number of 64 bits, unsigned or signed."""
     return varint_bytes(number << 3 | FIXED64) + (value & 0xFFFF_FFFF_FFFF_FFFF).to_bytes(8, "little")
 
 
 def double_field(number: int, value: float) -> bytes:
-    """Return a field with a floating-point number of 64 bits."""
+    """Return the encoding of a field that holds a floating-point number of 64 bits."""
     return varint_bytes(number << 3 | FIXED64) + _DOUBLE.pack(value)

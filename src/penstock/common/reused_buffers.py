@@ -1,20 +1,20 @@
-"""Memory for answers from a socket, used again once no view of it exists.
+"""Memory for responses from a socket, which is reused once no view of it exists.
 
-Fresh pages cost as much as reading into them: the kernel maps them, and fills them with zeros.
-Independent of protocols; belongs to one thread or event loop at a time.
+New pages cost as much as reading into them, because the kernel maps them and fills them with zeros. This
+module does not depend on protocols. The memory belongs to one thread or event loop at a time.
 """
 
 from __future__ import annotations
 
 KEPT_BUFFERS_MAX = 4
 KEPT_BYTES_MAX = 16 << 20
-"""Larger buffers are not kept."""
+"""The largest buffer that is kept."""
 
 
 class ReusedMemory:
-    """Hands out buffers, and keeps some. What has fewer than `least_bytes` is not worth keeping.
+    """Returns buffers, and keeps some for reuse. Buffers of fewer than `least_bytes` are not kept.
 
-    Whether a buffer is in use is found by resizing it: a bytearray refuses that while a memoryview of it
+    To find out whether a buffer is in use, it is resized: a bytearray refuses that while a memoryview of it
     exists.
     """
 
@@ -34,7 +34,7 @@ class ReusedMemory:
         return memoryview(buffer)
 
     def _keep(self, buffer: bytearray) -> None:
-        """Keep it, in place of the smallest if there are enough."""
+        """Keep a buffer for reuse; if there are enough, drop the smallest one."""
         if len(self._kept) >= KEPT_BUFFERS_MAX:
             sizes = [len(each) for each in self._kept]
             del self._kept[sizes.index(min(sizes))]

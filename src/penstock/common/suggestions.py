@@ -1,7 +1,7 @@
-"""Words of error messages: "did you mean …?" for a word that is not known, and values cut short.
+"""Parts of error messages: "did you mean …?" for an unknown word, and values that are shortened.
 
-`difflib` costs milliseconds to import and grows with the length of both words, so it is imported when a
-mistake was made, and only the beginning of long words is compared.
+`difflib` costs milliseconds to import and grows with the length of both words, so that it is imported only
+after a mistake, and only the beginning of long words is compared.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from reprlib import Repr
 
 WORD_CHARACTERS_MAX = 100
-"""Only so much of a misspelt word is compared: comparing takes time in the square of its length."""
+"""How much of a misspelt word is compared: the time grows with the square of its length."""
 
 
 def nearest(word: str, known: Iterable[str], count: int = 1) -> list[str]:
@@ -21,7 +21,7 @@ def nearest(word: str, known: Iterable[str], count: int = 1) -> list[str]:
 
 
 def did_you_mean(word: str, known: Iterable[str], count: int = 1, *, quoted: bool = False) -> str:
-    """Return ``; did you mean x or y?`` with the similar words, or an empty text if there is none.
+    """Return ``; did you mean x or y?`` with the similar words, or an empty text if there are none.
 
     `quoted` puts the words in quotes.
     """
@@ -37,5 +37,5 @@ _SHOWN.maxlong = 40
 
 
 def short_repr(value: object) -> str:
-    """Return the repr of a value, long ones with the middle left out."""
+    """Return the repr of a value; of a long one the middle is left out."""
     return _SHOWN.repr(value)

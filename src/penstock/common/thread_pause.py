@@ -1,13 +1,13 @@
-"""A pause that a thread makes between pieces of long work, so that the event loop's thread runs meanwhile."""
+"""A pause for threads between pieces of long work, so that the event loop's thread runs meanwhile."""
 
 from __future__ import annotations
 
 import time
 
 PAUSE_S = 0.0002
-"""How long `pause` lets others run."""
+"""The seconds that `pause` lets other threads run."""
 
 
 def pause() -> None:
-    """Sleep for `PAUSE_S`: Python runs one thread at a time, and this lets another one run."""
+    """Sleep for `PAUSE_S`, so that another thread runs: Python runs one thread at a time."""
     time.sleep(PAUSE_S)

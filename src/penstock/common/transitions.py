@@ -1,4 +1,4 @@
-"""Tables of state transitions, and the error for a pair of state and event that a table has no row for."""
+"""Tables of state transitions, and the error for a state and an event that a table has no row for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class IllegalTransitionError(RuntimeError):
-    """A table of transitions has no row for an event in a state: a fault of this program, never of a peer."""
+    """A transition table has no row for an event in a state: a defect of this program, never of a peer."""
 
     def __init__(self, state: StrEnum, event: StrEnum) -> None:
         super().__init__(
@@ -21,7 +21,7 @@ class IllegalTransitionError(RuntimeError):
 
 
 class Transitions(dict[tuple[S, E], S]):
-    """From a state, by an event, to a state. A pair that is not listed is illegal."""
+    """A table from a state and an event to the next state. A pair that is not listed is illegal."""
 
     def next_state(self, state: S, event: E) -> S:
         """Return the state that `event` leads to from `state`.

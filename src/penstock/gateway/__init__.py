@@ -1,4 +1,4 @@
-"""The gateway: clients of any release in front, a Kafka cluster behind, every broker under a port of its own.
+"""The gateway: clients of any release in front, a Kafka cluster behind, a port for each broker.
 
     with Gateway(to="kafka-1:9093,kafka-2:9093") as gateway:
         ...  # any client at gateway.bootstrap_servers

@@ -1,4 +1,4 @@
-"""Responses that the gateway gives where no broker can be reached: errors after which clients try again."""
+"""The gateway's responses when no broker can be reached: errors after which clients try again."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ OF_ONE_BROKER = frozenset(
         ),
     )
 )
-"""APIs that each broker answers for itself alone: another one must not stand in for it."""
+"""APIs that each broker answers for itself alone, so that another broker must not answer for it."""
 
 CODES = {
     int(ApiKey.LIST_GROUPS): ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -81,19 +81,19 @@ CODES = {
     **dict.fromkeys(map(int, _OF_COORDINATORS), ErrorCode.NOT_COORDINATOR),
     int(ApiKey.FIND_COORDINATOR): ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
-"""The error of each API after which clients look for leaders or coordinators anew."""
+"""The error code of each API after which clients look for leaders or coordinators again."""
 
 SESSIONS_SINCE = 7
 """The first version of Fetch with sessions (KIP-227)."""
 
 
 def code_for(key: int) -> ErrorCode:
-    """Return the retriable error for an API; 7 REQUEST_TIMED_OUT where none is its own."""
+    """Return the retriable error code for an API; REQUEST_TIMED_OUT (7) if the API has none of its own."""
     return CODES.get(key, ErrorCode.REQUEST_TIMED_OUT)
 
 
 def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
-    """Return the response while no broker is there; None where the protocol has no place for one."""
+    """Return the error response for a request without a broker, or None if its API has no place for one."""
     key: int = message.API_KEY
     if key == ApiKey.METADATA:
         return _metadata(message, version, nodes, host)
@@ -120,7 +120,7 @@ def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
 
 
 def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResponse | None:
-    """Return the brokers that were there, and topics without leaders; all topics cannot be answered for."""
+    """Return the known brokers, and the requested topics without leaders; None for a request for all."""
     names = asked.topics
     if names is None or (version == 0 and not names):
         return None
@@ -141,10 +141,11 @@ def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResp
 
 
 def answered_absent(body: memoryview, key: int, version: int, nodes: Nodes, host: str) -> Any:
-    """Return the answer to a request, without its size, for which there is no broker.
+    """Return the error response for a request for which there is no broker. `body` is without its size.
 
     Raises:
-        DecodeError, UnsupportedVersionError: it cannot be read, or has no place for an error.
+        DecodeError, UnsupportedVersionError: the request cannot be decoded, or its API has no place for an
+            error.
     """
     api = API_TABLE.get(key)
     name = f"API {key}" if api is None else api.name

@@ -1,7 +1,7 @@
-"""Addresses in responses: those of brokers become those of the gateway's ports.
+"""Addresses in responses: those of brokers are replaced by those of the gateway's ports.
 
-Four kinds of responses lead clients to brokers: Metadata, FindCoordinator and DescribeCluster, and the
-endpoints of new leaders (KIP-951) in Produce from version 10, Fetch from 16, and those of share groups.
+Responses with addresses are Metadata, FindCoordinator and DescribeCluster, and the endpoints of new leaders
+(KIP-951) in Produce from version 10, Fetch from 16, and the APIs of share groups.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ CONTROLLERS = 2
 
 
 ID = "{id}"
-"""What stands for the id of a broker in an advertised host."""
+"""The placeholder for the id of a broker in an advertised host."""
 
 
 def host_of(host: str, node_id: int) -> str:
-    """Return the host that a broker is advertised at; `host` may have ``{id}`` in it."""
+    """Return the host at which a broker is advertised: `host`, with ``{id}`` replaced by the broker's id."""
     return host.replace(ID, str(node_id))
 
 
@@ -51,24 +51,24 @@ class ServerNames:
         )
 
     def node_of(self, name: str | None) -> int | None:
-        """Return the id of the broker that a name is for; None for any other name, or for none."""
+        """Return the id of the broker that a server name stands for, or None for any other name."""
         found = self._pattern.fullmatch(name or "")
         return None if found is None or int(found[1]) >= 1 << 31 else int(found[1])
 
 
 def has_addresses(api_key: int, version: int) -> bool:
-    """Return whether the response of an API at a version has addresses of brokers."""
+    """Return True if the response of an API in a version has addresses of brokers."""
     return version >= ADDRESSED_SINCE.get(api_key, 1 << 15)
 
 
 def moved(frame: bytearray, code: int, nodes: Nodes, host: str) -> bytes | bytearray:
-    """Return a response, with its size, in which brokers are found at `host` and the gateway's ports.
+    """Return a response, with its size, in which brokers are at `host` and the gateway's ports.
 
-    `code` is ``(api_key << 16) | version``. A response that is equal to one before, but for its correlation
-    id, is not decoded again. The brokers in it are noted.
+    `code` is ``(api_key << 16) | version``. A response that equals an earlier one, except for its correlation
+    id, is not decoded again. The brokers in the response are noted.
 
     Raises:
-        DecodeError: it cannot be read.
+        DecodeError: the response cannot be decoded.
     """
     key, version = code >> 16, code & 0xFFFF
     if key <= ApiKey.FETCH and is_plain(frame, key, version):
@@ -89,9 +89,10 @@ def moved(frame: bytearray, code: int, nodes: Nodes, host: str) -> bytes | bytea
 
 
 def rewrite(message: Any, nodes: Nodes, host: str) -> bool:
-    """Put `host` and the gateway's ports into a response, and note its brokers; return whether it changed.
+    """Replace the addresses in a response by `host` and the gateway's ports; return True if it changed.
 
-    A broker that has no port at the gateway is left out: its partitions have no leader for the client.
+    The brokers in the response are noted. A broker without a port at the gateway is left out, so that its
+    partitions have no leader for the client.
     """
     key = message.API_KEY
     if key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):

@@ -1,8 +1,8 @@
-"""The cluster behind a gateway: connections to its brokers, and where these are by now.
+"""The brokers behind a gateway: their connections, and their current addresses.
 
-A relay gets a connection to the broker of its port. While that is away it gets one to another broker, which
-answers what is not its own with the errors after which clients look for leaders and coordinators anew. The
-broker that is away is looked for in the background.
+A relay gets a connection to the broker of its port. If that broker is away, the relay gets a connection to
+another one, which answers requests for the first with the errors after which clients look for leaders and
+coordinators again. Meanwhile the gateway tries to reach the first broker in the background.
 """
 
 from __future__ import annotations
@@ -36,30 +36,29 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 FOLLOW_EVERY_S = 10.0
-"""How often the cluster is asked for its brokers. Responses that pass by name them as well."""
+"""The seconds between refreshes of the cluster's brokers. Responses to clients name brokers as well."""
 
 FOLLOW_AGAIN_S = 0.5
-"""How soon it is asked again, where it did not answer; and how often a broker that is away is looked for."""
+"""The seconds until the next refresh after a failure, and between attempts to reach a broker that is away."""
 
 HOME_PATIENCE_S = 5.0
-"""For how long one broker is waited for, where there are others."""
+"""How many seconds the broker of a port is waited for, if there are other brokers."""
 
 STAND_INS_MAX = 3
-"""How many other brokers are tried for one that is away."""
+"""How many other brokers are tried in the place of one that is away."""
 
 FAILED_AGAIN_S = 0.1
-"""Where no broker could be reached, the next attempt comes after so long."""
+"""The least seconds between attempts while no broker can be reached."""
 
 VERSIONS_KEPT_S = 60.0
-"""How long a broker's versions are taken for known, unless it has ended a connection."""
+"""How many seconds a broker's versions are cached, unless the broker closes a connection."""
 
 ROUTES_MAX = 100
-"""Sets of versions whose routes are kept: as many as there are releases in a cluster, and one more each time
-that a broker is upgraded.
-"""
+"""The most sets of versions whose routes are cached: one for each release in a cluster, and one more each
+time that a broker is upgraded."""
 
 SIDE = "gateway"
-"""The purpose of connections to brokers that a translation names."""
+"""The purpose of connections for calls to other brokers than the connected one."""
 
 T = TypeVar("T")
 
@@ -67,7 +66,10 @@ log = logger_named("penstock.gateway")
 
 
 class Brokers:
-    """Opens the connections of relays. `sockets` is what they read into and are counted by."""
+    """Opens the connections of the gateway's clients to brokers.
+
+    `sockets` counts buffered bytes, and has the buffer for reading.
+    """
 
     def __init__(
         self, config: ClientConfig, nodes: Nodes, translation: Translation, sockets: SocketHost
@@ -81,12 +83,12 @@ class Brokers:
         self._sockets = sockets
         self._routes: dict[tuple[tuple[int, tuple[int, int]], ...], Routes] = {}
         self._versions: dict[Address, tuple[NodeVersions, float]] = {}
-        """What brokers have answered to ApiVersions, and when, where clients log in themselves."""
+        """The cached versions of brokers, with their times, for gateways whose clients log in at brokers."""
         self._asking: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
         self._clients: dict[Account, AsyncClient] = {}
-        """What logs in as each account."""
+        """The client that logs in with each account."""
         self._refused: dict[Account, tuple[AuthenticationError, float]] = {}
-        """Accounts that the cluster has refused, and until when it is not asked again."""
+        """The error for accounts that the cluster has refused, and until when no other attempt is made."""
         self._failed_at = float("-inf")
         self._looking: dict[int, asyncio.Task[None]] = {}
 
@@ -99,7 +101,7 @@ class Brokers:
     # --- where brokers are ------------------------------------------------------------------------------
 
     async def follow(self, has_begun: asyncio.Event) -> None:
-        """Ask the cluster for its brokers, again and again; `has_begun` is set after the first attempt."""
+        """Refresh the cluster's metadata at intervals, for ever; set `has_begun` after the first attempt."""
         said = ""
         while True:
             pause_s = FOLLOW_EVERY_S
@@ -122,7 +124,7 @@ class Brokers:
             await asyncio.sleep(pause_s)
 
     def note_away(self, node_id: int | None) -> None:
-        """A broker could not be reached: it is looked for in the background until it can be."""
+        """Mark a broker as away, and try to reach it in the background until that succeeds."""
         node = None if node_id is None else self._nodes.by_id.get(node_id)
         if node is None or node.is_away:
             return
@@ -149,7 +151,7 @@ class Brokers:
     # --- connections ------------------------------------------------------------------------------------
 
     async def open(self, relay: Attachable) -> UpstreamSocket:
-        """Return a connection for a relay, to the broker of its port if that can be reached.
+        """Return a connection to a broker for a client: to the broker of its port if that can be reached.
 
         Raises:
             PenstockError: no broker can be reached.
@@ -166,7 +168,7 @@ class Brokers:
         return self._handed_over(relay, node_id, client, peer)
 
     async def versions(self, home: int | None) -> Routes:
-        """Return the routes to a broker that a client is to log in for, which no account is needed for.
+        """Return the routes of a broker for a client that has not logged in yet. This needs no account.
 
         Raises:
             PenstockError: no broker can be reached.
@@ -177,7 +179,10 @@ class Brokers:
     async def _first(
         self, home: int | None, attempt: Callable[[Address], Awaitable[T]]
     ) -> tuple[int | None, T]:
-        """Return what an attempt yields at the first broker that answers. Raises PenstockError."""
+        """Return the id of the first broker at which `attempt` succeeds, and its result.
+
+        Raises PenstockError.
+        """
         loop = asyncio.get_running_loop()
         early_s = self._failed_at + FAILED_AGAIN_S - loop.time()
         if early_s > 0:
@@ -200,7 +205,7 @@ class Brokers:
         raise failure
 
     def _targets(self, home: int | None) -> list[tuple[int | None, Address]]:
-        """Return which addresses to try, in order: that of a port's own broker, then others."""
+        """Return the addresses to try in order: the broker of the port, other brokers, bootstrap servers."""
         nodes = self._nodes.by_id
         found: list[tuple[int | None, Address]] = []
         if home is not None and (node := nodes.get(home)) is not None and not node.is_away:
@@ -213,10 +218,10 @@ class Brokers:
         return found + [(None, address) for address in bootstrap]
 
     async def _connect(self, address: Address) -> Peer:
-        """Open a connection whose broker's versions are known.
+        """Return a new connection to a broker, with the broker's versions.
 
-        Before a login a broker answers ApiVersions once, which is then the client's question. So a gateway
-        without an account asks on a connection of its own, now and then.
+        Before a login, a broker answers ApiVersions only once on a connection, and that one is left for the
+        client. So a gateway without an account asks on a separate connection from time to time.
         """
         if self._has_account:
             return await self.client.greet(address)
@@ -224,7 +229,7 @@ class Brokers:
         return Peer(await self.client.connect(address), versions)
 
     async def _greeted(self, address: Address) -> NodeVersions:
-        """Return the versions of a broker, as it has said lately. Raises PenstockError."""
+        """Return a broker's versions, asked for again if the last answer is too old. Raises PenstockError."""
         loop = asyncio.get_running_loop()
         # Clients that are not logged in cause this: all at once cause one question.
         async with self._asking.setdefault(address, asyncio.Lock()):
@@ -242,7 +247,7 @@ class Brokers:
         return client
 
     async def _log_in(self, account: Account, client: AsyncClient, address: Address) -> Peer:
-        """Open a connection as an account. Raises PenstockError."""
+        """Return a new connection that is logged in with an account. Raises PenstockError."""
         loop = asyncio.get_running_loop()
         error, until = self._refused.get(account, (None, 0.0))
         if error is not None and loop.time() < until:
@@ -258,13 +263,13 @@ class Brokers:
         return peer
 
     async def keep_only(self, accounts: Container[Account]) -> None:
-        """Close the clients of accounts that are there no longer."""
+        """Close the clients of accounts that are not in `accounts` any more."""
         self._refused = {each: refusal for each, refusal in self._refused.items() if each in accounts}
         for account in [each for each in self._clients if each not in accounts]:
             await self._clients.pop(account).close(0)
 
     def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
-        """Return the routes to brokers that have these versions."""
+        """Return the routes to brokers that have these versions; equal versions share one object."""
         key = tuple(sorted(ranges.items()))
         routes = self._routes.get(key)
         if routes is None:
@@ -292,7 +297,7 @@ class Brokers:
         return upstream
 
     def _renew(self, upstream: UpstreamSocket, client: AsyncClient, peer: Peer, session_s: float) -> None:
-        """Authenticate the gateway again before the broker's session ends."""
+        """Schedule the gateway's re-authentications, each before the broker's session ends."""
         secured, versions = client.secured, peer.versions
         address = peer.connection.address
         loop = asyncio.get_running_loop()
@@ -322,10 +327,10 @@ class Brokers:
         upstream.renew_after(session_s * random.uniform(*SESSION_PARTS), begin)
 
     async def ask(self, call: Call, account: Account | None = None) -> Any:
-        """Ask the broker that a call names, on a connection that relays share; None for acks=0.
+        """Send a call to its broker, on a shared connection; return the response, None for acks=0.
 
         Raises:
-            PenstockError: it does not answer.
+            PenstockError: the broker does not answer.
         """
         assert call.node_id is not None
         client = self.client if account is None else self._client_of(account)
@@ -341,9 +346,7 @@ class Brokers:
 def _credentials(
     authenticator: Authenticator, version: int, done: Callable[[float], None]
 ) -> Generator[Call, Any, None]:
-    """Yield the requests that show credentials again; `done` is called with the new session's length in
-    seconds.
-    """
+    """Yield the requests of a re-authentication; call `done` with the new session's length in seconds."""
     message: Any = authenticator.begin()
     key, at = int(ApiKey.SASL_HANDSHAKE), authenticator.handshake_version
     while message is not None:

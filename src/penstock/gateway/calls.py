@@ -1,4 +1,4 @@
-"""What the work on one request asks for, step by step, and how it may end."""
+"""The steps of the work on one request, which its generator yields, and the ways in which it may end."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to a node of the cluster, in a version that the node takes."""
+    """A step: a request to a node of the cluster, in a version that the node supports."""
 
     api_key: int
     version: int
     message: Message
     node_id: int | None = None
-    """The node, by the cluster's own id; None is the node that the client is connected to."""
+    """The node's id in the cluster; None for the node that the client is connected to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A rest of so many seconds, before the next step."""
+    """A step: a pause of so many seconds before the next step."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Overtaken:
-    """The next request of the connection goes first, if one comes within so many seconds."""
+    """A step: let the next request of the connection go first, if one comes within so many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class PassedOn:
-    """An end: the request goes to the broker in the bytes that the client has sent."""
+    """An end: the client's request goes to the broker as the bytes that the client has sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """An end: neither this request nor a later one of the connection is answered."""
+    """An end: neither this request nor any later one of the connection is answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class HangUp:
-    """An end: the connection is closed."""
+    """An end: the gateway closes the connection."""
 
     reason: str
     is_reset: bool = False
-    """Whether the client gets a reset."""
+    """Whether the client gets a TCP reset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """An end: the answer, in bytes that `change` makes of it, its size included."""
+    """An end: the response is sent as the bytes that `change` returns for its bytes, including the size."""
 
     answer: Message
     change: Callable[[bytes], bytes]
     is_cut: bool = False
-    """Whether the connection is closed behind it."""
+    """Whether the connection is closed after the response."""

@@ -1,4 +1,4 @@
-"""What a relay is given, and what it is for others: its two sockets, the gateway, and what it waits for."""
+"""The interfaces between a relay, its two sockets, and the gateway."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ if TYPE_CHECKING:
 
 
 class Pause(IntFlag):
-    """Why a socket is not read."""
+    """Reasons not to read from a socket."""
 
     HELD = auto()
-    """What has been read before waits to be looked at."""
+    """Bytes that have been read have not been processed yet."""
     CLOGGED = auto()
-    """The other side does not take what it is sent."""
+    """The other side does not read what it is sent."""
 
 
 class Side(Protocol):
-    """One side's socket."""
+    """The socket of one side, client or broker."""
 
     def send(self, data: Buffer) -> None:
-        """Send bytes that are lent for the length of the call."""
+        """Send bytes, which the caller may overwrite after the call."""
 
     def pause(self, why: Pause) -> None:
-        """Read nothing until `go_on` for the same cause."""
+        """Stop reading, until `go_on` is called for the same reason."""
 
     def go_on(self, why: Pause) -> None:
-        """Resume reading from the client, unless something else stops it."""
+        """Remove one reason to pause, and resume reading if there is no other."""
 
     def close(self) -> None:
-        """End the connection, after what was sent has left."""
+        """Close the connection, after all sent bytes have left."""
 
     def reset(self) -> None:
-        """End the connection at once, so that the peer gets a reset."""
+        """Close the connection at once, so that the peer gets a TCP reset."""
 
 
 class Upstream(Side, Protocol):
-    """The connection to a broker."""
+    """The socket to a broker."""
 
     routes: Routes
     node_id: int | None
-    """The broker at the other end; None where it is not known."""
+    """The id of the broker at the other end; None if it is not known."""
 
 
 class Attachable(Protocol):
-    """A relay, as the gateway sees it."""
+    """The methods of a relay, the link between one client and a broker, that the gateway calls."""
 
     home: int | None
     peer: str
@@ -65,38 +65,38 @@ class Attachable(Protocol):
     login: Login | None
 
     def greeted(self, routes: Routes) -> None:
-        """The versions of a broker have become known, for a client that has not logged in yet."""
+        """Take the routes of a broker, for a client that has not logged in yet."""
 
     def attached(self, upstream: Upstream) -> None:
-        """There is a connection to a broker."""
+        """Take a connection to a broker."""
 
     def unreachable(self, error: PenstockError) -> None:
-        """There is no broker."""
+        """Note that no broker can be reached."""
 
     def answer_call(self, answer: Any) -> None:
-        """Take the answer to a call of another broker."""
+        """Take the response to a call that went to another broker than the connected one."""
 
     def worked(self, outcome: Call | Ended | Exception) -> None:
-        """Take what came of a step beside the event loop."""
+        """Take the outcome of a step that has run in a thread."""
 
     def upstream_bytes(self, data: memoryview) -> None:
-        """Take bytes of the broker, writable, and lent for the length of the call."""
+        """Take writable bytes from the broker, which the caller overwrites after the call."""
 
     def upstream_clogged(self, is_clogged: bool) -> None:
-        """The broker reads too slowly, or has caught up."""
+        """Note that the broker reads too slowly, or has caught up."""
 
     def upstream_lost(self, reason: str) -> None:
-        """The broker has ended the connection."""
+        """Note that the broker has closed the connection."""
 
     def reauthenticate(self, steps: Generator[Call, Any, Any]) -> bool:
-        """Send the requests that show credentials again; False while a request is under way."""
+        """Send the requests of a re-authentication; return False while a request is in flight."""
 
     def close(self, reason: str, level: int = ...) -> None:
-        """End both connections."""
+        """Close both connections."""
 
 
 class Host(Protocol):
-    """The gateway, as its relays see it."""
+    """The methods of the gateway that its relays, one for each client, call."""
 
     nodes: Nodes
     limits: Limits
@@ -106,48 +106,48 @@ class Host(Protocol):
 
     @property
     def last_routes(self) -> Routes | None:
-        """The routes to the broker that was connected last; None where none was."""
+        """The routes to the broker that was connected last, or None."""
 
     @property
     def has_account(self) -> bool:
         """Whether the gateway itself logs in at brokers."""
 
     def new_login(self, answer_versions: Callable[[memoryview], bytes]) -> Login | None:
-        """Return the login of a client that connects; None where the gateway maps no users."""
+        """Return the login of a client that connects, or None if the gateway has no users."""
 
     def later(self, seconds: float, work: Callable[[], None]) -> None:
-        """Call `work` after so many seconds."""
+        """Call `work` after a number of seconds."""
 
     def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
         """Return the routes to brokers that have these versions."""
 
     def attach(self, relay: Attachable) -> None:
-        """Connect a relay to a broker: `attached` or `unreachable` is called later."""
+        """Connect a client's relay to a broker. Its `attached` or `unreachable` is called later."""
 
     def is_back(self, node_id: int) -> bool:
-        """Return whether a broker that could not be reached can be by now."""
+        """Return True if a broker that was away may be reachable now."""
 
     def call_node(self, relay: Attachable, call: Call) -> None:
-        """Ask another broker than the connected one: `answer_call` is called later, or `close`."""
+        """Send a call to another broker than the connected one. `answer_call` or `close` is called later."""
 
     def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
-        """Call `work` in a thread: `worked` is called later with what it returns."""
+        """Call `work` in a thread; the relay's `worked` is called later with the result."""
 
     def hold(self, size: int) -> bool:
-        """Count bytes that are kept; False where there are too many."""
+        """Reserve `size` bytes of the buffer limit; return False if the limit is passed."""
 
     def let_go(self, size: int) -> None:
-        """Count bytes that are kept no longer."""
+        """Release `size` bytes that were reserved by `hold`."""
 
     def note_end(self, level: int, client: str, reason: str) -> None:
         """Log why a connection ends."""
 
     def caught(self, what: str) -> None:
-        """Report the exception that is being handled."""
+        """Log the exception that is being handled, with its traceback."""
 
 
 class Due(NamedTuple):
-    """One response that is due."""
+    """A response that the gateway still has to send to a client, in order."""
 
     kind: Kind
     correlation_id: int
@@ -156,15 +156,13 @@ class Due(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of a job: the response to the client, None for no response, or another end of `calls`."""
+    """The end of the work on a request: the response, None for no response, or another end of `calls`."""
 
     answer: Any
 
 
 def advanced(steps: Generator[Call, Any, Any], answer: Any) -> Call | Ended | Exception:
-    """Send a generator the answer to its last call; return its next call, its result, or the error it
-    raises.
-    """
+    """Send a generator the response to its last call; return its next call, its end, or its exception."""
     try:
         return steps.send(answer)
     except StopIteration as end:
@@ -174,15 +172,15 @@ def advanced(steps: Generator[Call, Any, Any], answer: Any) -> Call | Ended | Ex
 
 
 class Job(NamedTuple):
-    """What asks brokers on behalf of a request, or of the gateway where `code` is -1."""
+    """The steps for one request of a client, or for the gateway's re-authentication if `code` is -1."""
 
     steps: Generator[Any, Any, Any]
     code: int
     correlation_id: int
     request: Any = None
-    """The request of the client, decoded."""
+    """The decoded request of the client."""
     frame: bytearray | None = None
-    """The request with its size, where it may be passed on after all."""
+    """The request's bytes with their size, if it may still be forwarded unchanged; else None."""
     client_id: str | None = None
     blocks: bool = False
-    """Whether each step may take long."""
+    """Whether each step may block, so that it runs in a thread."""

@@ -1,4 +1,4 @@
-"""Which clients a gateway has met: requests and bytes by client software, address, API and version."""
+"""Counts of requests and bytes by client software, address, API and version."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from penstock.gateway.limits import CLIENTS_MAX
 from penstock.protocol.api import API_TABLE, ApiKey
 
 OTHERS = ("others", "")
-"""The software under which clients are counted beyond `CLIENTS_MAX` kinds."""
+"""The software under which all kinds of clients beyond `CLIENTS_MAX` are counted."""
 
 NAME_CHARACTERS_MAX = 200
 
 SOFTWARE_SINCE = 3
-"""The version of ApiVersions from which on clients name their software."""
+"""The first version of ApiVersions in which clients name their software."""
 
 
 class ClientCount(NamedTuple):
-    """Requests of one kind of client in one version of one API.
+    """The requests of one kind of client in one version of one API.
 
     `software` and `software_version` are those of ApiVersions 3 and later (KIP-511), and empty for clients
-    that send none; those are distinguished by `client_id`, which is empty for all others.
+    that send none. Such clients are distinguished by `client_id`, which is empty for all others.
     """
 
     software: str
@@ -36,20 +36,20 @@ class ClientCount(NamedTuple):
     request_bytes: int
     response_bytes: int
     is_spoken: bool
-    """Whether the broker that was connected last has this version: it needs no translation."""
+    """Whether the broker that was connected last has this version, so that it needs no translation."""
 
 
 class Counts:
-    """What one kind of client has sent and got: requests and bytes, by `(api_key << 16) | version`."""
+    """The requests and bytes of one kind of client, by `(api_key << 16) | version`."""
 
     __slots__ = ("by_code",)
 
     def __init__(self) -> None:
         self.by_code: dict[int, list[int]] = {}
-        """Requests, their bytes, and the bytes of responses."""
+        """For each API and version: the number of requests, their bytes, and the bytes of responses."""
 
     def asked(self, code: int, size: int) -> None:
-        """Count a request."""
+        """Count a request of `size` bytes."""
         counted = self.by_code.get(code)
         if counted is None:
             counted = self.by_code[code] = [0, 0, 0]
@@ -57,20 +57,20 @@ class Counts:
         counted[1] += size
 
     def answered(self, code: int, size: int) -> None:
-        """Count the response to a request that was counted; a response to another one is not."""
+        """Count the bytes of a response, if its request was counted."""
         counted = self.by_code.get(code)
         if counted is not None:
             counted[2] += size
 
 
 class Counters:
-    """Counts by kind of client. Connections of one kind share a `Counts`."""
+    """The counts of all kinds of clients. Connections of the same kind share a `Counts`."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str, str, str], Counts] = {}
 
     def of(self, software: str, version: str, client_id: str, peer: str) -> Counts:
-        """Return the counts of a kind of client; `peer` is its address with the port, as ``host:port``."""
+        """Return the counts of a kind of client. `peer` is its address with the port, as ``host:port``."""
         kind = (
             software[:NAME_CHARACTERS_MAX],
             version[:NAME_CHARACTERS_MAX],
@@ -85,9 +85,9 @@ class Counters:
         return found
 
     def rows(self, spoken: Mapping[int, tuple[int, int]]) -> list[ClientCount]:
-        """Return one row for each kind of client, API and version. May be called from any thread.
+        """Return one row for each kind of client, API and version. Any thread may call this method.
 
-        `spoken` is what the cluster has, by API key.
+        `spoken` maps API keys to the versions that the cluster supports.
         """
         found = []
         for (software, version, client_id, address), counts in list(self._kinds.items()):
@@ -104,7 +104,7 @@ class Counters:
 
 
 class CountedClient:
-    """The client of one connection: what it has said of itself, and what it is counted under.
+    """The client of one connection: the names it has sent, and its counts.
 
     Args:
         counters: the counts of all clients.
@@ -113,18 +113,19 @@ class CountedClient:
 
     def __init__(self, counters: Counters, peer: str) -> None:
         self.software = ("", "")
-        """Name and version of its software (KIP-511); empty where it has not said any."""
+        """Name and version of the client's software (KIP-511), or two empty texts before it has sent them."""
         self.client_id: str | None = None
-        """The id in its first request; empty where its software is known, None before."""
+        """The client id of the first request; empty if the software is known, None before the first
+        request."""
         self._counters = counters
         self._peer = peer
         self._counts = Counts()
 
     def introduce(self, body: memoryview, version: int) -> None:
-        """Take name and version of the software from a request of ApiVersions, without its size.
+        """Take name and version of the client's software from an ApiVersions request, without its size.
 
         Raises:
-            DecodeError: it cannot be read.
+            DecodeError: the request cannot be decoded.
         """
         if version < SOFTWARE_SINCE or not API_TABLE[ApiKey.API_VERSIONS].versions[1] >= version:
             return
@@ -146,6 +147,6 @@ class CountedClient:
 
     @property
     def described(self) -> str:
-        """The client, for the log."""
+        """The client's address and name, for the log."""
         name = " ".join(filter(None, self.software)) or self.client_id
         return f"{self._peer} ({name})" if name else self._peer

@@ -1,9 +1,9 @@
 """The endpoints of new leaders (KIP-951) in responses of Produce and Fetch: found, and hidden.
 
-They stand behind the records of a Fetch, in a tagged field that clients may leave aside, and the size of the
-frame stands in front. So a response of which the beginning has left cannot get other addresses.
-`EndpointsHider` walks over the bytes as they pass and gives the field a number that no version has: clients
-then take the leader by its id, with the address that Metadata has given them.
+In a Fetch response they follow the records, in a tagged field that clients may ignore. Replacing them would
+change the size at the beginning of the frame, which may have been sent already. So `EndpointsHider` walks
+over the bytes as they pass, and changes the number of the field to one that no version has: clients then find
+the leader by its id, with the address from Metadata.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENDPOINTS_TAG = 0
 """The tag of NodeEndpoints at the end of a Fetch response."""
 
 HIDDEN_TAG = 127
-"""The highest number that takes one byte, as that of the tag does."""
+"""The tag that replaces that of the endpoints: the highest number that takes one byte, as the other does."""
 
 SHORT_COUNT_MAX = 126
 """The highest count or length that takes one byte."""
@@ -34,24 +34,24 @@ Walk = Generator[None, None, None]
 
 
 class EndpointsHider:
-    """Steps over one response as its bytes pass, and hides the endpoints if there are some.
+    """Hides the leader endpoints, if there are any, in one response while its bytes pass.
 
-    `frame_bytes` is the number of its bytes, those of its size included.
+    `frame_bytes` is the length of the response in bytes, including its size field.
     """
 
     def __init__(self, version: int, frame_bytes: int) -> None:
         self._data: memoryview = memoryview(b"")
         self._position = 8
-        """Of the next byte to read; beyond the data where a field goes on in what follows."""
+        """The position of the next byte to read; behind `_data` if a field continues in the next bytes."""
         self._left = frame_bytes
         steps = codec_for(FetchResponse, version).layout.steps()
         self._walk: Walk | None = self._response(steps)
 
     def pass_bytes(self, data: memoryview) -> None:
-        """Walk over the next bytes of the response, which are writable.
+        """Process the next bytes of the response, which must be writable.
 
         Raises:
-            DecodeError: they are no such response.
+            DecodeError: the bytes are not a Fetch response.
         """
         if self._walk is None:
             return
@@ -102,7 +102,7 @@ class EndpointsHider:
             self._position += size
 
     def _varint(self) -> Generator[None, None, int]:
-        """Read an unsigned varint of up to five bytes."""
+        """Read and return an unsigned varint of up to five bytes, waiting for bytes where necessary."""
         value = 0
         for shift in range(0, 35, 7):
             if self._position >= len(self._data):
@@ -124,11 +124,10 @@ class EndpointsHider:
 
 
 def is_plain(whole: bytearray, key: int, version: int) -> bool:
-    """Return whether a Produce or Fetch response is one of successes, without endpoints and other tagged
-    fields.
+    """Return True if a Produce or Fetch response has no errors, no endpoints and no other tagged fields.
 
-    `whole` is a response, with its size. Nearly every response is plain, and is not decoded then: this
-    walks over it by hand, and returns False for what it does not expect, unreadable bytes among it.
+    `whole` is the response with its size. Nearly every response is plain, and then need not be decoded. This
+    function walks over it by hand, and returns False for anything unexpected, including malformed bytes.
     """
     frame = memoryview(whole)
     walk = _behind_produced if key == ApiKey.PRODUCE else _behind_fetched
@@ -146,7 +145,7 @@ _FETCHED = struct.Struct(">4xH24xB4x")
 
 
 def _behind_produced(frame: Data, position: int, version: int) -> int:
-    """Return the position behind the topics and the throttle time of a Produce response; -1 if not plain."""
+    """Return the position after the topics and throttle time of a Produce response, or -1 if not plain."""
     topics = frame[position] - 1
     position += 1
     if topics > SHORT_COUNT_MAX:
@@ -171,7 +170,7 @@ def _behind_produced(frame: Data, position: int, version: int) -> int:
 
 
 def _behind_fetched(frame: Data, position: int, version: int) -> int:
-    """Return the position behind the topics of a Fetch response; -1 if it is not plain."""
+    """Return the position after the topics of a Fetch response, or -1 if it is not plain."""
     topics = frame[position + 10] - 1
     position += 11
     if topics > SHORT_COUNT_MAX:

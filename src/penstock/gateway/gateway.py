@@ -1,4 +1,4 @@
-"""`Gateway`: a gateway inside this process, on a thread with an event loop of its own."""
+"""`Gateway`: a gateway inside this process, on a thread with its own event loop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 DEFAULT_PORTS = 100
-"""How many ports behind that of the gateway brokers have, where nothing else is said."""
+"""How many ports after the bootstrap port are for brokers by default."""
 
 CLIENT_NAME, SERVERS = "client.id", "bootstrap.servers"
 
@@ -42,55 +42,55 @@ CLIENT_ID = "penstock-gateway"
 
 
 class GatewayPort(NamedTuple):
-    """A broker of the cluster, and the port of the gateway at which clients find it."""
+    """A broker of the cluster, and the gateway's port for it."""
 
     node_id: int
     broker: str
-    """Its address behind the gateway, as host:port."""
+    """The address of the broker in the cluster, as host:port."""
     port: int
     is_away: bool
 
 
 class Gateway(Served):
-    """Serves a cluster of Kafka at ports of its own, to clients that are as old or as new as they are.
+    """Serves a Kafka cluster at ports of its own, to clients that may be older or newer than the cluster.
 
         with Gateway(to="kafka-1:9093,kafka-2:9093") as gateway:
             producer = SomeKafkaClient(bootstrap_servers=gateway.bootstrap_servers)
 
-    Every broker of the cluster has a port of the gateway, and all responses name these. The gateway keeps
-    nothing on disk.
+    Every broker of the cluster has a port of the gateway, and all responses name these ports. The gateway
+    keeps nothing on disk.
 
     Args:
         to: addresses of the cluster, as ``host:port,host:port`` or a list of them.
-        port: where clients connect first; 0 takes a free one.
-        host: the address to listen on; other machines reach the gateway only where this names another one
-            than loopback.
-        ports: the ports of the brokers. By default the 100 behind `port`, or free ones where that is 0.
-        advertised_host: the host in responses; None for the address that a client has connected to. In it
-            ``{id}`` stands for the id of a broker.
-        one_port: whether all brokers are found at `port`, distinguished by the names that clients with TLS
-            ask for (SNI): this needs `tls_cert`, and ``{id}`` in `advertised_host`.
+        port: the bootstrap port for clients; 0 takes a free one.
+        host: the address to listen on; other machines can reach the gateway only if this is not loopback.
+        ports: the ports of the brokers. By default the 100 after `port`, or free ones if that is 0.
+        advertised_host: the host in responses; None for the address that a client has connected to. ``{id}``
+            in it stands for the id of a broker.
+        one_port: whether all brokers are at `port`, distinguished by the server names of clients with TLS
+            (SNI): this needs `tls_cert`, and ``{id}`` in `advertised_host`.
         config: settings of the connections to the cluster by Kafka's names, such as ``security.protocol``.
-        accounts: users of clients, and what each of them is in the cluster: the path of a file, or its tables
-            as mappings (docs/how-to/gateway.md). Clients then log in at the gateway.
-        tls_cert: a PEM file or text with the certificate that clients are shown, its chain behind it; None
-            for clients without TLS.
-        tls_key: its private key, as a file or text; None where it is in the same file.
+        accounts: users that log in at the gateway, and the cluster credentials of each: the path of a file,
+            or its tables as mappings (docs/how-to/gateway.md).
+        tls_cert: a PEM file or text with the gateway's certificate, followed by its chain; None for clients
+            without TLS.
+        tls_key: the private key of the certificate, as a file or text; None if it is in the same file.
         limits: what peers may make the gateway hold.
-        translation: what answers requests in versions that the cluster does not have; by default
+        translation: answers requests in versions that the cluster does not have; by default
             `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
         hooks: functions that are called for requests, responses and records (`penstock.gateway.hooks`).
         seen: what is written about clients: metrics, an access log, conversations.
-        v07_port: where clients of Kafka 0.7 connect; 0 takes a free one, None leaves them out.
-        v07_zookeeper: where the gateway registers as a broker of 0.7, as ``host:port,host:port/chroot``.
-        v07_broker_id: the number that it registers under.
+        v07_port: the port for clients of Kafka 0.7; 0 takes a free one, None serves no such clients.
+        v07_zookeeper: the ZooKeeper at which the gateway registers as a broker of 0.7, as
+            ``host:port,host:port/chroot``.
+        v07_broker_id: the broker id that it registers under.
         v07_slot_bytes: the least bytes that a record takes for readers of 0.7, from 4096 to 524288; it is
             rounded up to a power of two. Topics with larger records have larger slots.
         v07_messages: ``"wrapped"`` for readers of 0.7 that decompress gzip; ``"plain"`` for those that do
-            not, and get values with spaces behind them.
+            not, and get values padded with spaces.
 
     Raises:
-        ConfigError: an argument does not fit.
+        ConfigError: an argument is invalid.
     """
 
     _holds_records = False
@@ -172,18 +172,18 @@ class Gateway(Served):
 
     @property
     def port(self) -> int:
-        """The port where clients connect first; the one asked for as long as it has not been started."""
+        """The bootstrap port; before the first start, the `port` that was given."""
         return self._port
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect, as host:port."""
+        """The address for clients to connect to, as host:port."""
         host = self._advertised_host
         return str(Address(self.host if host is None or ID in host else host, self._port))
 
     @property
     def node_ports(self) -> list[GatewayPort]:
-        """The brokers that are known, by id. Empty while it is stopped."""
+        """The known brokers by id, with their ports at the gateway. Empty while the gateway is stopped."""
         server = self._server
         if server is None:
             return []
@@ -191,21 +191,21 @@ class Gateway(Served):
         return [GatewayPort(node.node_id, str(node.address), node.port, node.is_away) for node in nodes]
 
     def clients(self) -> list[ClientCount]:
-        """Return which clients have sent what since the start: by software, address, API and version."""
+        """Return the requests of clients since the start: by software, address, API and version."""
         return [] if self._server is None else self._server.client_counts()
 
     @property
     def metrics_port(self) -> int | None:
-        """The port of the page of metrics; None where there is none, or while it is stopped."""
+        """The port of the metrics page, or None if there is none, or while the gateway is stopped."""
         return None if self._server is None else self._server.metrics_port
 
     def add_hook(self, hook: Hook) -> Hook:
-        """Call a hook for requests from now on, behind those that there are; return it."""
+        """Add a hook after the existing ones, for requests from now on, and return it."""
         self._hooks.add(hook)
         return hook
 
     def on_request(self, *apis: str, blocks: bool = False) -> Callable[[OnRequest], OnRequest]:
-        """Decorate a function that is called with requests of some APIs, as `Hook.on_request` is.
+        """Return a decorator that adds a function as the `on_request` of a new hook for some APIs.
 
         Raises:
             ConfigError: there is no such API.
@@ -218,7 +218,7 @@ class Gateway(Served):
         return add
 
     def on_response(self, *apis: str, blocks: bool = False) -> Callable[[OnResponse], OnResponse]:
-        """Decorate a function that is called with requests and responses, as `Hook.on_response` is.
+        """Return a decorator that adds a function as the `on_response` of a new hook for some APIs.
 
         Raises:
             ConfigError: there is no such API.
@@ -231,10 +231,10 @@ class Gateway(Served):
         return add
 
     def on_batches(self, *apis: str, blocks: bool = False) -> Callable[[OnBatches], OnBatches]:
-        """Decorate a function that is called with batches of records, as `Hook.on_batches` is.
+        """Return a decorator that adds a function as the `on_batches` of a new hook for some APIs.
 
         Raises:
-            ConfigError: there is no such API, or one without records.
+            ConfigError: there is no such API, or it has no records.
         """
 
         def add(function: OnBatches) -> OnBatches:
@@ -245,12 +245,12 @@ class Gateway(Served):
 
     @property
     def faults(self) -> Faults:
-        """What goes wrong on demand between clients and the cluster: `penstock.testing.Faults`."""
+        """The faults to inject between clients and the cluster: `penstock.testing.Faults`."""
         return self._hooks.faults_of()
 
     @property
     def v07_port(self) -> int | None:
-        """The port for clients of Kafka 0.7; None where there is none."""
+        """The port for clients of Kafka 0.7, or None if such clients are not served."""
         return self._v07.port
 
     def _rows_07(self) -> list[ClientCount]:
@@ -258,25 +258,25 @@ class Gateway(Served):
 
     @property
     def counts_07(self) -> Counts07 | None:
-        """What clients of Kafka 0.7 have sent since the start; None where none are served."""
+        """The requests of clients of Kafka 0.7 since the start, or None if such clients are not served."""
         return None if self._listener07 is None else replace(self._listener07.counts)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that it holds: what sockets have not taken, and frames that are being decoded."""
+        """The bytes in buffers: what sockets have not sent yet, and frames that are being decoded."""
         return 0 if self._server is None else self._server.held_bytes
 
     def start(self) -> Self:
-        """Start serving; return when clients can connect. A cluster that is away is looked for on and on.
+        """Start the gateway; return when clients can connect. The cluster need not be reachable yet.
 
         Raises:
-            NetworkError: the address cannot be listened on.
+            NetworkError: the gateway cannot listen on the address.
         """
         self._thread.start("penstock-gateway")
         return self
 
     def close(self) -> None:
-        """Stop serving; connections end. Harmless when stopped. It may be started again, on the same port."""
+        """Stop the gateway and close all connections. It may be started again, on the same port."""
         self._thread.stop()
 
     @asynccontextmanager
@@ -310,7 +310,7 @@ class Gateway(Served):
 
     @asynccontextmanager
     async def _serving_07(self) -> AsyncIterator[None]:
-        """Serve clients of Kafka 0.7 as well, where that is asked for."""
+        """Serve clients of Kafka 0.7 as well, if there is a port for them."""
         if self._v07.port is None:
             yield
             return
@@ -335,7 +335,7 @@ class Gateway(Served):
 
 
 class _V07(NamedTuple):
-    """What is asked for about Kafka 0.7."""
+    """The arguments of `Gateway` about Kafka 0.7."""
 
     port: int | None
     zookeeper: str
@@ -345,7 +345,7 @@ class _V07(NamedTuple):
 
 
 def _client_id(config: Mapping[str, object] | None) -> str | None:
-    """Return the name in the headers of the gateway's own requests, where the settings have none."""
+    """Return the client id of the gateway's own requests, or None if the settings have one."""
     given = config or {}
     return None if "client.id" in given or "client_id" in given else CLIENT_ID
 

@@ -1,4 +1,4 @@
-"""What the gateway reads of a request that it passes on as bytes: its header, and the acks of a Produce."""
+"""The parts of a request that the gateway reads and then forwards as bytes: header, and acks of a Produce."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from penstock.protocol.compiler.runtime import Data, read_uvarint
 from penstock.protocol.header import RequestHeader, decode_request_header
 
 REQUEST_HEAD = struct.Struct(">ihhi")
-"""Size, API key, version, correlation id."""
+"""The first fields of a request: size, API key, version, correlation id."""
 
 _SHORT = struct.Struct(">h")
 
 RESPONSE_HEAD = struct.Struct(">ii")
-"""Size, correlation id."""
+"""The first fields of a response: size, correlation id."""
 
 UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
-"""The error for an unsupported version of ApiVersions, as it begins a response in the layout of version 0."""
+"""The first bytes of an ApiVersions response of version 0 with error 35 (UNSUPPORTED_VERSION)."""
 
 TLS_RECORD = 0x1603
-"""What a connection with TLS begins with."""
+"""The first two bytes of a connection with TLS."""
 
 REQUEST_BYTES_MIN = 8
-"""Key, version and correlation id."""
+"""The size of the shortest request: API key, version and correlation id."""
 
 HEAD_BYTES_MAX = 128 << 10
-"""Bytes in front of the acks of a Produce: client id and transactional id have less than 32 KiB each."""
+"""The most bytes before the acks of a Produce: client id and transactional id have less than 32 KiB each."""
 
 PRODUCE_FLEXIBLE = 9
 """The first version of Produce with a header of version 2."""
@@ -40,13 +40,13 @@ TRANSACTIONAL = 3
 
 
 class Incomplete(Exception):
-    """More bytes are needed."""
+    """More bytes of the request are needed."""
 
 
 def client_id_of(head: Data) -> str:
-    """Return the client id of a request as far as it has arrived; empty where there is none.
+    """Return the client id of a request as far as it has arrived, or an empty string.
 
-    `head` is the request from its size on. ControlledShutdown 0, from broker to broker, has none.
+    `head` is the request from its size on. ControlledShutdown 0, which only brokers send, has no client id.
     """
     if len(head) < 14:
         return ""
@@ -55,11 +55,11 @@ def client_id_of(head: Data) -> str:
 
 
 def produce_acks(head: Data, start: int, version: int) -> int:
-    """Return the acks of a Produce, which begins in `head` with its size at `start`, as far as it has come.
+    """Return the acks of a Produce request that begins in `head` with its size at `start`.
 
     Raises:
-        Incomplete: the acks have not arrived.
-        DecodeError: they are not where they should be.
+        Incomplete: the acks have not arrived yet.
+        DecodeError: the header is malformed.
     """
     position = start + 12
     try:
@@ -94,10 +94,10 @@ def _behind_tags(head: Data, position: int) -> int:
 
 
 def is_kafka_request(start: Data) -> bool:
-    """Return whether the bytes behind a size begin a request of an API and version that exist.
+    """Return True if the bytes after a size begin a request of an existing API and version.
 
-    Tokens of SASL that come without a header (before Kafka 1.0) do not: those of SCRAM begin with a letter
-    and a comma, those of Kerberos with 0x60 or 0x05 0x04, those of PLAIN with a zero and the user's name.
+    SASL tokens without a header (before Kafka 1.0) do not: those of SCRAM begin with a letter and a comma,
+    those of Kerberos with 0x60 or 0x05 0x04, those of PLAIN with a zero and the user's name.
     """
     if len(start) < 8:
         return False
@@ -107,13 +107,13 @@ def is_kafka_request(start: Data) -> bool:
 
 
 KERBEROS_TOKEN = 0x60
-"""The first byte of a token by which clients of 0.9 begin, without a handshake."""
+"""The first byte of the token with which clients of 0.9 begin, without a handshake."""
 
 SASL_KEYS = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
 
 
 def no_request(size: int, most: int) -> DecodeError:
-    """Return the error for what begins with a size that no request has."""
+    """Return the error for bytes that begin with a size that no request has."""
     if size >> 16 == TLS_RECORD:
         return DecodeError(
             "it begins with TLS, and the gateway takes clients without TLS only (see --tls-cert)"
@@ -122,10 +122,10 @@ def no_request(size: int, most: int) -> DecodeError:
 
 
 def check_short(head: Data, least: int, most: int) -> None:
-    """Refuse what cannot become a request, before more of it is waited for.
+    """Raise DecodeError at once if a size is invalid, before the rest of the frame has arrived.
 
     Raises:
-        DecodeError: its size is below `least` or above `most`.
+        DecodeError: the size is below `least` or above `most`.
     """
     if len(head) >= 4:
         size = int.from_bytes(head[:4], "big", signed=True)
@@ -134,10 +134,10 @@ def check_short(head: Data, least: int, most: int) -> None:
 
 
 def decoded_request(body: memoryview) -> tuple[RequestHeader, Any]:
-    """Return the header and the message of a request, without its size.
+    """Return the header and the message of a request, given without its size.
 
     Raises:
-        DecodeError, UnsupportedVersionError: it cannot be read.
+        DecodeError, UnsupportedVersionError: the request cannot be decoded.
     """
     header, position = decode_request_header(body)
     codec = codec_for(API_TABLE[header.api_key].request, header.api_version)

@@ -1,4 +1,4 @@
-"""The limits of a gateway: what peers on either side can make it hold."""
+"""The limits of a gateway: the connections and bytes that peers can make it hold."""
 
 from __future__ import annotations
 
@@ -7,56 +7,54 @@ from dataclasses import dataclass, fields
 from penstock.errors import ConfigError
 
 READ_BYTES = 256 << 10
-"""How much is read from a socket at a time. All connections read into one buffer of this size."""
+"""How many bytes are read from a socket at a time, into one buffer that all connections share."""
 
 INLINE_BYTES_MAX = 64 << 10
-"""Frames up to this size are translated on the event loop; longer ones beside it."""
+"""The largest frame that is translated on the event loop; larger ones are translated in a thread."""
 
 DECODED_FETCH_BYTES = 64 << 10
-"""A Fetch response that may have endpoints is decoded up to this size; a longer one passes as it arrives."""
+"""The largest Fetch response that is decoded because it may have endpoints; larger ones are forwarded as they
+arrive."""
 
 DUE_MAX = 1000
-"""Requests of one connection whose responses are due; further ones stay in the socket."""
+"""The most requests of a connection that await responses; further requests are not read."""
 
 NODES_MAX = 1000
-"""Brokers that get ports, where these are free ones and no range."""
+"""The most brokers that get ports, if `ports` names no range."""
 
 CLIENTS_MAX = 1000
-"""Kinds of client software that are counted apart; further ones are counted together."""
+"""The most kinds of client software that are counted separately; further ones are counted together."""
 
 ANSWERS_BYTES_MAX = 1 << 20
-"""Bytes of responses that are kept with what became of them, so that equal ones are not decoded again."""
+"""The most bytes of cached responses with replaced addresses."""
 
 TOKEN_BYTES_MAX = 512 << 10
-"""A token of SASL without a header. Apache Kafka has the same limit (`sasl.server.max.receive.size`)."""
+"""The largest SASL token without a header, as in Apache Kafka (`sasl.server.max.receive.size`)."""
 
 VERSIONS_BYTES_MAX = 64 << 10
-"""A request of ApiVersions, which is collected to be looked at."""
+"""The largest ApiVersions request, which the gateway collects to decode it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Numbers of connections and of bytes, each at least 1."""
+    """The limits of a gateway: numbers of connections, bytes and times, each at least 1."""
 
     connections_max: int = 10_000
-    """Connections of clients. Further ones wait in the queue of the operating system."""
+    """The most connections of clients. Further ones wait in the operating system's queue."""
     frame_bytes_max: int = 100 << 20
-    """A request or response that the gateway has to decode. A larger one ends its connection."""
+    """The largest request or response that the gateway decodes. A larger one ends its connection."""
     request_bytes_max: int = 100 << 20
-    """A request that is passed on as bytes: as much as brokers take (`socket.request.max.bytes`)."""
+    """The largest request that is forwarded as bytes: as much as brokers accept
+    (`socket.request.max.bytes`)."""
     held_bytes_max: int = 512 << 20
-    """Bytes of frames that are being decoded, and bytes that wait for a socket, of all connections together.
-
-    A connection that needs more ends; above half of it every connection reads 16 KiB at a time.
-    """
+    """The most bytes of frames that are being decoded, and of unsent bytes, of all connections together. A
+    connection that needs more ends. Above half of this limit every connection reads 16 KiB at a time."""
     idle_ms: int = 900_000
-    """A client that sends nothing and is owed nothing for so long is disconnected."""
+    """How long a client that awaits no response may send nothing before it is disconnected."""
 
     login_ms: int = 30_000
-    """A client that has not logged in for so long is disconnected, where clients log in at the gateway.
-
-    So is one whose TLS handshake takes so long.
-    """
+    """How long a client may take to log in, if clients log in at the gateway, and how long a TLS handshake
+    may take."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,8 +1,8 @@
-"""The brokers behind a gateway: where each is, and at which port of the gateway it is found.
+"""The brokers behind a gateway: the address of each, and its port at the gateway.
 
-Independent of sockets: `listen` is called with a broker and a port, and opens what listens there. A broker
-keeps its port while it is away. With a range of ports, broker N is at the N-th one, counted round, so that
-ports are the same after a restart, and at another gateway of the same cluster.
+This module does no I/O: `listen` is called with a broker and a port, and opens the port. A broker keeps its
+port while it is away. With a range of ports, broker N has the N-th port, modulo their number, so that ports
+are the same after a restart, and at another gateway of the same cluster.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ logger = logger_named("penstock.gateway")
 
 
 class GatewayNode:
-    """One broker: its id, its address behind the gateway, its port at the gateway."""
+    """One broker: its id, its address in the cluster, and its port at the gateway."""
 
     __slots__ = ("address", "is_away", "node_id", "port", "seen")
 
@@ -28,13 +28,14 @@ class GatewayNode:
         self.address = address
         self.port = port
         self.is_away = False
-        """Whether it could not be reached lately; it is looked for in the background."""
+        """Whether the last attempt to reach the broker failed; the gateway then tries again in the
+        background."""
         self.seen = 0
-        """The number of the last response that has named it."""
+        """The number of the last response that has named this broker."""
 
 
 class Broker(NamedTuple):
-    """A broker as a response names it."""
+    """A broker's id, host and port in a response."""
 
     node_id: int
     host: str
@@ -42,10 +43,10 @@ class Broker(NamedTuple):
 
 
 class MovedAnswers:
-    """Responses of brokers, and what became of them: equal ones become the same while no broker moves.
+    """A cache of responses with replaced addresses, which is valid as long as no broker moves.
 
-    Clients ask for Metadata again and again, and a cluster answers the same. Beyond `ANSWERS_BYTES_MAX` all
-    are dropped.
+    Clients ask for Metadata again and again, and a cluster gives the same response. Beyond
+    `ANSWERS_BYTES_MAX` bytes, all entries are dropped.
     """
 
     def __init__(self) -> None:
@@ -54,14 +55,15 @@ class MovedAnswers:
         self.clearings = 0
 
     def of(self, code: int, host: str, rest: bytes) -> bytes | None:
-        """Return what became of a response, without its size and correlation id; None for a new one.
+        """Return the cached response with replaced addresses, or None.
 
-        `code` is ``(api_key << 16) | version``, and `host` what the client finds brokers at.
+        `rest` is the original, without its size and correlation id. `code` is ``(api_key << 16) | version``,
+        and `host` the advertised host.
         """
         return self._moved.get((code, host, rest))
 
     def keep(self, code: int, host: str, rest: bytes, moved: bytes) -> None:
-        """Keep what became of a response."""
+        """Add a response and its version with replaced addresses."""
         size = len(rest) + len(moved)
         if self._size + size > ANSWERS_BYTES_MAX:
             self.clear()
@@ -70,17 +72,17 @@ class MovedAnswers:
             self._size += size
 
     def clear(self) -> None:
-        """Drop all of them."""
+        """Drop all entries, because a broker has moved."""
         self.clearings += 1
         self._moved.clear()
         self._size = 0
 
 
 class Nodes:
-    """The brokers that responses have named.
+    """The brokers that responses have named, by id.
 
     Args:
-        ports: where brokers are found; empty for any free port.
+        ports: the ports for brokers; empty for any free port.
         listen: opens the port of a broker, 0 for any, and returns its number; raises OSError.
         stop: closes the port of a broker.
     """
@@ -96,7 +98,7 @@ class Nodes:
         self._responses = 0
 
     def learn(self, broker: Broker) -> GatewayNode | None:
-        """Note where a broker is; return its node. None: it names none, or there is no port for it."""
+        """Note a broker's address and return its node, or None for an invalid address or a lack of ports."""
         node_id = broker.node_id
         if node_id < 0 or not broker.host or not 0 < broker.port < 65536:
             return None
@@ -119,8 +121,9 @@ class Nodes:
         return node
 
     def _open(self, node_id: int) -> int | None:
-        """Return the port of a new broker; one that was not named for long leaves, where there are too
-        many.
+        """Open a port for a new broker, and return it, or None if there are too many.
+
+        A broker that no response has named for the longest time is dropped for it.
         """
         most = len(self._ports) or NODES_MAX
         if len(self.by_id) >= most:

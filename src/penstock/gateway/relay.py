@@ -1,11 +1,11 @@
-"""What passes between one client and the cluster: requests one way, responses the other, in their order.
+"""The traffic between one client and the cluster: requests one way, responses the other, in order.
 
-A `Relay` is given the bytes of both sides and writes to both; it has no socket. A frame that is passed on is
-never held: its bytes leave as they come, and only the first twelve are looked at. What has to be decoded is
-collected first. While a request is translated, or no broker is connected, later requests wait unread.
+A `Relay` gets the bytes of both sides and writes to both; it has no socket. A forwarded frame is never held:
+its bytes leave as they come, and only the first twelve are read. A frame that must be decoded is collected
+first. While a request is translated, or no broker is connected, later requests are not read.
 
-Every request that a broker answers has an entry in a queue; brokers answer in order, so the first entry says
-what the next response is. A response that the gateway makes itself waits for its turn in the same queue.
+Every request that a broker answers has an entry in a queue. Since brokers answer in order, the first entry
+says what the next response is. A response that the gateway makes itself waits for its turn in the same queue.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ if TYPE_CHECKING:
 
 
 class Relay:
-    """One client and the broker that it is connected to.
+    """One client, and the broker that it is connected to.
 
     Args:
         host: the gateway.
         client: the socket of the client.
-        home: the broker whose port the client has connected to; None for the port that stands for all.
+        home: the id of the broker whose port the client has connected to; None for the bootstrap port.
         peer: the address of the client, for the log.
-        advertised_host: what the addresses of responses begin with.
+        advertised_host: the host in the addresses of responses.
     """
 
     def __init__(self, host: Host, client: Side, home: int | None, peer: str, advertised_host: str) -> None:
@@ -76,41 +76,43 @@ class Relay:
         self.upstream: Upstream | None = None
         self.is_closed = False
         self.is_logged_in = False
-        """Whether the client has shown a broker its own credentials, which no other connection has."""
+        """Whether the client has logged in at a broker itself, so that it cannot move to another
+        connection."""
         self._host = host
         self._client = client
         self._advertised_host = advertised_host
         self._counted = CountedClient(host.counters, peer)
         self._logins = LoginTurns(self, self._counted, host.new_login, host.later, lambda: host.last_routes)
         self.login = self._logins.login
-        """The client's login at the gateway; None where it needs none, or logs in at brokers."""
+        """The client's login at the gateway; None if it needs none, or logs in at brokers."""
         # --- requests
         self._waiting = b""
-        """What is not looked at yet: the beginning of a request, or what has come while one is held."""
+        """Bytes that are not processed yet: the beginning of a request, or what has arrived while one is
+        held."""
         self._is_paused = False
-        """Whether the client is not read, because what it has sent before waits."""
+        """Whether the client is not read, because its earlier bytes still wait."""
         self._request_left = 0
-        """Bytes of the request that is arriving."""
+        """The bytes of the current request that have not arrived."""
         self._collected: bytearray | None = None
-        """The request that is arriving, with its size, where it is not passed on."""
+        """The part of the current request that has arrived, with its size, if it is collected; else None."""
         self._absent = False
-        """Whether requests are answered here, because no broker is there."""
+        """Whether the gateway answers requests with errors, because no broker can be reached."""
         self._job: Job | None = None
         self._job_bytes = 0
-        """Bytes of frames that it works on."""
+        """The bytes of frames that the job works on."""
         self._worker: Job | None = None
-        """The job whose step is under way beside the event loop."""
+        """The job whose step runs in a thread."""
         self._is_attaching = False
         self._takes_tokens = False
         self._is_first = True
         self._is_silent = False
-        """Whether nothing is answered any more, and what comes is read for nothing."""
+        """Whether nothing is answered any more, and bytes of the client are read and dropped."""
         self._parked: Job | None = None  # the next request overtakes it
         self._number = 0  # of the connection, for hooks; 0 before the first request that one is for
         # --- responses
         self._due: deque[Due] = deque()
         self._head = b""
-        """The first bytes of a response, until there are enough of them."""
+        """The first bytes of a response, until there are enough of them to find its request."""
         self._response_left = 0
         self._response: bytearray | None = None
         self._responding: Due | None = None
@@ -119,14 +121,14 @@ class Relay:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether nothing happens unless the client does something: it is owed nothing, or does not read."""
+        """Whether everything waits for the client: no response is due, or the client does not read."""
         owes = self._due or self._job or self._response_left or self._is_attaching
         return self._client_is_clogged or self._is_silent or not owes
 
     # --- requests ---------------------------------------------------------------------------------------
 
     def client_bytes(self, data: memoryview) -> None:
-        """Take bytes of the client, lent for the length of the call."""
+        """Process bytes from the client, which the caller overwrites after the call."""
         if self._is_silent:
             return
         if self._is_held:
@@ -188,9 +190,9 @@ class Relay:
             self.upstream.send(data[start:stop])
 
     def _begin(self, data: memoryview, position: int, end: int, run: int) -> int:
-        """Look at a request that begins at a position; return 0, or -1 where it has to wait.
+        """Begin the request at `position`; return 0, or -1 if the request has to wait.
 
-        What lies between `run` and the position is passed on before anything else is written.
+        Bytes between `run` and the position are forwarded before anything else is written.
         """
         request_bytes_max = self._host.limits.request_bytes_max
         begun = self._logins.begin(data, position, end, needs_routes=not self._absent)
@@ -252,7 +254,7 @@ class Relay:
         return 0
 
     def _begin_token(self, data: memoryview, position: int, end: int) -> int | None:
-        """Pass on a token of SASL that has no header; None where this is a request, -1 to wait for more."""
+        """Forward a SASL token without a header; return None if this is a request, -1 to wait for bytes."""
         if end - position < 4:
             return -1
         size = int.from_bytes(data[position : position + 4], "big", signed=True)
@@ -282,11 +284,11 @@ class Relay:
         return 0
 
     def _is_other(self, upstream: Upstream) -> bool:
-        """Return whether a broker stands in for that of this port."""
+        """Return True if the connected broker is a substitute for the broker of this port."""
         return self.home is not None and upstream.node_id not in (self.home, None)
 
     def _moves_home(self, upstream: Upstream) -> bool:
-        """Leave a broker that has stood in for that of this port, where the latter is back."""
+        """Disconnect a substitute broker if the broker of this port is back; return True if that was done."""
         if self.home is None or not self._is_other(upstream) or not self._host.is_back(self.home):
             return False
         if self._due or self._response_left or self.is_logged_in:
@@ -296,16 +298,16 @@ class Relay:
         return True
 
     def attach(self) -> None:
-        """Ask for a broker; take no more requests until that is answered."""
+        """Ask for a broker; take no more requests until there is an outcome."""
         self._is_attaching = True
         self._host.attach(self)
 
     def hold_back(self) -> None:
-        """Take no more requests: a login has failed, and is answered late."""
+        """Take no more requests, because a login has failed and its response is delayed."""
         self._is_attaching = True
 
     def collect(self, size: int, most: int) -> None:
-        """Collect a frame of so many bytes; `most` are allowed, 0 for what the limits allow."""
+        """Begin to collect a frame of `size` bytes. `most` bytes are allowed; 0 means `frame_bytes_max`."""
         limit = most or self._host.limits.frame_bytes_max
         if size > limit:
             raise DecodeError(f"a request of {size} bytes has to be decoded, and {limit} are allowed")
@@ -320,7 +322,7 @@ class Relay:
     # --- requests that are not passed on ----------------------------------------------------------------
 
     def _take_whole(self, frame: bytearray) -> None:
-        """Take a request that was collected, with its size."""
+        """Process a collected request, with its size."""
         self._host.let_go(len(frame))
         body = memoryview(frame)[4:]
         if self._logins.takes(int.from_bytes(body[:2], "big")):
@@ -401,19 +403,19 @@ class Relay:
         self._step(None, len(frame))
 
     def _resume(self, job: Job) -> None:
-        """Go on with a job that has rested."""
+        """Continue the work on a request after a pause."""
         if self._job is job and not self.is_closed:
             self._guarded(lambda: self._step(None))
             self.go_on()
 
     def _unpark(self, job: Job) -> None:
-        """Go on with a job that was to be overtaken, unless another one is under way."""
+        """Continue the work on a request that was to let the next request go first."""
         if self._parked is job and self._job is None and not self.is_closed:
             self._parked, self._job = None, job
             self._resume(job)
 
     def _pass_whole(self, job: Job) -> None:
-        """Pass on a request that hooks have left as it is."""
+        """Forward a request that hooks have left unchanged."""
         assert job.frame is not None
         upstream = self.upstream
         if upstream is None:
@@ -425,7 +427,7 @@ class Relay:
         upstream.send(job.frame)
 
     def _respond_refusal(self, message: Any, version: int, correlation_id: int, reason: str) -> None:
-        """Answer with UNSUPPORTED_VERSION (35) where the API has a place for it."""
+        """Answer with UNSUPPORTED_VERSION (35), or close the connection if the API has no place for it."""
         name = message.NAME.removesuffix("Request")
         self._host.note_end(
             logging.WARNING, self._counted.described, f"{name} {version} is refused: {reason}"
@@ -437,9 +439,9 @@ class Relay:
             self.respond(encode_response(response, version, correlation_id))
 
     def _step(self, answer: Any, size: int = 0) -> None:
-        """Give a job the answer to its last call, and take its next one, or its end.
+        """Pass a response to the work on a request, and act on its next call or its end.
 
-        `size` is how many bytes it has to work on: many are worked on beside the event loop.
+        `size` is the number of bytes to work on: a large frame is processed in a thread.
         """
         job = self._job
         assert job is not None
@@ -451,7 +453,7 @@ class Relay:
             answer = None
 
     def worked(self, outcome: Call | Ended | Exception) -> None:
-        """Take what came of a step beside the event loop."""
+        """Act on the outcome of a step that has run in a thread."""
         job, self._worker = self._worker, None
         assert job is not None
         if self.is_closed:
@@ -466,7 +468,7 @@ class Relay:
         self.go_on()
 
     def _settle(self, job: Job, outcome: Any) -> bool:
-        """Act on what came of a step; return True where the next step waits for nothing."""
+        """Act on the outcome of a step; return True if the next step can follow at once."""
         if isinstance(outcome, Call):
             return self._call(outcome, job)
         if isinstance(outcome, Ended):
@@ -491,7 +493,7 @@ class Relay:
         self._job_bytes = 0
 
     def _call(self, call: Call, job: Job) -> bool:
-        """Send the request of a call; return True where it has no response."""
+        """Send the request of a call; return True if it has no response."""
         upstream = self.upstream
         if upstream is None:
             self.close("the broker has gone while a request was translated")
@@ -508,13 +510,13 @@ class Relay:
         return is_silent
 
     def answer_call(self, answer: Message) -> None:
-        """Take the answer to a call of another broker."""
+        """Take the response to a call that went to another broker than the connected one."""
         if self._job is not None and not self.is_closed:
             self._guarded(lambda: self._step(answer))
             self.go_on()
 
     def _keep_for_job(self, size: int) -> None:
-        """Count the bytes of a frame that a job works on."""
+        """Reserve the bytes of a frame that is being translated. Raises DecodeError beyond the limit."""
         self._job_bytes += size
         if not self._host.hold(size):
             raise DecodeError("frames that are being translated take too much memory (held_bytes_max)")
@@ -553,7 +555,7 @@ class Relay:
             self.close("a fault cuts the answer")
 
     def _answer_absent(self, body: memoryview, key: int, version: int, correlation_id: int) -> None:
-        """Answer a request for which there is no broker."""
+        """Answer a request while no broker can be reached."""
         try:
             response = answered_absent(body, key, version, self._host.nodes, self._advertised_host)
             self.respond(encode_response(response, version, correlation_id))
@@ -561,7 +563,7 @@ class Relay:
             self.close(str(error))
 
     def respond(self, chunks: list[Any]) -> None:
-        """Send a response of the gateway's own, after those that are due before it."""
+        """Send a response that the gateway has made, after the responses that are due before it."""
         if self._due or self._response_left or self._head:
             self._due.append(Due(Kind.HERE, 0, 0, [bytes(chunk) for chunk in chunks]))
         else:
@@ -571,7 +573,7 @@ class Relay:
     # --- the broker -------------------------------------------------------------------------------------
 
     def attached(self, upstream: Upstream) -> None:
-        """There is a connection to a broker: go on with what has waited."""
+        """Take a connection to a broker, and continue with the bytes that have waited for it."""
         self._is_attaching = False
         if self.is_closed:
             upstream.close()
@@ -582,13 +584,13 @@ class Relay:
         self.go_on()
 
     def greeted(self, routes: Routes) -> None:
-        """The versions of a broker have become known, for a client that has not logged in yet."""
+        """Take the routes of a broker, for a client that has not logged in yet."""
         self._is_attaching = False
         self._logins.greeted(routes)
         self.go_on()
 
     def unreachable(self, error: PenstockError) -> None:
-        """There is no broker: answer what has arrived with errors."""
+        """Answer the waiting requests with errors, because no broker can be reached."""
         self._is_attaching = False
         if self.is_closed:
             return
@@ -598,7 +600,10 @@ class Relay:
         self._absent = False
 
     def upstream_lost(self, reason: str) -> None:
-        """The broker has ended the connection. What it has not answered, it may have done."""
+        """Handle the end of the broker's connection.
+
+        Requests without a response may have had their effect.
+        """
         self.upstream = None
         if self.is_closed:
             return
@@ -608,7 +613,7 @@ class Relay:
             self.close(reason)
 
     def reauthenticate(self, steps: Generator[Call, Any, Any]) -> bool:
-        """Show the gateway's credentials again (KIP-368); False while a request is under way."""
+        """Authenticate the gateway again (KIP-368); return False while a request is in flight."""
         if self._job is not None or self._request_left or self._waiting or self._is_attaching:
             return False
         self._job = Job(steps, -1, 0)
@@ -616,7 +621,7 @@ class Relay:
         return True
 
     def go_on(self) -> None:
-        """Turn to what has waited."""
+        """Process the bytes that have waited, and read from the client again."""
         if self.is_closed or self._is_held:
             return
         waiting, self._waiting = self._waiting, b""
@@ -629,7 +634,7 @@ class Relay:
     # --- responses --------------------------------------------------------------------------------------
 
     def upstream_bytes(self, data: memoryview) -> None:
-        """Take bytes of the broker, writable, and lent for the length of the call."""
+        """Process writable bytes from the broker, which the caller overwrites after the call."""
         self._guarded(lambda: self._take_responses(data))
         if self._waiting or self._is_paused:
             self.go_on()
@@ -692,7 +697,7 @@ class Relay:
                 self._client.send(chunk)
 
     def _begin_response(self, data: memoryview, position: int, end: int) -> None:
-        """Look at a response that begins at a position: which request it answers, and what becomes of it."""
+        """Begin the response at `position`: find its request, and how the response is processed."""
         if not self._due:
             raise DecodeError(f"{end - position} bytes have come while no request was in flight")
         due = self._due[0]
@@ -725,7 +730,7 @@ class Relay:
         self._responding = due
 
     def _take_response(self, frame: bytearray) -> None:
-        """Take a response that was collected, with its size."""
+        """Process a collected response, with its size."""
         due = self._responding
         assert due is not None
         key, version = due.code >> 16, due.code & 0xFFFF
@@ -755,17 +760,17 @@ class Relay:
     # --- clogged sockets, and the end -------------------------------------------------------------------
 
     def client_clogged(self, is_clogged: bool) -> None:
-        """The client reads too slowly, or has caught up: read the broker's responses accordingly."""
+        """Stop reading from the broker while the client reads too slowly, or resume."""
         self._client_is_clogged = is_clogged
         if self.upstream is not None:
             (self.upstream.pause if is_clogged else self.upstream.go_on)(Pause.CLOGGED)
 
     def upstream_clogged(self, is_clogged: bool) -> None:
-        """The broker reads too slowly, or has caught up: read the client's requests accordingly."""
+        """Stop reading from the client while the broker reads too slowly, or resume."""
         (self._client.pause if is_clogged else self._client.go_on)(Pause.CLOGGED)
 
     def close(self, reason: str, level: int = logging.INFO) -> None:
-        """End both connections."""
+        """Log the reason, and close both connections."""
         if self.is_closed:
             return
         self._host.note_end(level, self._counted.described, reason)
@@ -773,7 +778,7 @@ class Relay:
         self._client.close()
 
     def client_lost(self) -> None:
-        """The client has gone: end the connection to the broker."""
+        """Close the connection to the broker, because the client has gone."""
         if self.is_closed:
             return
         self.is_closed = True

@@ -1,4 +1,4 @@
-"""What becomes of a request by API and version: passed on, rewritten, translated, answered here, refused."""
+"""Routes of requests by API and version: forwarded, rewritten, translated, answered here, or refused."""
 
 from __future__ import annotations
 
@@ -22,50 +22,53 @@ ENDPOINTS_STREAMED = 16
 
 
 class Route(IntEnum):
-    """What becomes of a request."""
+    """What the gateway does with a request."""
 
     PASS = auto()
-    """It is passed on as bytes, and so is its response."""
+    """Request and response are forwarded as bytes."""
     PRODUCE = auto()
-    """It is passed on as bytes; whether there is a response depends on its acks."""
+    """The request is forwarded as bytes; its acks decide whether there is a response."""
     REWRITE = auto()
-    """It is passed on as bytes; its response is decoded, and gets the gateway's addresses."""
+    """The request is forwarded as bytes; its response is decoded, and gets the gateway's addresses."""
     FETCH = auto()
-    """It is passed on as bytes; a short response is decoded, a long one passed on as it arrives."""
+    """The request is forwarded as bytes; a short response is decoded, a long one forwarded as it arrives."""
     VERSIONS = auto()
-    """ApiVersions: it is looked at, and its response gets what clients are offered."""
+    """ApiVersions: the gateway reads the request, and replaces the versions in the broker's response."""
     VERSIONS_HERE = auto()
-    """ApiVersions in a version that the broker does not have: the gateway answers."""
+    """ApiVersions in a version that the broker does not have: the gateway answers it."""
     LOGIN = auto()
-    """SASL of the client."""
+    """A SASL request of the client."""
     TRANSLATE = auto()
     HOOKED = auto()
-    """It is collected for hooks, before its route without them."""
+    """The request is collected for hooks, and then takes its route without hooks."""
     REFUSE = auto()
-    """There is no such API or version."""
+    """The API or its version does not exist."""
 
 
 PASSED_ON = (Route.PASS, Route.PRODUCE, Route.REWRITE, Route.FETCH)
 
 
 class Kind(IntEnum):
-    """What becomes of the response that is due."""
+    """What the gateway does with the response to a forwarded request."""
 
     PASS = auto()
     REWRITE = auto()
     FETCH = auto()
     CALL = auto()
-    """It is that of a call of the gateway's own."""
+    """The response is to a call of the gateway."""
     HANDSHAKE = auto()
-    """It says whether tokens without headers follow."""
+    """The response says whether tokens without headers follow."""
     TOKEN = auto()
-    """It is a token without a header."""
+    """The response is a token without a header."""
     HERE = auto()
-    """It is here already, and waits for its turn."""
+    """The gateway has made the response, which waits for its turn."""
 
 
 class Routes:
-    """The routes to one broker, by `(api_key << 16) | version`. `upstream` is what the broker says it has."""
+    """The routes to one broker, by `(api_key << 16) | version`.
+
+    `upstream` has the versions that it offers.
+    """
 
     def __init__(self, upstream: Mapping[int, tuple[int, int]], translation: Translation) -> None:
         self.upstream = clamped(translation.spoken(upstream))
@@ -73,7 +76,7 @@ class Routes:
         self._found: dict[int, Route] = {}
 
     def of(self, code: int) -> Route:
-        """Return the route of a request."""
+        """Return the route of a request by its API and version."""
         found = self._found.get(code)
         if found is None:
             found = self._found[code] = self._route(code >> 16, code & 0xFFFF)
@@ -101,13 +104,13 @@ class Routes:
         return Route.TRANSLATE  # clients without ApiVersions ask in versions that they were not offered
 
     def kind_of(self, code: int, data: memoryview, position: int) -> Kind | None:
-        """Return what becomes of the response to a request that is passed on; None without one.
+        """Return what to do with the response to a forwarded request, or None if it has no response.
 
         The request begins in `data` with its size at `position`.
 
         Raises:
-            Incomplete: more of a Produce is needed.
-            DecodeError: a Produce is not one.
+            Incomplete: more bytes of a Produce are needed.
+            DecodeError: a Produce is malformed.
         """
         route = self.of(code)
         if route is Route.PRODUCE:
@@ -122,7 +125,10 @@ class Routes:
     def put_versions(
         self, response: ApiVersionsResponse, here: Mapping[int, tuple[int, int]] | None = None
     ) -> None:
-        """Put what clients are offered into a response. `here` is what the gateway answers itself."""
+        """Put the versions that clients are offered into an ApiVersions response.
+
+        `here` are the APIs that the gateway answers itself.
+        """
         response.api_keys = [
             ApiVersion(api_key=key, min_version=low, max_version=high)
             for key, (low, high) in sorted({**self.offered, **(here or {})}.items())
@@ -132,7 +138,7 @@ class Routes:
 def versions_response(
     routes: Routes, version: int, correlation_id: int, here: Mapping[int, tuple[int, int]] | None = None
 ) -> list[bytes | bytearray | memoryview]:
-    """Return the gateway's own response to ApiVersions. `here` has what it answers itself."""
+    """Return the gateway's own response to ApiVersions. `here` are APIs that the gateway answers itself."""
     response = ApiVersionsResponse()
     routes.put_versions(response, here)
     low, high = routes.offered.get(ApiKey.API_VERSIONS, (0, -1))
@@ -143,7 +149,7 @@ def versions_response(
 
 
 def clamped(versions: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
-    """Return the part of `versions` that exists here: what is newer may carry addresses unseen."""
+    """Return the part of `versions` that the gateway can decode. Newer ones may have unseen addresses."""
     found = {}
     for key, (low, high) in versions.items():
         api = API_TABLE.get(key)

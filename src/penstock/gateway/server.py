@@ -1,4 +1,4 @@
-"""A gateway that serves on the running loop: its ports, its clients, and what they may hold together."""
+"""A gateway that serves on the running loop: its ports, its clients, and their common limits."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
 CIPHERTEXT_BYTES = 64 << 10
 
 BACKLOG = 512
-"""Connections that may wait to be taken in, at each port."""
+"""The most connections that may wait to be accepted, at each port."""
 
 START_PATIENCE_S = 2.0
-"""For how long a start waits for the cluster to name its brokers."""
+"""How many seconds a start waits for the cluster to name its brokers."""
 
 SWEEP_EVERY_S = 5.0
-"""How often connections that do nothing are looked for."""
+"""The most seconds between searches for idle connections."""
 
 ACCOUNTS_EVERY_S = 1.0
-"""How often it is looked whether the file of accounts has changed."""
+"""The seconds between checks whether the file of accounts has changed."""
 
 logger = logger_named("penstock.gateway")
 
 
 class GatewayServer:
-    """Serves a cluster at ports of its own. It is the host of sockets and relays."""
+    """Serves a cluster at the gateway's ports: the host of its sockets and relays."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class GatewayServer:
         self.counters = Counters()
         self.metrics_port: int | None = None
         self.more_counts: Callable[[], list[ClientCount]] = list
-        """Returns the counts of clients that come another way."""
+        """Returns the counts of clients of other listeners, such as that for Kafka 0.7."""
         self.failures = Failures(self.loop.time, logger)
         self._seen = seen
         self._taps = Taps(seen, self.caught)
@@ -90,10 +90,10 @@ class GatewayServer:
         self.nodes = Nodes(ports, self._listen, self._stop_listening)
         self.port = 0
         self.held_bytes = 0
-        """Bytes of frames that are being decoded, and bytes that wait for a socket."""
+        """The bytes of frames that are being decoded, and unsent bytes."""
         self.clients: set[ClientSocket] = set()
         self.connections = 0
-        """Connections that have been taken in, those among them that are no clients yet."""
+        """The number of accepted connections, including those that have not become clients yet."""
         self._brokers = Brokers(config, self.nodes, translation, self)
         self._book = book
         self._tls = tls
@@ -106,10 +106,10 @@ class GatewayServer:
         self._log = LimitedLog(self.loop.time, logger)
 
     async def start(self, port: int) -> None:
-        """Listen, and look for the cluster; one that is away is looked for on and on.
+        """Listen, and begin to look for the cluster, which need not be reachable yet.
 
         Raises:
-            NetworkError: the address cannot be listened on.
+            NetworkError: the gateway cannot listen on the address.
         """
         try:
             self.port = self._listen(None, port)
@@ -146,7 +146,7 @@ class GatewayServer:
         return page(self.client_counts(), len(self.clients), self.held_bytes)
 
     def client_counts(self) -> list[ClientCount]:
-        """Return which clients have sent what."""
+        """Return the requests of clients since the start, by kind of client, API and version."""
         routes = self.last_routes
         return self.counters.rows({} if routes is None else routes.upstream) + self.more_counts()
 
@@ -174,7 +174,7 @@ class GatewayServer:
         task.add_done_callback(self._tasks.discard)
 
     async def _sweep(self) -> None:
-        """Close connections that do nothing for too long."""
+        """Close connections that have been idle, or have not logged in, for too long."""
         while True:
             await asyncio.sleep(min(SWEEP_EVERY_S, self.limits.idle_ms / 1000, self.limits.login_ms / 1000))
             now = self.loop.time()
@@ -196,7 +196,7 @@ class GatewayServer:
                 client.abort()
 
     async def _follow_accounts(self, book: AccountBook) -> None:
-        """Read the accounts again when their file has changed; end connections of those that have gone."""
+        """Read the accounts again when their file has changed; close connections of removed accounts."""
         while True:
             await asyncio.sleep(ACCOUNTS_EVERY_S)
             if not book.has_changed():
@@ -217,9 +217,9 @@ class GatewayServer:
     # --- ports ------------------------------------------------------------------------------------------
 
     def _listen(self, node_id: int | None, port: int) -> int:
-        """Open the port of a broker, or for None that of all; return its number. Raises OSError.
+        """Open the port of a broker, or the bootstrap port for None; return its number. Raises OSError.
 
-        Where brokers are distinguished by names, the port of all is that of each.
+        If brokers are distinguished by server names (SNI), all of them have the bootstrap port.
         """
         if node_id is not None and self._names is not None:
             return self.port
@@ -350,7 +350,7 @@ class GatewayServer:
 
 
 class ConnectionGate:
-    """Lets connections in while there are fewer than `connections_max`; the others wait in the kernel."""
+    """Accepts connections while there are fewer than `connections_max`; others wait in the listen queue."""
 
     def __init__(self, server: GatewayServer) -> None:
         self._server = server
@@ -386,7 +386,7 @@ async def serving(
     tls: ssl.SSLContext | None = None,
     names: ServerNames | None = None,
 ) -> AsyncIterator[GatewayServer]:
-    """Serve a gateway on the running loop for as long as the block lasts."""
+    """Run a gateway on the running loop for the length of the block."""
     server = GatewayServer(
         config, translation, limits, host, ports, advertised_host, hooks, seen, book, tls, names
     )

@@ -1,8 +1,8 @@
-"""The sockets of a gateway, for asyncio: one of each client, one to a broker for each of them.
+"""The sockets of a gateway, for asyncio: one for each client, and one to a broker for each client.
 
-All read into one buffer, whose bytes leave before the next socket is read. What the kernel does not take is
-copied, and the other side is not read until it has left: a reader that does not read holds up itself, and the
-gateway keeps one read of it at most.
+All sockets read into one shared buffer, whose bytes are forwarded before the next socket is read. Bytes that
+the kernel does not take are copied, and the other side is not read until they have left. So a peer that does
+not read stops only itself, and the gateway holds one read of it at most.
 """
 
 from __future__ import annotations
@@ -32,41 +32,41 @@ if TYPE_CHECKING:
     from penstock.security.tls import TlsConnection
 
 SHORT_READ_BYTES = 16 << 10
-"""How much is read at a time while much is held."""
+"""How many bytes are read at a time while buffers are more than half full."""
 
 LINGER_S = 5.0
-"""How long a connection that was closed may take to send what is left."""
+"""How many seconds a closed connection may take to send its unsent bytes."""
 
 REAUTHENTICATE_AGAIN_S = 0.02
-"""After so long it is looked again whether credentials can be shown."""
+"""The seconds until the next attempt to authenticate again, while a request is in flight."""
 
 HAS_POSIX_WRITE = os.name == "posix"
 """Whether a socket is a descriptor that can be written to."""
 
 
 class SocketHost(Protocol):
-    """The gateway, as its sockets see it."""
+    """The parts of the gateway that its sockets call."""
 
     scratch: memoryview
-    """What every socket reads into."""
+    """The buffer that every socket reads into."""
     ciphertext: memoryview
-    """What every socket with TLS reads into, before it decrypts into `scratch`."""
+    """The buffer that sockets with TLS read into, before they decrypt into `scratch`."""
 
     @property
     def is_short(self) -> bool:
-        """Whether little should be read at a time."""
+        """Whether buffers are so full that sockets should read only little at a time."""
 
     def hold(self, size: int) -> bool:
-        """Count bytes that are kept; False where there are too many."""
+        """Reserve `size` bytes of the buffer limit; return False if the limit is passed."""
 
     def let_go(self, size: int) -> None:
-        """Count bytes that are kept no longer."""
+        """Release `size` bytes that were reserved by `hold`."""
 
 
 class Socket:
-    """The half of a protocol object that writes, and stops reading.
+    """The writing half of a protocol object, which can also stop reading.
 
-    What is unsent is counted by the host. A connection that would make it too much ends.
+    The host counts unsent bytes. If they pass the limit, the connection ends.
     """
 
     def __init__(self, host: SocketHost, transport: asyncio.Transport) -> None:
@@ -75,11 +75,11 @@ class Socket:
         self._fd = transport.get_extra_info("socket").fileno()
         self._why_paused = Pause(0)
         self._unsent = 0
-        """Bytes that the host has counted."""
+        """The unsent bytes that were reserved at the host."""
         transport.set_write_buffer_limits(high=0)
 
     def send(self, data: Buffer) -> bool:
-        """Send bytes; return False where too many are unsent."""
+        """Send bytes; return False if too many are unsent."""
         transport = self._transport
         if transport.is_closing():
             return True
@@ -107,7 +107,7 @@ class Socket:
         return True
 
     def written(self) -> None:
-        """Note that the kernel has taken what was unsent, or that the connection has ended."""
+        """Note that the kernel has taken all unsent bytes, or that the connection has ended."""
         self._host.let_go(self._unsent)
         self._unsent = 0
 
@@ -123,7 +123,7 @@ class Socket:
                 self._transport.resume_reading()
 
     def close(self) -> None:
-        """End the connection, after what is unsent has left; at once where that takes too long."""
+        """Close the connection after unsent bytes have left, or after `LINGER_S` seconds at the latest."""
         transport = self._transport
         if not transport.is_closing():
             transport.close()
@@ -134,33 +134,33 @@ class Socket:
         self._transport.abort()
 
     def reset(self) -> None:
-        """End the connection so that the peer gets a reset."""
+        """Close the connection so that the peer gets a TCP reset."""
         sock = self._transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
 
 
 class Clients(SocketHost, Protocol):
-    """What has the sockets of clients."""
+    """The owner of the sockets of clients."""
 
     def tap_of(self, peer: str, local: str) -> Tap | None:
-        """Return what gets the bytes of a client's connection; None where nothing is written about it.
+        """Return the object that gets the bytes of a client's connection, or None if nothing is recorded.
 
-        Addresses are ``host:port``; `local` is the gateway's own that the client has connected to.
+        Addresses are ``host:port``; `local` is the gateway's address that the client has connected to.
         """
 
     def enter(self, client: ClientSocket) -> None:
-        """There is one more client."""
+        """Note that a client has connected."""
 
     def leave(self, client: ClientSocket) -> None:
-        """A client has gone."""
+        """Note that a client has gone."""
 
 
 class ClientSocket(asyncio.BufferedProtocol):
-    """The connection of one client, through TLS where `tls` is given.
+    """The connection of one client, through TLS if `tls` is given.
 
-    `home` is the broker of its port; None for the port for all. With `names` it is the one whose name the
-    client has asked for.
+    `home` is the id of the broker of its port, or None for the bootstrap port. With `names`, it is the broker
+    whose server name the client has asked for (SNI).
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class ClientSocket(asyncio.BufferedProtocol):
 
     @property
     def is_shaking_hands(self) -> bool:
-        """Whether a TLS handshake is under way."""
+        """Whether a TLS handshake is in progress."""
         return self._tls is not None and not self._tls.is_ready
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -299,7 +299,7 @@ class ClientSocket(asyncio.BufferedProtocol):
         self._socket.close()
 
     def abort(self) -> None:
-        """End the connection at once."""
+        """Close the connection at once."""
         assert self._socket is not None
         self._socket.abort()
 
@@ -309,9 +309,9 @@ class ClientSocket(asyncio.BufferedProtocol):
 
 
 class UpstreamSocket(asyncio.BufferedProtocol):
-    """The connection to a broker of one relay, through TLS where `tls` is given.
+    """The connection to a broker for one client of the gateway, through TLS if `tls` is given.
 
-    `lost` is called when the broker has ended it.
+    `lost` is called when the broker has closed the connection.
     """
 
     def __init__(
@@ -334,17 +334,17 @@ class UpstreamSocket(asyncio.BufferedProtocol):
         self._is_closed = False
 
     def take_over(self, transport: asyncio.Transport) -> None:
-        """Become the protocol object of a connection that is open and logged in."""
+        """Become the protocol object of a connection that is open and authenticated."""
         transport.set_protocol(self)
         self._socket = Socket(self._host, transport)
 
     def renew_after(self, seconds: float, begin: Callable[[], None]) -> None:
-        """Call `begin` after so many seconds, if the connection is there then."""
+        """Call `begin` after a number of seconds, if the connection is still open."""
         if not self._is_closed:
             self._renewal = asyncio.get_running_loop().call_later(seconds, begin)
 
     def show(self, credentials: Generator[Call, object, object]) -> None:
-        """Show credentials again (KIP-368), as soon as no request is under way."""
+        """Authenticate again (KIP-368), as soon as no request is in flight."""
         if not (self._is_closed or self._relay.reauthenticate(credentials)):
             self.renew_after(REAUTHENTICATE_AGAIN_S, lambda: self.show(credentials))
 
@@ -444,5 +444,5 @@ class UpstreamSocket(asyncio.BufferedProtocol):
 
 
 def new_buffer(size: int = READ_BYTES) -> memoryview:
-    """Return a buffer that all sockets of a gateway read into."""
+    """Return the buffer that all sockets of a gateway read into."""
     return memoryview(bytearray(size))

@@ -1,4 +1,4 @@
-"""What a translation of versions is for the gateway, and the one that translates nothing."""
+"""The interface of a translation between versions, and one that translates nothing."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Translation(Protocol):
-    """Answers requests in versions that the cluster does not have. A module may be one."""
+    """Answers requests in versions that the cluster does not have. A module may implement it."""
 
     @property
     def Refused(self) -> type[Exception]:  # noqa: N802
-        """The exception for what cannot be translated; its text is the reason."""
+        """The exception for a request that cannot be translated. Its text is the reason."""
 
     def spoken(self, advertised: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
-        """Return the versions that a broker really takes, of those in its answer to ApiVersions."""
+        """Return the versions that a broker really supports, out of its response to ApiVersions."""
 
     def offered(self, upstream: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
         """Return the first and last version of each API that clients may be offered.
@@ -29,9 +29,9 @@ class Translation(Protocol):
     def translate(
         self, api_key: int, version: int, request: Message, upstream: Mapping[int, tuple[int, int]]
     ) -> Generator[Call, Message, Message | None]:
-        """Yield requests to the cluster, and return the response at the version of the client.
+        """Yield requests to the cluster, and return the response in the client's version.
 
-        The response is None where the protocol has none (acks=0). Raises `Refused`.
+        The response is None if the protocol has none (acks=0). Raises `Refused`.
         """
 
 
@@ -40,7 +40,7 @@ class RefusedError(Exception):
 
 
 class NoTranslation:
-    """Offers what the broker has, and translates nothing."""
+    """A translation that offers the broker's own versions, and refuses all others."""
 
     Refused = RefusedError
 

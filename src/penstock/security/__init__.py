@@ -1,5 +1,5 @@
-"""What both ends of a secured connection share: SCRAM, TLS, key stores, JAAS text, tokens, hidden passwords.
+"""Security code for both ends of a connection: SCRAM, TLS, key stores, JAAS text, tokens, hidden passwords.
 
-Nothing here opens a socket: bytes go in, bytes come out, and random numbers and time are arguments. Modules
-are imported when a setting asks for them; `import penstock` loads none.
+No module opens a socket: bytes go in and out, and random numbers and times are arguments. Modules are
+imported when a setting asks for them; `import penstock` loads none.
 """

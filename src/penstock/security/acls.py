@@ -1,7 +1,8 @@
-"""Access control entries: codes, patterns, what an entry applies to, filters over them (KIP-11, 290).
+"""Access control entries (ACLs): codes, patterns, the resources that an entry covers, filters (KIP-11, 290).
 
 An entry says that a principal, from a host, is allowed (or denied) an operation on the resources that a
-pattern names. Texts and codes are Kafka's. Which entries decide a request is up to `authorizer`.
+pattern names. Texts and codes are Kafka's. The broker's `authorizer` decides which entries apply to a
+request.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ CLUSTER_NAME = "kafka-cluster"
 """The only name of the resource CLUSTER."""
 
 WILDCARD = "*"
-"""The literal name that stands for every resource of its type; in a host, for every address."""
+"""The literal name that stands for every resource of its type, and the host that stands for every address."""
 
 ANY_USER = "User:*"
 """The principal that stands for every authenticated and anonymous user."""
 
 ACL_RECORDS_MAX = 10_000
-"""Entries that one request may create or delete, as in Apache Kafka: one batch of the metadata log."""
+"""The most entries that one request may create or delete, as in Apache Kafka: one batch of the metadata
+log."""
 
 
 class ResourceType(IntEnum):
-    """What is protected."""
+    """The type of a protected resource."""
 
     UNKNOWN = 0
     ANY = 1
@@ -39,7 +41,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How the name of an entry is compared. ANY and MATCH occur in filters only."""
+    """How an entry's name is compared with a resource's. ANY and MATCH occur in filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -49,7 +51,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What is done to a resource."""
+    """An operation on a resource."""
 
     UNKNOWN = 0
     ANY = 1
@@ -133,19 +135,22 @@ ALLOWED_BITS = {
         if operation > Operation.ALL
     },
 }
-"""What an ALLOW of each operation covers. READ, WRITE, DELETE and ALTER imply DESCRIBE; ALTER_CONFIGS implies
-DESCRIBE_CONFIGS."""
+"""The operations that an ALLOW entry of each operation covers, as bits. READ, WRITE, DELETE and ALTER imply
+DESCRIBE; ALTER_CONFIGS implies DESCRIBE_CONFIGS."""
 
 DENIED_BITS = {
     operation: EVERY_OPERATION if operation == Operation.ALL else _bits(operation)
     for operation in Operation
     if operation >= Operation.ALL
 }
-"""What a DENY of each operation covers: nothing is implied."""
+"""The operations that a DENY entry of each operation covers, as bits: nothing is implied."""
 
 
 class Acl(NamedTuple):
-    """One access control entry. The four codes are those of the enumerations above."""
+    """One access control entry.
+
+    The four codes are `ResourceType`, `PatternType`, `Operation`, `Permission`.
+    """
 
     resource_type: int
     resource_name: str
@@ -156,13 +161,13 @@ class Acl(NamedTuple):
     permission: int
 
     def covers_name(self, name: str) -> bool:
-        """Return whether the pattern covers a resource of this name."""
+        """Return True if the entry's pattern covers a resource of this name."""
         if self.pattern_type == PatternType.PREFIXED:
             return name.startswith(self.resource_name)
         return self.resource_name in (name, WILDCARD)
 
     def covers_peer(self, principal: str, host: str) -> bool:
-        """Return whether the entry is about this principal at this address, which is in its canonical form.
+        """Return True if the entry applies to this principal at this canonical address.
 
         A host without a zone stands for the address in any zone.
         """
@@ -171,13 +176,13 @@ class Acl(NamedTuple):
         return self.host in (host, WILDCARD) or canonical_address(self.host) in (host, without_zone(host))
 
     def by_address(self) -> Acl:
-        """Return the entry with its host in the form in which addresses of clients come."""
+        """Return the entry with its host in the canonical form of addresses."""
         host = canonical_address(self.host)
         return self if host == self.host else self._replace(host=host)
 
 
 class AclFilter(NamedTuple):
-    """Selects entries, as DescribeAcls and DeleteAcls do. None and ANY leave a field open."""
+    """A filter for entries, as in DescribeAcls and DeleteAcls. None and ANY match everything."""
 
     resource_type: int
     resource_name: str | None
@@ -188,7 +193,7 @@ class AclFilter(NamedTuple):
     permission: int
 
     def selects(self, acl: Acl) -> bool:
-        """Return whether an entry is among those looked for."""
+        """Return True if the filter matches an entry."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self._selects_pattern(acl)
@@ -200,12 +205,12 @@ class AclFilter(NamedTuple):
 
     @property
     def has_zero(self) -> bool:
-        """Whether one of the four codes is 0, which no client can mean."""
+        """Whether one of the four codes is 0 (UNKNOWN), which no client can mean."""
         return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission)
 
     @property
     def has_unknown(self) -> bool:
-        """Whether one of the four codes is 0 or one that there is not."""
+        """Whether one of the four codes is 0 (UNKNOWN), or is not defined."""
         codes = self.resource_type, self.pattern_type, self.operation, self.permission
         kinds = ResourceType, PatternType, Operation, Permission
         return any(code == 0 or code not in tuple(kind) for code, kind in zip(codes, kinds, strict=True))
@@ -225,10 +230,10 @@ EVERY_ACL = AclFilter(ResourceType.ANY, None, PatternType.ANY, None, None, Opera
 
 
 def parse_rule(text: str) -> list[Acl]:
-    """Read a rule: ``allow ann read,describe topic:orders``, ``deny * write topic:pay* from 10.0.0.1``.
+    """Return the entries of a rule: ``allow ann read,describe topic:orders``.
 
-    A user without ``User:`` in front is one; a name that ends in a star is a prefix; ``cluster`` needs no
-    name.
+    Another example is ``deny * write topic:pay* from 10.0.0.1``. ``User:`` may be left out before a user; a
+    name that ends in a star is a prefix; ``cluster`` needs no name.
 
     Raises:
         ConfigError: the rule is malformed.
@@ -271,7 +276,7 @@ def parse_rule(text: str) -> list[Acl]:
 
 
 def rule_of(acl: Acl) -> str:
-    """Return an entry as `parse_rule` reads it."""
+    """Return an entry as text that `parse_rule` reads."""
     permission = Permission(acl.permission).name.lower()
     user = acl.principal.removeprefix("User:")
     name = acl.resource_name + (WILDCARD if acl.pattern_type == PatternType.PREFIXED else "")
@@ -282,10 +287,10 @@ def rule_of(acl: Acl) -> str:
 
 
 def why_invalid(acl: Acl) -> str | None:
-    """Return what is wrong with an entry that is to be created; None if nothing is.
+    """Return why an entry cannot be created, or None if it can.
 
-    Operations that do not fit the type of resource, and hosts that no address equals, are taken as in
-    Apache Kafka; `warning_of` names them.
+    As in Apache Kafka, operations that do not exist for the type of resource, and hosts that no address
+    equals, are accepted; `warning_of` describes them.
     """
     if acl.resource_type not in tuple(ResourceType)[ResourceType.TOPIC :]:
         return f"Invalid resourceType {_name(ResourceType, acl.resource_type)}"
@@ -305,7 +310,7 @@ def why_invalid(acl: Acl) -> str | None:
 
 
 def warning_of(acl: Acl) -> str | None:
-    """Return why an entry can never decide anything, although it is taken; None if it can."""
+    """Return why an entry that can be created never applies, or None if it can apply."""
     fitting = FITTING_OPERATIONS.get(ResourceType(acl.resource_type), 0)
     if acl.operation != Operation.ALL and not fitting >> acl.operation & 1:
         kind = ResourceType(acl.resource_type).name

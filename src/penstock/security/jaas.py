@@ -1,7 +1,7 @@
 """The text of `sasl.jaas.config` as people paste it from Java: one login module, its flag and its options.
 
 The grammar is that of Java's ``StreamTokenizer`` as Apache Kafka's JaasConfig uses it. Errors show the place
-with a caret, and nothing of what stands between quotes. Nothing is loaded by the name of a class.
+with a caret, and no quoted value. No class is loaded by its name.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ MECHANISMS: Mapping[str, str] = {
     "Krb5LoginModule": "GSSAPI",
     "IAMLoginModule": "AWS_MSK_IAM",
 }
-"""The last part of a module's class name, and the mechanism that it is for."""
+"""The SASL mechanisms by the last part of a login module's class name."""
 
 REFUSED = frozenset(("JndiLoginModule", "LdapLoginModule"))
-"""Modules that Apache Kafka refuses as well: they look names up at servers of the attacker's choice."""
+"""Modules that Apache Kafka refuses as well, because they look names up at servers of an attacker's
+choice."""
 
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
@@ -41,7 +42,7 @@ TOKEN = re.compile(
 
 
 class LoginModule(NamedTuple):
-    """One entry: the class of the module without its package, its flag in lower case, and its options."""
+    """One entry: the module's class without its package, its flag in lower case, and its options."""
 
     name: str
     flag: str
@@ -49,11 +50,11 @@ class LoginModule(NamedTuple):
 
     @property
     def mechanism(self) -> str | None:
-        """The mechanism it is for: ``SCRAM`` for either hash; None for a module that is not known."""
+        """The SASL mechanism of the module: ``SCRAM`` for either hash; None for an unknown module."""
         return MECHANISMS.get(self.name)
 
     def text(self, option: str) -> str | None:
-        """Return the value of an option; None where it is not set."""
+        """Return the value of an option, or None if it is not set."""
         value = self.options.get(option)
         return None if value is None else value.reveal()
 
@@ -65,11 +66,11 @@ class _Token(NamedTuple):
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """Read one entry. Values such as ``"${file:/path}"`` stand for what they refer to.
+    """Return the entry in the text. Values such as ``"${file:/path}"`` are replaced by the file's text.
 
     Raises:
         ConfigError: the text does not follow the grammar, holds several entries, or names a refused module;
-            what it refers to is not there.
+            or a referenced file, variable or key does not exist.
     """
     if len(text) > TEXT_CHARACTERS_MAX:
         raise ConfigError(f"sasl.jaas.config has more than {TEXT_CHARACTERS_MAX} characters")
@@ -109,7 +110,7 @@ def parse_jaas(text: str) -> LoginModule:
 
 
 def _option(text: str, tokens: list[_Token], index: int, options: dict[str, Secret]) -> int:
-    """Read ``key=value``; the index of what follows."""
+    """Add ``key=value`` to `options`; return the index of the next token."""
     key = tokens[index]
     if key.kind not in ("word", "quoted"):
         raise _error(text, key.position, "the name of an option or a semicolon is expected")
@@ -153,7 +154,7 @@ def _unquoted(text: str) -> str:
 
 
 def _error(text: str, position: int, why: str) -> ConfigError:
-    """Return the error with the words before the place, quoted values hidden, and a caret under the place."""
+    """Return an error that quotes the text up to a position, with values hidden, and a caret below."""
     begin = max(text.rfind("\n", 0, position) + 1, 0)
     hidden = _without_values(text[begin:position])[-60:]
     rest = text[position : position + 1]
@@ -162,6 +163,6 @@ def _error(text: str, position: int, why: str) -> ConfigError:
 
 
 def _without_values(text: str) -> str:
-    """Return the text with every value behind ``=`` hidden, and what looks like one."""
+    """Return the text with every value after ``=``, and every quoted text, hidden."""
     text = re.sub(r"""(["'])(?:(?!\1)[^\\]|\\.)*(\1|$)""", HIDDEN, text)
     return re.sub(r"=\s*(?!\s|\[hidden\])[^\s;=]+", f"={HIDDEN}", text)

@@ -1,7 +1,7 @@
-"""From the principal of Kerberos to a user's name: `sasl.kerberos.principal.to.local.rules`.
+"""From a Kerberos principal to a user name: `sasl.kerberos.principal.to.local.rules`.
 
-A principal is ``user@REALM`` or ``service/host@REALM``. The first rule that applies gives the name, as
-Apache Kafka's KerberosShortNamer has it: ``DEFAULT`` is for the own realm,
+A principal is ``user@REALM`` or ``service/host@REALM``. The first rule that applies gives the name, as in
+Apache Kafka's KerberosShortNamer: ``DEFAULT`` is for the broker's own realm,
 ``RULE:[n:format](match)s/from/to/g/L`` for principals of n parts.
 """
 
@@ -21,7 +21,7 @@ RULES_MAX = 1000
 
 
 class NameRule(NamedTuple):
-    """One rule. `parts` is 0 for DEFAULT."""
+    """One rule for user names. `parts` is 0 for DEFAULT."""
 
     parts: int = 0
     format: str = ""
@@ -32,11 +32,12 @@ class NameRule(NamedTuple):
     case: str = ""
 
     def apply(self, components: list[str], own_realm: str) -> str | None:
-        """Return the name of a principal of these components: realm, user or service, host. None: not this
-        rule.
+        """Return the user name for a principal's components, or None if the rule does not apply.
+
+        The components are realm, user or service, and host.
 
         Raises:
-            ValueError: the rule makes a name that is still a principal.
+            ValueError: the resulting name is still a principal.
         """
         if not self.parts:
             return components[1] if components[0] == own_realm else None
@@ -55,10 +56,10 @@ class NameRule(NamedTuple):
 
 
 def parse_name_rules(text: str) -> list[NameRule]:
-    """Read rules that are separated by commas.
+    """Return the rules of a text, in which commas separate them.
 
     Raises:
-        ConfigError: one is malformed.
+        ConfigError: a rule is malformed.
     """
     rules: list[NameRule] = []
     rest = text.strip()
@@ -94,10 +95,10 @@ def _rule(found: re.Match[str]) -> NameRule:
 
 
 def short_name(principal: str, rules: list[NameRule], own_realm: str) -> str:
-    """Return the user that a principal stands for.
+    """Return the user name for a principal.
 
     Raises:
-        ValueError: it is no principal, or no rule applies to it.
+        ValueError: the text is not a principal, or no rule applies to it.
     """
     found = _PRINCIPAL.fullmatch(principal)
     if found is None:

@@ -1,7 +1,7 @@
-"""OAUTHBEARER without I/O: bearer tokens, the client's message (RFC 7628), and what callbacks return.
+"""OAUTHBEARER without I/O: bearer tokens, the client's message (RFC 7628), and results of callbacks.
 
-The signature of a token is verified by `penstock.security.token_validation`; what this module reads from one
-is only used to know when to ask for the next.
+`penstock.security.token_validation` verifies the signature of a token; this module reads a token only to know
+when to ask for the next one.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from penstock.security.secrets import Secret, revealed
 
 SEPARATOR = "\x01"
 DUMMY_ANSWER = b"\x01"
-"""The message of a client to a server that has refused its token, so that the server may end the exchange."""
+"""A client's message to a server that has refused its token, after which the server ends the exchange."""
 
 MESSAGE_BYTES_MAX = 256 << 10
-"""The longest message that is looked at; tokens have a few kilobytes."""
+"""The largest message that is read; tokens have a few kilobytes."""
 
 TOKEN_TEXT = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 EXTENSION_NAME = re.compile(r"[A-Za-z]+")
 EXTENSION_VALUE = re.compile(r"[\x21-\x7e \t\r\n]+")
 MILLISECONDS_FROM = 1e11
-"""Expiries above are milliseconds: as seconds they would be after the year 5000."""
+"""Expiries above this number are milliseconds: as seconds they would be after the year 5000."""
 
 
 class OAuthError(AuthenticationError):
-    """A token, or a message that carries one, is malformed or not accepted."""
+    """A token, or a message with one, is malformed or not accepted."""
 
 
 class Token(NamedTuple):
-    """A bearer token: its text, its end in seconds since 1970, and its SASL extensions."""
+    """A bearer token: its text, its expiry in seconds since 1970, and its SASL extensions."""
 
     text: Secret
     expires_at_s: float | None = None
@@ -44,7 +44,7 @@ class Token(NamedTuple):
 
 
 class ClientMessage(NamedTuple):
-    """What a client sends first."""
+    """The first message of an OAUTHBEARER client."""
 
     token: Secret
     authorization_id: str
@@ -52,13 +52,12 @@ class ClientMessage(NamedTuple):
 
 
 def token_of(value: object) -> Token:
-    """Return what a callback returned, as a token: text, `Token`, or librdkafka's tuple of two to four parts.
+    """Return a callback's result as a token: text, a `Token`, or librdkafka's tuple of two to four parts.
 
-    The tuple is text, expiry in seconds (or milliseconds, as the signer of AWS gives it), principal,
-    extensions.
+    The tuple is text, expiry in seconds (or milliseconds, as the AWS signer gives it), principal, extensions.
 
     Raises:
-        OAuthError: it is none of these, or the text is no token.
+        OAuthError: the value is none of these, or the text is no token.
     """
     if isinstance(value, Token):
         token = value
@@ -94,7 +93,7 @@ def _of_tuple(value: tuple[Any, ...]) -> Token:
 
 
 def claims_of(text: str) -> dict[str, Any]:
-    """Return the claims of a JWT, not verified; empty for what is no JWT."""
+    """Return the claims of a JWT, without a check of its signature; empty if the text is no JWT."""
     parts = text.split(".")
     if len(parts) != 3:
         return {}
@@ -120,10 +119,10 @@ def client_message(token: Token) -> bytes:
 
 
 def read_client_message(message: bytes) -> ClientMessage:
-    """Read the first message of a client.
+    """Return the contents of a client's first message.
 
     Raises:
-        OAuthError: it is malformed, or the scheme is not Bearer.
+        OAuthError: the message is malformed, or the scheme is not Bearer.
     """
     if len(message) > MESSAGE_BYTES_MAX:
         raise OAuthError(f"the client's message has more than {MESSAGE_BYTES_MAX} bytes")
@@ -151,9 +150,7 @@ def read_client_message(message: bytes) -> ClientMessage:
 
 
 def unsecured_token(claims: Mapping[str, object], now_s: float, lifetime_s: float) -> Token:
-    """Return a token without signature, which proves nothing: for brokers under development that accept
-    such.
-    """
+    """Return a token without a signature, which proves nothing, for brokers under development."""
     expires_at_s = int(now_s + lifetime_s)
     body = {**claims, "iat": int(now_s), "exp": expires_at_s}
     parts = [base64url(json.dumps(part).encode()) for part in ({"alg": "none"}, body)]
@@ -161,7 +158,7 @@ def unsecured_token(claims: Mapping[str, object], now_s: float, lifetime_s: floa
 
 
 def refusal_of(challenge: bytes) -> str:
-    """Return the error of a server that refuses a token: RFC 7628's JSON as one line."""
+    """Return a server's refusal of a token, which is JSON (RFC 7628), as one line."""
     try:
         said = json.loads(challenge)
     except (ValueError, RecursionError):
@@ -174,12 +171,12 @@ def refusal_of(challenge: bytes) -> str:
 
 
 def base64url(data: bytes) -> str:
-    """Base64 for URLs, without padding (RFC 7515)."""
+    """Return the bytes in base64 for URLs, without padding (RFC 7515)."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def base64url_decoded(text: str) -> bytes:
-    """Return the bytes of `base64url`. Raises ValueError."""
+    """Return the bytes that `base64url` has encoded. Raises ValueError."""
     try:
         return base64.b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except binascii.Error as error:

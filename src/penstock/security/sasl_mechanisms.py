@@ -1,9 +1,8 @@
-"""SASL mechanisms, the server's side: PLAIN, SCRAM-SHA-256 and -512, OAUTHBEARER. Tokens in, tokens out.
+"""The server's side of SASL mechanisms: PLAIN, SCRAM-SHA-256 and -512, OAUTHBEARER. Tokens in, tokens out.
 
-GSSAPI, which needs a library, is a matter of the broker.
-
-`step` takes each token of the client and returns the exchange's own. It raises
-`AuthenticationFailed` for a token that proves no identity; the messages for clients are Apache Kafka's.
+GSSAPI needs a library, and is in the broker. `step` takes each token of the client and returns the response.
+It raises `AuthenticationFailed` for a token that proves no identity; the messages for clients are Apache
+Kafka's.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ if TYPE_CHECKING:
 PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER = "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"
 
 SCRAM_CODES = {SCRAM_SHA_256: 1, SCRAM_SHA_512: 2}
-"""Mechanisms of SCRAM, as requests and records number them (KIP-554)."""
+"""The SCRAM mechanisms with their codes in requests and records (KIP-554)."""
 
 SUPPORTED = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER, "GSSAPI")
 """The mechanisms that `sasl.enabled.mechanisms` may name."""
 
 TOKENS_MAX = 8
-"""Tokens that a client may send before it has proved an identity. SCRAM needs two."""
+"""The most tokens that a client may send before it has proved an identity. SCRAM needs two."""
 
 
 class AuthenticationFailed(PenstockError):
-    """A peer has not proved who it is. The message is for the peer; empty for the general text."""
+    """A peer has not proved its identity. The message is for the peer, or empty for the general text."""
 
 
 class Identity:
-    """Who has been authenticated. `expiry_ms` is the time of day when the proof ends, None if it does not."""
+    """The identity of an authenticated peer. `expiry_ms` is when the proof expires, or None."""
 
     __slots__ = ("expiry_ms", "is_token", "name")
 
@@ -44,68 +43,65 @@ class Identity:
         self.name = name
         self.expiry_ms = expiry_ms
         self.is_token = is_token
-        """Whether a delegation token was shown: such a session may ask for none."""
+        """Whether a delegation token was used: a session with one may not create others."""
 
 
 class Users(Protocol):
-    """What is known of users and tokens; passwords are compared elsewhere."""
+    """The credentials of users and tokens, which an exchange looks up."""
 
     def password(self, name: str) -> Secret | None:
-        """Return the password for PLAIN, None for an unknown user."""
+        """Return a user's password for PLAIN, or None if the user is unknown."""
 
     def credential(self, name: str, mechanism: str) -> ScramCredential | None:
-        """Return the credential for a mechanism of SCRAM, None where there is none."""
+        """Return a user's credential for a SCRAM mechanism, or None if there is none."""
 
     def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
-        """Return the credential of a delegation token, its owner's name, and when it expires (ms since
-        1970).
-        """
+        """Return a delegation token's credential, its owner, and its expiry (ms since 1970), or None."""
 
     def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
-        """Return a credential that no proof matches, for an unknown name: responses do not reveal who
-        exists.
-        """
+        """Return a credential that no proof matches, so that responses do not show which users exist."""
 
 
 class BearerToken(Protocol):
-    """A token that was found good."""
+    """A bearer token that was validated."""
 
     @property
     def principal(self) -> str:
-        """The name that it is about."""
+        """The user name in the token."""
 
     @property
     def expiry_ms(self) -> int:
-        """When it expires, in milliseconds since 1970."""
+        """The expiry of the token in milliseconds since 1970."""
 
 
 ValidateToken = Callable[[str], BearerToken]
-"""Returns a good token; raises PenstockError, whose message is for the log, for any other."""
+"""A function that returns a valid token, and raises PenstockError with a message for the log for any
+other."""
 
 
 class Exchange(Protocol):
-    """One run of a mechanism."""
+    """One authentication by one SASL mechanism, on the server."""
 
     identity: Identity | None
-    """Who was authenticated; None until then."""
+    """The authenticated identity; None until the exchange is complete."""
 
     def step(self, token: bytes) -> bytes | None:
-        """Take a token of the client, return the answer; None where raw tokens have no answer at all.
+        """Process a token of the client, and return the response; None if raw tokens have none at all.
 
         Raises:
-            AuthenticationFailed: it proves nothing.
+            AuthenticationFailed: the token does not prove the identity.
         """
 
 
 class PlainExchange:
-    """PLAIN (RFC 4616): ``[authzid] NUL authcid NUL passwd``, in one token."""
+    """The mechanism PLAIN (RFC 4616): ``[authzid] NUL authcid NUL passwd``, in one token."""
 
     def __init__(self, users: Users) -> None:
         self.identity: Identity | None = None
         self._users = users
 
     def step(self, token: bytes) -> bytes:
-        """Judge name and password. The time that takes does not depend on how much of a password is right."""
+        """Check name and password, in a time that says nothing about the password; return no bytes."""
         parts = token.decode(errors="replace").split("\0", 4)
         if len(parts) != 3:
             raise AuthenticationFailed(
@@ -130,7 +126,7 @@ class PlainExchange:
 
 
 class ScramExchange:
-    """SCRAM (RFC 5802). A user without a credential fails at the end, as one with another password does."""
+    """The mechanism SCRAM (RFC 5802). An unknown user fails at the end, as a wrong password does."""
 
     def __init__(self, mechanism: str, users: Users, now_ms: Callable[[], int]) -> None:
         from penstock.security.scram import ScramServer
@@ -143,7 +139,7 @@ class ScramExchange:
         self._identity: Identity | None = None
 
     def step(self, token: bytes) -> bytes:
-        """The first token names the user, the second proves the password."""
+        """Return the response to a token: the first one names the user, the second proves the password."""
         from penstock.security.scram import ScramError
 
         try:
@@ -160,7 +156,7 @@ class ScramExchange:
             raise AuthenticationFailed from None
 
     def _find(self) -> ScramCredential:
-        """Return the credential to be proved; one that nothing proves, where there is none."""
+        """Return the credential of the named user or token, or a fake one if there is none."""
         name, mechanism = self._server.username, self._server.mechanism
         # Made for names that exist as well, so that it takes as long.
         fake = self._users.fake_credential(name, mechanism, is_token=self._server.is_token)
@@ -184,7 +180,7 @@ INVALID_TOKEN = b'{"status":"invalid_token"}'
 
 
 class BearerExchange:
-    """OAUTHBEARER (RFC 7628): one message with a token. `note` is called with the reason of a refusal."""
+    """The mechanism OAUTHBEARER (RFC 7628): one message with a token. `note` gets the reason of a refusal."""
 
     def __init__(self, validate: ValidateToken, note: Callable[[str], object]) -> None:
         self.identity: Identity | None = None
@@ -193,7 +189,7 @@ class BearerExchange:
         self._is_refused = False
 
     def step(self, token: bytes) -> bytes:
-        """Judge the token. A refused one is answered, and the client confirms that with a byte 1."""
+        """Check the token, and return the response. The client confirms a refusal with a byte 1."""
         if self._is_refused and token == b"\x01":
             raise AuthenticationFailed(INVALID_TOKEN.decode())
         match = _BEARER.fullmatch(token)

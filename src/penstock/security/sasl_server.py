@@ -1,8 +1,8 @@
-"""SASL on the server (KIP-43, 152, 368): which frame may come when, what is answered, when a session ends.
+"""SASL on the server (KIP-43, 152, 368): which frames may come, their responses, and ends of sessions.
 
-Sans I/O: whole frames and times go in, a `Verdict` comes out: what to send and whether to close.
-Before authentication only ApiVersions, SaslHandshake and SaslAuthenticate are served. Failures are answered
-after a delay, so that guessing is slow, and the connection is closed then.
+This module does no I/O: whole frames and times go in, a `Verdict` comes out, which says what to send and
+whether to close. Before authentication only ApiVersions, SaslHandshake and SaslAuthenticate are served. A
+failure is answered after a delay, so that guessing is slow, and then the connection is closed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 FRAME_BYTES_MAX = 524_288
-"""The default of `sasl.server.max.receive.size`: the longest frame before authentication."""
+"""The largest frame before authentication: the default of `sasl.server.max.receive.size`."""
 
 REAUTHENTICATION_PAUSE_MS = 1000
-"""How soon a client may authenticate itself again a second time. Sooner, the request is an ordinary one."""
+"""The least time between two re-authentications. A SaslHandshake that comes sooner is an ordinary request."""
 
 _HANDSHAKE_VERSIONS = (0, 1)
 _AUTHENTICATE_VERSIONS = (0, 2)
@@ -34,13 +34,13 @@ _WRAPPED_SINCE = 1
 """The version of SaslHandshake from which tokens are wrapped in SaslAuthenticate."""
 
 VERSION_QUESTIONS_MAX = 8
-"""ApiVersions that a client may ask for, in versions that are not offered, before it begins to log in."""
+"""How many ApiVersions requests in unsupported versions a client may send before it begins to log in."""
 
 _PROTOCOL_HINT = "is it a client without SASL, or one that speaks another protocol?"
 
 
 class State(Enum):
-    """What a connection may send next."""
+    """The state of a connection's login, which says what it may send next."""
 
     INITIAL = "ApiVersions or SaslHandshake"
     HANDSHAKE = "SaslHandshake"
@@ -50,30 +50,30 @@ class State(Enum):
 
 
 class Verdict(NamedTuple):
-    """What to do about a frame."""
+    """What to do about a frame: the response, whether to delay it, and whether to close the connection."""
 
     reply: bytes | None = None
-    """What to send, with its size in front."""
+    """The response to send, with its size, or None."""
     closes: bool = False
-    """Whether the connection is to be closed, after the reply."""
+    """Whether to close the connection, after the response."""
     delays: bool = False
-    """Whether reply and close come after `connection.failed.authentication.delay.ms`."""
+    """Whether to wait for `connection.failed.authentication.delay.ms` before that."""
     reason: str = ""
-    """Why it is closed, for the log. No secret is in it."""
+    """The reason for closing the connection, for the log. It contains no secret."""
     authenticated: Identity | None = None
-    """Who has been authenticated by this frame."""
+    """The identity that this frame has authenticated, or None."""
 
 
 PASS = Verdict()
-"""The frame is an ordinary request: it is to be dispatched."""
+"""The verdict on an ordinary request, which is to be dispatched."""
 
 
 class Authenticator:
-    """The SASL states of one connection.
+    """The SASL state machine of one connection.
 
-    `mechanisms` are those that the listener offers; `exchange` begins one. `answer_api_versions` dispatches a
-    frame with ApiVersions and returns the framed response. `lifetime_max_ms` is `connections.max.reauth.ms`
-    by mechanism, 0 for none.
+    `mechanisms` are those that the listener offers; `exchange` begins one. `answer_api_versions` handles a
+    frame with ApiVersions and returns the framed response. `lifetime_max_ms` returns
+    `connections.max.reauth.ms` for a mechanism, 0 for none.
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class Authenticator:
         self._lifetime_max_ms = lifetime_max_ms
         self.state = State.INITIAL
         self.identity: Identity | None = None
-        """Who has been authenticated; stays while the client authenticates itself again."""
+        """The authenticated identity or None; it stays during a re-authentication."""
         self._exchange: Exchange | None = None
         self._mechanism = ""
         self._is_wrapped = False
@@ -118,20 +118,23 @@ class Authenticator:
 
     @property
     def mechanism(self) -> str:
-        """The mechanism that is at work, or was last."""
+        """The mechanism in use, or the last one used."""
         return self._mechanism
 
     @property
     def expires_at(self) -> float | None:
-        """When the session ends, in seconds of the monotonic clock; None if it does not."""
+        """When the session expires, in seconds of the monotonic clock, or None if it does not."""
         return self._expires_at
 
     def end_session(self, now: float) -> None:
-        """End the session now: the next request that is no new authentication closes the connection."""
+        """Expire the session now: the next request must begin a new login, or the connection is closed."""
         self._expires_at = now
 
     def receive(self, frame: memoryview, now: float, now_ms: int) -> Verdict:
-        """Judge one frame, without its size. `now` is monotonic seconds, `now_ms` the time of day."""
+        """Return the verdict on one frame, given without its size.
+
+        `now` is in monotonic seconds, `now_ms` is the time of day.
+        """
         state = self.state
         try:
             if state is State.COMPLETE:
@@ -254,7 +257,10 @@ class Authenticator:
         return answer, identity
 
     def _refuse_other(self, frame: memoryview, key: int, version: int) -> Verdict:
-        """Another API amid the tokens: answered with ILLEGAL_SASL_STATE, where its response has an error."""
+        """Return the verdict on another API amid a login: close, after error 34 (ILLEGAL_SASL_STATE).
+
+        The error is sent if the API's response has a place for it.
+        """
         api = API_TABLE.get(ApiKey(key)) if key in API_TABLE else None
         if api is None:
             return self._fail(f"key {key} amid the tokens of {self._mechanism}")
@@ -266,7 +272,7 @@ class Authenticator:
         return self._fail(f"{api.name} amid the tokens of {self._mechanism}", reply, delays=True)
 
     def _succeed(self, identity: Identity, now: float, now_ms: int) -> int:
-        """Note who it is; return the lifetime of the session in milliseconds, 0 for no end."""
+        """Note the identity; return the lifetime of the session in milliseconds, 0 for no end."""
         limits = [self._lifetime_max_ms(self._mechanism)]
         if identity.expiry_ms is not None:
             limits.append(max(identity.expiry_ms - now_ms, 1))
@@ -281,8 +287,9 @@ class Authenticator:
     # --- afterwards --------------------------------------------------------------------------------------
 
     def _receive_ordinary(self, frame: memoryview, now: float) -> Verdict:
-        """Return a request of an authenticated client. Only a session that ends costs more than a
-        comparison.
+        """Return the verdict on a request of an authenticated client.
+
+        Without an expiry this is one comparison.
         """
         expires_at = self._expires_at
         if expires_at is None:
@@ -303,7 +310,7 @@ class Authenticator:
         return Verdict(reply, closes=True, delays=delays, reason=reason)
 
     def _told(self, error: AuthenticationFailed) -> str:
-        """Return the error message of a failure for the client."""
+        """Return the message for the client after a failure."""
         again = "re-" if self.identity is not None else ""
         return str(error) or (
             f"Authentication failed during {again}authentication due to invalid credentials"

@@ -1,13 +1,12 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512, for client and server: RFC 5802 and 7677, as Apache Kafka applies them.
 
-Promises:
-- Bytes in, bytes out; nonces are arguments. A half accepts each message once and in its turn.
+- Bytes go in and out; nonces are arguments. Each half accepts each message once, and in order.
 - A peer's message that breaks a rule raises ScramError, whose text holds no password and no key.
 - Proofs and signatures are compared in constant time. The client accepts no server without its signature.
 
-What differs from the RFC as Apache Kafka does: passwords are raw UTF-8 (`saslprep` is there for peers that
-need it), channel binding is not offered, and failures are reported by SaslAuthenticate and not by ``e=``.
-What differs from Apache Kafka and follows the RFC: ``c=`` is compared with the header of the first message.
+Differences from the RFC, as in Apache Kafka: passwords are raw UTF-8 (`saslprep` exists for peers that need
+it), channel binding is not offered, and failures are reported by SaslAuthenticate and not by ``e=``. A
+difference from Apache Kafka that follows the RFC: ``c=`` is compared with the header of the first message.
 """
 
 from __future__ import annotations
@@ -27,19 +26,20 @@ from penstock.errors import AuthenticationError
 from penstock.security.secrets import Secret, revealed
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-"""Names of the mechanisms, and of their hash in hashlib."""
+"""The SCRAM mechanisms with the names of their hashes in hashlib."""
 
 ITERATIONS_MIN = 4096
-"""Fewer are refused by both halves (RFC 7677)."""
+"""The least iterations; both halves refuse fewer (RFC 7677)."""
 
 ITERATIONS_MAX = 1_000_000
-"""More are refused by the client: the server chooses, and the client pays (CVE-2026-10143)."""
+"""The most iterations that a client accepts, since the server chooses and the client computes
+(CVE-2026-10143)."""
 
 SERVER_ITERATIONS_MAX = 16_384
-"""The most that Apache Kafka lets be stored."""
+"""The most iterations that Apache Kafka allows to be stored."""
 
 MESSAGE_BYTES_MAX = 64 << 10
-"""The longest message that either half looks at."""
+"""The largest message that either half reads."""
 
 NONCE_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 NONCE_LENGTH = 26
@@ -52,11 +52,11 @@ NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 
 
 class ScramError(AuthenticationError):
-    """A message of the peer breaks the rules of SCRAM, or proves the wrong password."""
+    """A message of the peer breaks the rules of SCRAM, or proves a wrong password."""
 
 
 class _Step(Enum):
-    """What a half waits for."""
+    """The next message that a half expects."""
 
     FIRST = "the first message"
     CREDENTIAL = "the user's credential"
@@ -67,15 +67,15 @@ class _Step(Enum):
 
 
 def new_nonce() -> str:
-    """Return a random text that is used once."""
+    """Return a random text for a single use."""
     return "".join([secrets.choice(NONCE_CHARACTERS) for _ in range(NONCE_LENGTH)])
 
 
 def saslprep(text: str) -> str:
-    """Return the text as RFC 4013 prepares user names and passwords: spaces unified, NFKC, prohibited ones
-    refused.
+    """Return a user name or password as RFC 4013 prepares it.
 
-    Apache Kafka and librdkafka do not prepare; ASCII stays as it is in any case.
+    Spaces are unified, the text is normalized by NFKC, and prohibited characters are refused. Apache Kafka
+    and librdkafka do not prepare; ASCII never changes.
 
     Raises:
         ScramError: a character is prohibited or not assigned in Unicode 3.2, or directions are mixed.
@@ -108,13 +108,13 @@ _PROHIBITED = (
 
 
 def salted_password(mechanism: str, password: Secret | str, salt: bytes, iterations: int) -> bytes:
-    """PBKDF2 of the password's UTF-8. Takes 2 ms for 4,096 iterations, and its time grows with them."""
+    """Return PBKDF2 of the password's UTF-8. It takes 2 ms for 4,096 iterations, and more for more."""
     data = revealed(password).encode("utf-8", "surrogatepass")
     return hashlib.pbkdf2_hmac(HASHES[mechanism], data, salt, iterations)
 
 
 class ScramCredential:
-    """What a server keeps of a password: salt, iterations, and two keys. `repr` shows none."""
+    """What a server stores of a password: salt, iterations, and two keys. `repr` shows none of them."""
 
     __slots__ = ("iterations", "salt", "server_key", "stored_key")
 
@@ -128,7 +128,7 @@ class ScramCredential:
     def of_password(
         cls, mechanism: str, password: Secret | str, salt: bytes, iterations: int = ITERATIONS_MIN
     ) -> ScramCredential:
-        """Return the credential of a password; takes the time of `salted_password`."""
+        """Return the credential for a password. It takes the time of `salted_password`."""
         salted = salted_password(mechanism, password, salt, iterations)
         return cls.of_salted_password(mechanism, salted, salt, iterations)
 
@@ -136,7 +136,7 @@ class ScramCredential:
     def of_salted_password(
         cls, mechanism: str, salted: bytes, salt: bytes, iterations: int
     ) -> ScramCredential:
-        """Return the credential of what AlterUserScramCredentials carries."""
+        """Return the credential for a salted password, as AlterUserScramCredentials carries it."""
         client_key = _mac(mechanism, salted, b"Client Key")
         stored_key = hashlib.new(HASHES[mechanism], client_key).digest()
         return cls(salt, stored_key, _mac(mechanism, salted, b"Server Key"), iterations)
@@ -159,12 +159,12 @@ class ScramCredential:
 
 
 def new_salt() -> bytes:
-    """Return a random salt of printable letters, as the tools of Apache Kafka make it."""
+    """Return a random salt of printable characters, as Apache Kafka's tools make it."""
     return new_nonce().encode()
 
 
 class ScramClient:
-    """The client's half: `first`, then `final` with the server's answer, then `verify` with the next one."""
+    """The client's half: `first`, then `final` with the server's response, then `verify` with the next."""
 
     def __init__(
         self,
@@ -177,9 +177,10 @@ class ScramClient:
         iterations_max: int = ITERATIONS_MAX,
         prepare: Callable[[str], str] | None = None,
     ) -> None:
-        """`extensions` follow the first message (``tokenauth=true``); `prepare` may be `saslprep`.
+        """Begin an authentication of `username`.
 
-        Raises ScramError for a mechanism, user name, nonce or extension that cannot be sent.
+        `extensions` follow the first message (``tokenauth=true``); `prepare` may be `saslprep`. Raises
+        ScramError for a mechanism, user name, nonce or extension that cannot be sent.
         """
         _check_mechanism(mechanism)
         self._mechanism = mechanism
@@ -207,12 +208,11 @@ class ScramClient:
         return b"n,," + self._bare.encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """Return the proof. Its time grows with the number of iterations that the server demands: up to half
-        a second.
+        """Return the proof, in up to half a second, depending on the iterations that the server demands.
 
         Raises:
-            ScramError: the server's message is malformed, does not continue our nonce, or asks for too few
-                or too many iterations.
+            ScramError: the server's message is malformed, does not continue the client's nonce, or demands
+                too few or too many iterations.
         """
         self._take(_Step.FINAL, _Step.FAILED)
         text = _text_of(server_first)
@@ -248,7 +248,7 @@ class ScramClient:
         """Verify the server's signature.
 
         Raises:
-            ScramError: the server refuses, or its signature is wrong: it does not have the password.
+            ScramError: the server refuses, or its signature is wrong, so that it does not have the password.
         """
         self._take(_Step.SIGNATURE, _Step.FAILED)
         text = _text_of(server_final)
@@ -278,7 +278,7 @@ class ScramClient:
 class ScramServer:
     """The server's half: `receive_first`, then `challenge` with the user's credential, then `receive_final`.
 
-    After `receive_first`, `username` and `extensions` say whose credential is wanted. After `receive_final`,
+    After `receive_first`, `username` and `extensions` say which credential is needed. After `receive_final`,
     `is_done` means that the client has the password.
     """
 
@@ -287,7 +287,7 @@ class ScramServer:
         self.mechanism = mechanism
         self.username = ""
         self.extensions: dict[str, str] = {}
-        """What follows nonce and name in the first message, with keys in lower case."""
+        """The extensions after nonce and name in the first message, with keys in lower case."""
         self._nonce = new_nonce() if nonce is None else nonce
         if not NONCE.fullmatch(self._nonce):
             raise ScramError("a nonce is printable ASCII without commas, and not empty")
@@ -299,7 +299,7 @@ class ScramServer:
 
     @property
     def is_token(self) -> bool:
-        """Whether the user name is the identifier of a delegation token: extension ``tokenauth=true``."""
+        """Whether the user name is the id of a delegation token: extension ``tokenauth=true``."""
         return self.extensions.get("tokenauth", "").lower() == "true"
 
     @property
@@ -308,10 +308,10 @@ class ScramServer:
         return self._step is _Step.DONE
 
     def receive_first(self, client_first: bytes) -> None:
-        """Read the client's first message.
+        """Process the client's first message.
 
         Raises:
-            ScramError: it is malformed, asks for channel binding, or to act as another user.
+            ScramError: the message is malformed, asks for channel binding, or to act as another user.
         """
         self._take(_Step.FIRST)
         text = _text_of(client_first)
@@ -355,7 +355,7 @@ class ScramServer:
         return self._server_first.encode()
 
     def receive_final(self, client_final: bytes) -> bytes:
-        """Judge the client's proof; the server's final message, with its signature.
+        """Check the client's proof; return the server's final message, with its signature.
 
         Raises:
             ScramError: the message is malformed, of another exchange, or proves another password.
@@ -384,7 +384,7 @@ class ScramServer:
         return f"v={_encoded(_mac(self.mechanism, credential.server_key, message))}".encode()
 
     def _take(self, wanted: _Step) -> None:
-        """Go on from `wanted`; any failure from here on leaves this half unable to go on."""
+        """Move on from the state `wanted`. The state becomes failed until the step has succeeded."""
         step, self._step = self._step, _Step.FAILED
         if step is not wanted:
             raise ScramError("a message of SCRAM came twice or out of its turn")
@@ -439,7 +439,7 @@ def _xor(left: bytes, right: bytes) -> bytes:
 
 
 def base36(data: bytes) -> str:
-    """Return `NONCE_LENGTH` characters of those of nonces, made of the bytes of a digest."""
+    """Return `NONCE_LENGTH` nonce characters that are computed from the bytes of a digest."""
     number = int.from_bytes(data, "big")
     digits = []
     for _ in range(NONCE_LENGTH):

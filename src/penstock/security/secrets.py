@@ -1,4 +1,4 @@
-"""Passwords that no output shows, and where they are read from: the environment, a file, or the keyboard."""
+"""Passwords that no output shows, and their sources: the environment, a file, or the keyboard."""
 
 from __future__ import annotations
 
@@ -11,27 +11,25 @@ from typing import NamedTuple
 from penstock.errors import ConfigError
 
 HIDDEN = "[hidden]"
-"""What stands for a secret in every output, as in Apache Kafka (its class `types.Password`)."""
+"""The text that replaces a secret in every output, as in Apache Kafka (its class `types.Password`)."""
 
 FILE_BYTES_MAX = 1 << 20
-"""The longest file that is read as a secret; stores and tokens are far shorter."""
+"""The largest file that is read as a secret; stores and tokens are far smaller."""
 
 
 SECRET_NAME = re.compile(r"(?i)password|secret|token(?!\.endpoint)|jaas|\.key$|key\.pem|username")
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether the value of a setting of this name is to be hidden, whether or not the setting is
-    known.
-    """
+    """Return True if the value of a setting of this name must be hidden, even if the setting is unknown."""
     return SECRET_NAME.search(name) is not None
 
 
 class Secret:
     """A text that `repr`, `str`, `format` and tracebacks show as ``[hidden]``; `reveal` returns it.
 
-    No subclass of `str`, since ``"".join``, `json` and the concatenation of texts would take its characters.
-    Pickling keeps the text: settings travel to other processes.
+    It is not a subclass of `str`, since ``"".join``, `json` and concatenation would use its characters.
+    Pickling keeps the text, because settings travel to other processes.
     """
 
     __slots__ = ("_text",)
@@ -40,7 +38,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """Return the text itself, for the moment of its use."""
+        """Return the text itself, which the caller should not keep."""
         return self._text
 
     def __repr__(self) -> str:
@@ -70,9 +68,7 @@ class Secret:
 
 
 def secret(value: object) -> Secret:
-    """Return a setting's value as a secret. Raises ValueError, which does not quote it, for what is no
-    text.
-    """
+    """Return a setting's value as a secret. Raises ValueError, which does not quote it, if it is no text."""
     if isinstance(value, Secret):
         return value
     if not isinstance(value, str):
@@ -81,12 +77,12 @@ def secret(value: object) -> Secret:
 
 
 def revealed(value: Secret | str) -> str:
-    """Return the text of what may be a secret or a plain text."""
+    """Return `value` as plain text, whether it is a `Secret` or a str."""
     return value.reveal() if isinstance(value, Secret) else value
 
 
 def secret_from_file(path: str) -> Secret:
-    """Return the text of a file without its last line end. Raises ConfigError where it cannot be read."""
+    """Return the text of a file without its last line end. Raises ConfigError if it cannot be read."""
     try:
         with open(os.path.expanduser(path), "rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
@@ -103,7 +99,7 @@ def secret_from_file(path: str) -> Secret:
 
 
 def secret_from_environment(name: str, environment: Mapping[str, str] = os.environ) -> Secret:
-    """Return the value of an environment variable. Raises ConfigError where it is not set."""
+    """Return the value of an environment variable. Raises ConfigError if it is not set."""
     value = environment.get(name)
     if value is None:
         raise ConfigError(f"environment variable {name} is not set: a secret is expected there")
@@ -111,20 +107,19 @@ def secret_from_environment(name: str, environment: Mapping[str, str] = os.envir
 
 
 ENVIRONMENT, FILE, DIRECTORIES = "env", "file", ("dir", "directory")
-"""Names of providers in references: those that Apache Kafka's documentation gives to its classes
-``EnvVarConfigProvider``, ``FileConfigProvider`` and ``DirectoryConfigProvider`` (KIP-297, KIP-632).
-"""
+"""The names of providers in references, as Apache Kafka's documentation names ``EnvVarConfigProvider``,
+``FileConfigProvider`` and ``DirectoryConfigProvider`` (KIP-297, KIP-632)."""
 
 
 class Reference(NamedTuple):
-    """Where a secret is kept: in an environment variable, in a file, or under a key of a properties file."""
+    """A reference to a secret: an environment variable, a file, or a key of a properties file."""
 
     variable: str | None
     path: str | None
     key: str | None = None
 
     def read(self) -> Secret:
-        """Return the secret as it is there now. Raises ConfigError where it is not there."""
+        """Return the current secret. Raises ConfigError if it does not exist."""
         if self.path is None:
             return secret_from_environment(self.variable or "")
         text = secret_from_file(self.path)
@@ -132,10 +127,10 @@ class Reference(NamedTuple):
 
 
 def reference(text: str) -> Reference | None:
-    """Return what a text refers to; None where it stands for itself.
+    """Return the reference that a text such as ``${env:NAME}`` is, or None for any other text.
 
     ``${env:NAME}`` is a variable, ``${file:/path}`` a whole file, ``${file:/path:key}`` one entry of a
-    file of properties, ``${dir:/path:name}`` (or ``directory``) a whole file in a directory.
+    properties file, ``${dir:/path:name}`` (or ``directory``) a whole file in a directory.
     """
     if not (text.startswith("${") and text.endswith("}")):
         return None
@@ -165,9 +160,9 @@ def _property(text: Secret, path: str, key: str) -> Secret:
 
 
 def resolved(text: str) -> Secret:
-    """Return the secret that a text stands for: what it refers to (see `reference`), or itself.
+    """Return the secret that a text refers to (see `reference`), or the text itself as a secret.
 
-    Raises ConfigError where the variable, the file or its entry is missing.
+    Raises ConfigError if the variable, the file or its entry is missing.
     """
     kept_at = reference(text)
     return Secret(text) if kept_at is None else kept_at.read()

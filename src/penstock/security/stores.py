@@ -1,9 +1,9 @@
-"""Key stores of Java: JKS by a reader of our own, PKCS12 through the library `cryptography`.
+"""Key stores of Java: JKS by a reader in this module, PKCS12 through the library `cryptography`.
 
-The layout of JKS is that of ``sun.security.provider.JavaKeyStore``: big-endian entries behind the magic
+The layout of JKS is that of ``sun.security.provider.JavaKeyStore``: big-endian entries after the magic
 ``FEEDFEED``, then SHA-1 over the password, the words "Mighty Aphrodite" and everything before. Private keys
-are xored with a chain of SHA-1 (``sun.security.provider.KeyProtector``). What a file claims is checked
-against the bytes that remain before it is used.
+are xored with a chain of SHA-1 (``sun.security.provider.KeyProtector``). Lengths in a file are checked
+against the bytes that remain before they are used.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ JKS_MAGIC, JCEKS_MAGIC = b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"
 KEY_ENTRY, CERTIFICATE_ENTRY = 1, 2
 WHITENER = b"Mighty Aphrodite"
 KEY_PROTECTOR = bytes.fromhex("060a2b060104012a02110101")
-"""The object identifier 1.3.6.1.4.1.42.2.17.1.1 in DER: how JKS hides keys."""
+"""The object identifier 1.3.6.1.4.1.42.2.17.1.1 in DER: the algorithm by which JKS encrypts keys."""
 
 DIGEST_BYTES = 20
 
 
 class StoredKey(NamedTuple):
-    """A private key as it stands in a JKS file, still hidden, with its chain."""
+    """A private key of a JKS file, still encrypted, with its certificate chain."""
 
     alias: str
     protected: bytes
@@ -35,17 +35,17 @@ class StoredKey(NamedTuple):
 
 
 class JavaStore(NamedTuple):
-    """The entries of a JKS file: certificates in DER."""
+    """The entries of a JKS file. Certificates are in DER."""
 
     keys: list[StoredKey]
     certificates: list[bytes]
 
 
 def read_truststore(path: str, data: bytes, password: Secret | None) -> list[str]:
-    """PEM texts of the certificates that a store holds. Its password may be missing with JKS.
+    """Return the certificates of a store as PEM texts. The password of a JKS file may be missing.
 
     Raises:
-        ConfigError: wrong password, damaged, or another kind of file.
+        ConfigError: a wrong password, a damaged file, or another kind of file.
     """
     if data[:4] == JKS_MAGIC:
         store = read_jks(path, data, password)
@@ -63,8 +63,8 @@ def read_keystore(
     """Return the first private key of a store, its chain, and the password that its PEM text still needs.
 
     Raises:
-        ConfigError: no password is given, it is wrong, there is no key, or the file is damaged or of another
-        kind.
+        ConfigError: the password is missing or wrong, there is no key, or the file is damaged or of another
+            kind.
     """
     if not password:
         raise ConfigError(f"the keystore {path} needs its password: set ssl.keystore.password")
@@ -84,10 +84,10 @@ def read_keystore(
 
 
 def read_jks(path: str, data: bytes, password: Secret | None) -> JavaStore:
-    """Read a JKS file; without a password, its digest is not verified.
+    """Return the entries of a JKS file. Without a password, its digest is not verified.
 
     Raises:
-        ConfigError: wrong password, or damaged.
+        ConfigError: a wrong password, or a damaged file.
     """
     body, digest = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
     if password is not None:
@@ -143,7 +143,7 @@ def _piece(body: bytes, position: int, layout: str) -> tuple[bytes, int]:
 
 
 def unprotected(path: str, protected: bytes, password: Secret) -> bytes:
-    """Return the private key in PKCS8 of what a JKS file hides. Raises ConfigError for a wrong password."""
+    """Return the private key (PKCS8) that a JKS file encrypts. Raises ConfigError for a wrong password."""
     try:
         outer, _ = _der(protected, 0, 0x30)
         algorithm, position = _der(outer, 0, 0x30)
@@ -165,7 +165,7 @@ def unprotected(path: str, protected: bytes, password: Secret) -> bytes:
 
 
 def _der(data: bytes, position: int, tag: int) -> tuple[bytes, int]:
-    """Return the content of one DER element and where it ends."""
+    """Return the content of one DER element, and the position of its end."""
     if data[position] != tag:
         raise ValueError
     size, position = data[position + 1], position + 2
@@ -179,7 +179,7 @@ def _der(data: bytes, position: int, tag: int) -> tuple[bytes, int]:
 
 
 def _read_pkcs12(path: str, data: bytes, password: Secret | None) -> tuple[bytes | None, list[bytes]]:
-    """Key in PKCS8 and certificates in DER, the key's own first."""
+    """Return the key in PKCS8, or None, and the certificates in DER, the key's own first."""
     if data[:4] == JCEKS_MAGIC:
         raise ConfigError(f"{path} is a JCEKS store, which is not read: {convert(path)}")
     if data[:1] != b"\x30":
@@ -212,7 +212,7 @@ def _read_pkcs12(path: str, data: bytes, password: Secret | None) -> tuple[bytes
 
 
 def convert(path: str) -> str:
-    """Return the command that makes a readable store of another one."""
+    """Return the command that converts a store to a readable one."""
     return f"keytool -importkeystore -srckeystore {path} -destkeystore new.p12 -deststoretype PKCS12"
 
 

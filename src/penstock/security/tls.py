@@ -1,13 +1,13 @@
-"""A TLS connection without I/O, either side: ciphertext in, plaintext out, and the other way round.
+"""A TLS connection without I/O, for either side: ciphertext in, plaintext out, and the reverse.
 
-Promises:
-- TLS 1.2 at least. What OpenSSL has for the peer, alerts of a failed handshake included, is in
-  `to_send`.
-- Plaintext is read into the caller's buffer. Little is kept between calls: neither OpenSSL nor the queues
-  hold more than `SLICE_BYTES` and one record, so that an idle connection costs a tenth of asyncio's.
-- Failures raise TlsError with one line: which end refused what. A peer that does not speak TLS at
-  all is recognised by its first byte.
-- The end without close_notify counts as an end (Apache Kafka sends none): requests and answers have lengths.
+- The least version is TLS 1.2. What OpenSSL has for the peer, including alerts of a failed handshake, is in
+`to_send`.
+- Plaintext is read into the caller's buffer. Neither OpenSSL nor the queues hold more than `SLICE_BYTES` and
+one record between calls, so that an idle connection takes a tenth of the memory of asyncio's.
+- Failures raise TlsError with one line that says which end refused what. A peer without TLS is recognised by
+its first byte.
+- An end without close_notify counts as an end (Apache Kafka sends none), since requests and responses have
+lengths.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 SLICE_BYTES = 32 << 10
-"""How much ciphertext OpenSSL is given at a time. Its buffers never shrink."""
+"""How many bytes of ciphertext OpenSSL gets at a time, because its buffers never shrink."""
 
 SEND_BYTES = 64 << 10
-"""How much is encrypted at a time, as records of 16 KiB, and collected in OpenSSL's buffer."""
+"""How many bytes are encrypted at a time, as records of 16 KiB, and collected in OpenSSL's buffer."""
 
 INTERNAL_ERROR_ALERT = bytes.fromhex("15030300020250")
-"""What Apache Kafka answers bytes that are no TLS; clients recognise it."""
+"""Apache Kafka's response to bytes that are not TLS, which clients recognise."""
 
 
 ASKED_NAME = "penstock_asked_name"
 
 
 def keep_asked_name(tls: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
-    """Keep the host that a client has connected to (SNI), as the ``sni_callback`` of a context."""
+    """Keep the server name of a client (SNI). This is the ``sni_callback`` of a context."""
     setattr(tls, ASKED_NAME, name)
 
 
 class TlsError(AuthenticationError):
-    """The two ends do not agree on TLS: protocol, certificate, host name. Never worth another try."""
+    """The two ends do not agree on TLS: protocol, certificate, host name. Another try does not help."""
 
     is_of_one_broker = True
 
 
 class TlsConnection:
-    """One side of one connection.
+    """One side of one TLS connection.
 
     A client begins with `start`. Both sides then feed `receive`, call `read_into` until it returns 0, and
     send what `to_send` returns, also after a TlsError and after `close`.
@@ -78,8 +78,9 @@ class TlsConnection:
     )
 
     def __init__(self, context: ssl.SSLContext, *, is_server: bool, server_name: str | None = None) -> None:
-        """`server_name` is the host that a client connects to: sent as SNI, and looked up in the
-        certificate.
+        """Begin a connection. `server_name` is the host that a client connects to.
+
+        It is sent as SNI, and compared with the certificate.
         """
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -101,38 +102,38 @@ class TlsConnection:
 
     @property
     def asked_name(self) -> str | None:
-        """The host that a client has connected to, by SNI; None where it names none, or before it does.
+        """The server name that a client has sent (SNI), or None.
 
-        It is kept where the context has `keep_asked_name` as its ``sni_callback``.
+        It is kept only if the context has `keep_asked_name` as its ``sni_callback``.
         """
         name: str | None = getattr(self._tls, ASKED_NAME, None)
         return name
 
     @property
     def version(self) -> str | None:
-        """``TLSv1.3`` or ``TLSv1.2``, once the handshake is over."""
+        """The protocol, ``TLSv1.3`` or ``TLSv1.2``, or None before the end of the handshake."""
         return self._tls.version()
 
     @property
     def cipher(self) -> str | None:
-        """The cipher's name in OpenSSL, once the handshake is over."""
+        """OpenSSL's name of the cipher, or None before the end of the handshake."""
         cipher = self._tls.cipher()
         return None if cipher is None else cipher[0]
 
     def peer_certificate(self) -> bytes | None:
-        """Return the peer's certificate in DER, where it was asked for, sent and verified; None otherwise."""
+        """Return the peer's certificate in DER if it was requested, sent and verified; otherwise None."""
         return self._tls.getpeercert(True) if self.is_ready else None
 
     def start(self) -> None:
-        """Begin the handshake: a client's first message is then in `to_send`."""
+        """Begin the handshake. A client's first message is then in `to_send`."""
         self._shake_hands()
 
     def receive(self, data: Buffer) -> None:
-        """Take ciphertext. `data` is lent until `read_into` returns 0: it is read by and by.
+        """Take ciphertext. `data` must stay valid until `read_into` returns 0, since it is read in slices.
 
         Raises:
             TlsError: the peer does not speak TLS, or the handshake failed. Send what `to_send` has, then
-            close.
+                close.
         """
         view = memoryview(data)
         if not view.nbytes:
@@ -149,10 +150,10 @@ class TlsConnection:
             self._shake_hands()
 
     def receive_end(self) -> None:
-        """The peer has closed the socket.
+        """Note that the peer has closed the socket.
 
         Raises:
-            TlsError: in the middle of the handshake, after the peer had begun to answer it.
+            TlsError: it was closed during the handshake, after the peer had begun to answer.
         """
         self._incoming.write_eof()
         self.is_ended = True
@@ -160,11 +161,11 @@ class TlsConnection:
             raise TlsError("the peer ended the connection in the middle of the TLS handshake")
 
     def read_into(self, buffer: Buffer) -> int:
-        """Fill the buffer with plaintext as far as there is some; the number of bytes. 0: nothing more now.
+        """Read plaintext into `buffer`; return the number of bytes, 0 if there is no more now.
 
         Raises:
             TlsError: the peer refuses this side's certificate (TLS 1.3 reports it so late), or a record is
-            damaged.
+                damaged.
         """
         if not self.is_ready:
             return 0
@@ -200,7 +201,7 @@ class TlsConnection:
         return filled
 
     def write(self, data: Buffer) -> None:
-        """Encrypt; what is written before the handshake is over waits for its end, and is lent until then."""
+        """Encrypt `data`. Before the end of the handshake it is queued, and must stay valid until then."""
         view = memoryview(data)
         if view.nbytes != len(view):
             view = view.cast("B")
@@ -210,7 +211,7 @@ class TlsConnection:
         self._encrypt(view)
 
     def to_send(self) -> list[bytes]:
-        """Ciphertext that is due, in order; empty for nothing."""
+        """Return the ciphertext to be sent, in order, or an empty list."""
         if self._outgoing.pending:
             self._written.append(self._outgoing.read())
         if not self._written:
@@ -219,7 +220,7 @@ class TlsConnection:
         return written
 
     def close(self) -> None:
-        """Put close_notify into `to_send`: nothing more is sent after it."""
+        """Put close_notify into `to_send`. Nothing more is sent after it."""
         if self.is_ready:
             try:
                 self._tls.unwrap()
@@ -229,7 +230,7 @@ class TlsConnection:
     # -- within
 
     def _feed(self) -> bool:
-        """Give OpenSSL the next slice of what was received; False when there is none."""
+        """Pass the next slice of received bytes to OpenSSL; return False if there is none."""
         pending = self._pending
         if pending is None:
             return False

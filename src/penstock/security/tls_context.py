@@ -1,9 +1,8 @@
 """SSL contexts from settings: CAs, certificate and key from PEM files, PEM texts, PKCS12 or JKS stores.
 
-Promises that the host name and the chain are verified unless a setting says otherwise, that nothing older
-than TLS 1.2 is spoken, that a missing password is an error and never a question on the terminal, and that
-errors name the file and what to do. Private keys in texts and stores pass to OpenSSL through memory, not
-through files.
+The host name and the chain are verified unless a setting disables that. The least version is TLS 1.2. A
+missing password is an error and never a question on the terminal. Errors name the file and what to do.
+Private keys in texts and stores pass to OpenSSL through memory, not through files.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 PEM_BEGIN = "-----BEGIN"
 PRIVATE_KEY = "private key"
 PATH_LIKE = re.compile(r"\.\w{1,8}$")
-"""What ends like the name of a file; neither a key in base64 nor PEM does."""
+"""Matches text that ends like a file name, which neither a key in base64 nor PEM does."""
 CERTIFICATES = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 STORE_BYTES_MAX = 16 << 20
-"""The longest file that is read as a certificate, key or store."""
+"""The largest file that is read as a certificate, key or store."""
 
 VERSIONS = {"TLSV1.2": ssl.TLSVersion.TLSv1_2, "TLSV1.3": ssl.TLSVersion.TLSv1_3}
 TOO_OLD = frozenset(("SSL", "SSLV2", "SSLV3", "TLSV1", "TLSV1.0", "TLSV1.1"))
@@ -37,20 +36,20 @@ CLIENT_AUTH = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-"""Values of the broker's ``ssl.client.auth``."""
+"""The values of the broker's ``ssl.client.auth``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TlsSettings:
-    """What makes a context. A PEM text, which begins with ``-----BEGIN``, may stand in place of a path."""
+    """The settings of a TLS context. A PEM text, which begins with ``-----BEGIN``, may replace a path."""
 
     ca: str | None = None
-    """File or directory of CAs, or their PEM text; None: those of the system."""
+    """File or directory of CAs, or their PEM text; None means the system's."""
     ca_inline: str | None = None
     certificate: str | None = None
-    """The own certificate and its chain, leaf first."""
+    """This end's certificate and its chain, leaf first."""
     key: Secret | None = None
-    """Its private key: a path or a text. None with `certificate`: the key is in the same file or text."""
+    """The private key of `certificate`: a path or a text. None: the key is in the same file or text."""
     key_password: Secret | None = None
     keystore: str | None = None
     keystore_type: str | None = None
@@ -63,16 +62,16 @@ class TlsSettings:
     """Whether a server's certificate is verified at all."""
     verify_host: bool = True
     client_auth: str = "none"
-    """What a server asks of clients: a key of `CLIENT_AUTH`."""
+    """Whether a server requires certificates of clients: a key of `CLIENT_AUTH`."""
     versions: tuple[str, ...] = ()
-    """Such as ``TLSv1.2``; empty: 1.2 and 1.3."""
+    """The allowed versions, such as ``TLSv1.2``; empty means 1.2 and 1.3."""
     ciphers: str | None = None
-    """Names of OpenSSL or of Java, separated by commas or colons."""
+    """Cipher names of OpenSSL or of Java, separated by commas or colons."""
     curve: str | None = None
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a client. Raises ConfigError where a file or a text cannot be used."""
+    """Return the context of a client. Raises ConfigError if a file or a text cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.verify and settings.verify_host
     context.verify_mode = ssl.CERT_REQUIRED if settings.verify else ssl.CERT_NONE
@@ -86,8 +85,9 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a listener. Raises ConfigError where a file or text cannot be used, or none is
-    given.
+    """Return the context of a listener.
+
+    Raises ConfigError if its certificate is missing or cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _common(context, settings)
@@ -150,8 +150,9 @@ def _is_of_1_3(name: str) -> bool:
 
 
 def openssl_cipher(name: str) -> str:
-    """OpenSSL's name of a cipher suite that is named as in Java:
-    ``TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384``.
+    """Return OpenSSL's name of a cipher suite with a Java name, or the name unchanged.
+
+    An example of Java's names is ``TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384``.
     """
     if not name.startswith("TLS_") or "_WITH_" not in name:
         return name
@@ -221,7 +222,7 @@ def _cas_of_file(path: str) -> str | bytes:
 
 
 def _only_ascii(pem: str) -> str:
-    """Return PEM text as it is. Raises ValueError where OpenSSL would not take it for text."""
+    """Return PEM text unchanged. Raises ValueError for characters that OpenSSL would not accept."""
     if not pem.isascii():
         raise ValueError("there are characters between -----BEGIN and -----END that are not PEM")
     return pem
@@ -237,7 +238,7 @@ def _truststore_pem(path: str, password: Secret | None) -> str:
 
 
 def own_certificate(settings: TlsSettings) -> bytes | None:
-    """Return the certificate in DER that these settings name, without its chain; None where they name none.
+    """Return the certificate in these settings in DER, without its chain, or None if there is none.
 
     Raises:
         ConfigError: a file cannot be read, or holds no certificate.
@@ -262,7 +263,7 @@ def _own_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _own_pair(settings: TlsSettings) -> tuple[Secret, Secret | None, str] | None:
-    """Key and chain as PEM text, the password they need, and how to call them in messages."""
+    """Return key and chain as PEM text, their password or None, and their name in messages."""
     if settings.keystore is not None:
         name, password = settings.keystore, settings.keystore_password
         data = read_store(name, "keystore")
@@ -284,7 +285,7 @@ def _own_pair(settings: TlsSettings) -> tuple[Secret, Secret | None, str] | None
 
 
 def _pem(given: str, what: str) -> tuple[str, str]:
-    """Return the PEM text that is given or is in the file that is given, and how to call it in messages."""
+    """Return the PEM text that is given, or is in the given file, and its name in messages."""
     if PEM_BEGIN in given:
         return _unfolded(given), f"the {what} in the settings"
     if what == PRIVATE_KEY and not PATH_LIKE.search(given) and not os.path.exists(os.path.expanduser(given)):
@@ -294,7 +295,10 @@ def _pem(given: str, what: str) -> tuple[str, str]:
 
 
 def _unfolded(text: str) -> str:
-    r"""PEM text as it stands in property files: on one line, with spaces or ``\n`` for line ends."""
+    r"""Return PEM text with line ends.
+
+    Properties files have it on one line, with spaces or ``\n`` instead.
+    """
     text = text.replace("\\n", "\n").strip()
     if "\n" in text:
         return text
@@ -340,7 +344,7 @@ def _load_pair(context: ssl.SSLContext, text: str, password: Secret | None, sour
 
 
 class _Asked:
-    """What OpenSSL calls for a key's password, and whether it did."""
+    """The function that OpenSSL calls for a key's password. It notes whether it was called."""
 
     def __init__(self, password: Secret | None) -> None:
         self._password = password
@@ -357,7 +361,7 @@ class _Asked:
 
 @contextmanager
 def _in_memory(data: bytes) -> Iterator[str]:
-    """A path under which OpenSSL reads `data`: it takes certificates with keys from files only."""
+    """Yield a path under which OpenSSL can read `data`: it takes certificates with keys only from files."""
     create: Callable[[str], int] | None = getattr(os, "memfd_create", None)
     descriptor = -1 if create is None else create("penstock")
     if descriptor < 0 or not os.path.exists(f"/proc/self/fd/{descriptor}"):

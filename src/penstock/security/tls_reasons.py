@@ -1,4 +1,4 @@
-"""Why TLS failed, in words: what OpenSSL reports, which end refused, and what to do about it."""
+"""Explanations of TLS failures: OpenSSL's error, the end that refused, and what to do about it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HANDSHAKE_RECORD, ALERT_RECORD = 0x16, 0x15
 UNKNOWN_CA = frozenset((2, 18, 19, 20, 21))
 EXPIRED, NOT_YET_VALID, REVOKED, WRONG_PURPOSE = 10, 9, 23, 26
 WRONG_HOST = frozenset((62, 64))
-"""Codes of X509_V_ERR in OpenSSL's ``x509_vfy.h``."""
+"""OpenSSL's verification errors for a wrong host name or address (X509_V_ERR in ``x509_vfy.h``)."""
 
 UNREADABLE = "DECRYPTION_FAILED_OR_BAD_RECORD_MAC"
 UNREADABLE_FIRST = (
@@ -20,9 +20,7 @@ UNREADABLE_FIRST = (
     "like that: is a client certificate wanted (ssl.keystore.location, or ssl.certificate.location and "
     "ssl.key.location)?"
 )
-"""What a client makes of an alert that was encrypted with the keys of the handshake (Kafka 2.8 on Java
-17).
-"""
+"""The explanation for an alert that was encrypted with handshake keys (Kafka 2.8 on Java 17)."""
 
 REASONS: Mapping[str, str] = {
     "WRONG_VERSION_NUMBER": "the peer does not speak TLS, or no version that is allowed here",
@@ -50,11 +48,11 @@ REASONS: Mapping[str, str] = {
     "EE_KEY_TOO_SMALL": "the certificate's key is too short for today's security level",
     "CA_MD_TOO_WEAK": "a certificate is signed with a hash that is too weak (SHA-1 or MD5)",
 }
-"""OpenSSL's names of reasons, in words."""
+"""Explanations of OpenSSL's reason names."""
 
 
 def not_tls(beginning: bytes, *, is_server: bool) -> str | None:
-    """Return what the first bytes of a peer show it to be; None when it begins like TLS."""
+    """Return what a peer's first bytes show it to speak, or None if they begin like TLS."""
     if beginning[:1] in (bytes([HANDSHAKE_RECORD]), bytes([ALERT_RECORD])):
         return None
     if beginning[:4] in (b"GET ", b"POST", b"HTTP", b"HEAD", b"PUT "):
@@ -69,9 +67,7 @@ def not_tls(beginning: bytes, *, is_server: bool) -> str | None:
 
 
 def certificate_names(tls: ssl.SSLObject) -> str:
-    """Return the names in the certificate of a peer that was not verified: ``DNS:a, IP Address:::1``; empty
-    if unknown.
-    """
+    """Return the names in an unverified peer's certificate, such as ``DNS:a, IP Address:::1``, or ""."""
     try:
         chain: Any = tls._sslobj.get_unverified_chain()  # type: ignore[attr-defined]
         names = chain[0].get_info().get("subjectAltName", ())
@@ -81,9 +77,7 @@ def certificate_names(tls: ssl.SSLObject) -> str:
 
 
 def why_refused(error: Exception, is_server: bool, name: str | None, names: str) -> str:
-    """Return one line: what failed, at which end, and what to do. `names` are those of the peer's
-    certificate.
-    """
+    """Return one line: what failed, at which end, and what to do. `names` are the peer certificate's."""
     peer = "client" if is_server else "server"
     if isinstance(error, ssl.SSLCertVerificationError):
         code = error.verify_code

@@ -1,4 +1,4 @@
-"""Codes of delegation tokens: what their owners show, made of their ids by a secret of the brokers."""
+"""The HMACs of delegation tokens, which their owners present, computed from their ids by a secret."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from penstock.security.secrets import Secret
 
 
 def token_hmac(secret: Secret, token_id: str) -> bytes:
-    """Return the code of a token: HMAC-SHA-512 of its id."""
+    """Return the HMAC-SHA-512 of a token's id, which proves the token."""
     return hmac.digest(secret.reveal().encode(), token_id.encode(), "sha512")
 
 
 class TokenCodes:
-    """The codes of all tokens, and the tokens by them. Working one out takes some microseconds."""
+    """The HMACs of all delegation tokens, and the tokens by them. To compute one takes microseconds."""
 
     def __init__(self, secret: Secret, token_ids: Iterable[str]) -> None:
         self.secret = secret
@@ -25,25 +25,25 @@ class TokenCodes:
             self.add(token_id)
 
     def add(self, token_id: str) -> None:
-        """Know one more token; nothing changes for one that is known."""
+        """Add a token, unless it is known already."""
         if token_id not in self._codes:
             code = self._codes[token_id] = token_hmac(self.secret, token_id)
             self._ids[_digest(code)] = token_id
 
     def remove(self, token_id: str) -> None:
-        """Drop a token."""
+        """Remove a token."""
         code = self._codes.pop(token_id, None)
         if code is not None:
             del self._ids[_digest(code)]
 
     def code(self, token_id: str) -> bytes:
-        """Return the code of a token that is known."""
+        """Return the HMAC of a known token."""
         return self._codes[token_id]
 
     def token_id(self, code: bytes) -> str | None:
-        """Return the token of a code, None for a wrong one.
+        """Return the id of the token with this HMAC, or None.
 
-        The look-up goes by a digest: how long it takes says nothing about how much of a code is right.
+        The look-up uses a digest, so that its time says nothing about how much of a wrong HMAC is right.
         """
         return self._ids.get(_digest(code))
 

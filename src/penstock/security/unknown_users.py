@@ -1,7 +1,7 @@
-"""Credentials of SCRAM for users who do not exist: answers do not reveal who does.
+"""SCRAM credentials for users that do not exist, so that responses do not show which users exist.
 
-A first message is answered with salt and iterations. For an unknown name both are derived from a secret of
-the server, in one of the shapes that credentials of users have there.
+The response to a first message has salt and iterations. For an unknown name, both are derived from a secret
+of the server, in one of the shapes that credentials of real users have.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _NONCE_BYTES = frozenset(NONCE_CHARACTERS.encode())
 
 
 class CredentialShape(NamedTuple):
-    """What is sent of a credential before it is proved, but for the bytes of the salt."""
+    """The properties of a credential that the server's first message shows: salt length, form, iterations."""
 
     salt_length: int
     is_text: bool
-    """Whether the salt is of the characters of nonces, as the tools of Apache Kafka make it."""
+    """Whether the salt consists of characters for nonces, as Apache Kafka's tools make it."""
     iterations: int
 
 
@@ -37,7 +37,7 @@ USUAL_SHAPE = CredentialShape(NONCE_LENGTH, True, ITERATIONS_MIN)
 
 
 def shape_of(credential: ScramCredential) -> CredentialShape:
-    """Return the shape of a credential."""
+    """Return what the server's first message shows of a credential: salt length, form, iterations."""
     salt = credential.salt
     is_text = all(byte in _NONCE_BYTES for byte in salt)
     return CredentialShape(len(salt), is_text, credential.iterations)
@@ -46,11 +46,11 @@ def shape_of(credential: ScramCredential) -> CredentialShape:
 def fake_credential(
     mechanism: str, key: bytes, username: str, shapes: Mapping[CredentialShape, int] | None = None
 ) -> ScramCredential:
-    """Return a credential that no password fits, for a user who does not exist.
+    """Return a credential that no password matches, for a user that does not exist.
 
-    With the `key` of a server, a name always gets the same salt, so that responses do not reveal which users
-    exist. `shapes` says how many users have credentials of each shape: names that do not exist have them as
-    often, and one has another only where these numbers have changed.
+    With the same `key`, a name always gets the same salt, so that repeated attempts do not show that the user
+    is unknown. `shapes` counts the users with credentials of each shape: unknown names get the shapes in the
+    same proportion, and one gets another shape only when these numbers have changed.
     """
     name = username.encode("utf-8", "surrogatepass")
     size = hashlib.new(HASHES[mechanism]).digest_size
@@ -64,7 +64,7 @@ def fake_credential(
 
 
 def derived_salt(key: bytes, name: bytes, shape: CredentialShape = USUAL_SHAPE) -> bytes:
-    """Return a salt that only the `key` makes of a name."""
+    """Return a salt that is derived from a name by a secret `key`."""
     text = b""
     block = 0
     while len(text) < shape.salt_length:
@@ -75,7 +75,10 @@ def derived_salt(key: bytes, name: bytes, shape: CredentialShape = USUAL_SHAPE) 
 
 
 def _shape_for(name: bytes, key: bytes, shapes: Mapping[CredentialShape, int]) -> CredentialShape:
-    """Draw a shape by its number, by lots that stay the same for a name (rendezvous hashing)."""
+    """Return salt length, form and iterations for a name, chosen in proportion to the counts.
+
+    The choice stays the same for a name (rendezvous hashing).
+    """
 
     def lot(shape: CredentialShape) -> float:
         digest = hmac.digest(key, b"shape%d %d %d" % shape + name, "sha256")

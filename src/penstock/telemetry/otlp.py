@@ -1,7 +1,7 @@
 """OTLP: the message MetricsData of OpenTelemetry (opentelemetry.proto.metrics.v1), to and from points.
 
-KIP-714 has clients push it. Gauges and sums are read, which is all that the metrics of KIP-714 and today's
-clients have; histograms and summaries are passed over, and so are fields that OpenTelemetry may add.
+KIP-714 has clients push this message. The reader takes gauges and sums, which is all that the metrics of
+KIP-714 and current clients have; it skips histograms, summaries, and fields that OpenTelemetry may add.
 
     MetricsData    1 resource_metrics*
     ResourceMetrics  1 resource, 2 scope_metrics*
@@ -30,13 +30,13 @@ from penstock.common.protobuf import (
 from penstock.telemetry.points import Kind, Labels, Point
 
 FIELDS_MAX = 50_000
-"""Fields of one push that are read: some 2,000 points with two labels each, which take 30 to 50 ms."""
+"""The most fields of one push: some 2,000 points with two labels each, which take 30 to 50 ms."""
 
 _DELTA, _CUMULATIVE = 1, 2
 
 
 class Pushed(NamedTuple):
-    """What one push holds: attributes of the client (``group_id``, ``client_rack``, ...), and points."""
+    """The contents of one push: attributes of the client (``group_id``, ``client_rack``, ...), and points."""
 
     attributes: dict[str, str]
     points: list[Point]
@@ -45,13 +45,13 @@ class Pushed(NamedTuple):
 def read_metrics(
     data: bytes, fields_max: int = FIELDS_MAX, between: Callable[[], None] | None = None
 ) -> Pushed:
-    """Read a MetricsData message.
+    """Return the contents of a MetricsData message.
 
-    `between` is called between resources: a thread pauses there, so that others run.
+    `between` is called between resources, so that a thread can pause there and let others run.
 
     Raises:
-        ProtobufError: the bytes are no such message.
-        TooManyFieldsError: they have more than `fields_max` fields.
+        ProtobufError: the bytes are not such a message.
+        TooManyFieldsError: the message has more than `fields_max` fields.
     """
     found = Pushed({}, [])
     fields = Fields(data, FieldBudget(fields_max))
@@ -102,7 +102,7 @@ def _read_metric(fields: Fields, points: list[Point]) -> None:
 
 
 def _read_point(fields: Fields, name: str) -> Point | None:
-    """Return the point; None where it has no value."""
+    """Return the point of a NumberDataPoint, or None if it has no value."""
     value: float | None = None
     time_ns = start_ns = 0
     labels: dict[str, str] = {}
@@ -123,7 +123,7 @@ def _read_point(fields: Fields, name: str) -> Point | None:
 
 
 def _read_attribute(fields: Fields, into: dict[str, str]) -> None:
-    """Read a KeyValue. Values that are lists, maps or bytes are left out."""
+    """Add a KeyValue to `into`. Values that are lists, maps or bytes are left out."""
     key = ""
     value: str | None = None
     while fields.advance():

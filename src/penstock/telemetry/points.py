@@ -10,21 +10,21 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Kind(Enum):
-    """What the value of a metric means."""
+    """The meaning of a metric's value: a gauge, a total, or the growth since the last push."""
 
     GAUGE = "gauge"
-    """The value as it is now."""
+    """The current value."""
     DELTA = "delta"
-    """By how much a sum has grown since the push before."""
+    """The growth of a sum since the last push."""
     TOTAL = "total"
-    """A sum since the client has begun."""
+    """A sum since the start of the client."""
 
 
 class Point(NamedTuple):
     """One value of one metric.
 
-    `time_ns` and `start_ns` are nanoseconds since 1970: when it was measured, and since when it counts; 0
-    where that is not said.
+    `time_ns` and `start_ns` are nanoseconds since 1970: the time of the measurement, and the time from which
+    the value counts, or 0 if the client does not say.
     """
 
     name: str

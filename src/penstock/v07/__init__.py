@@ -1,8 +1,8 @@
-"""Kafka 0.7: its wire, its byte log, a broker and a driver, and the way out.
+"""Kafka 0.7: its wire protocol, its byte log, a broker and a driver, and migration to later releases.
 
-A room of its own, because nothing but the idea of a log is shared with what came after: offsets are
-positions in bytes, nothing is acknowledged, requests carry neither version nor correlation id and cannot
-be distinguished from later ones on one port, and consumers of a group coordinate through ZooKeeper.
+It is a package of its own, because it shares only the idea of a log with later releases: offsets are
+positions in bytes, nothing is acknowledged, requests carry neither version nor correlation id and cannot be
+distinguished from later ones on one port, and consumers of a group coordinate through ZooKeeper.
 
 Every name is imported on first use: the broker's listener needs neither driver nor groups.
 """

@@ -1,13 +1,13 @@
 """The log of one topic and partition in Kafka 0.7: message sets in files named by their first byte.
 
-Promises:
 - A position is a byte offset in an endless log; a segment file holds exactly the bytes from its name on.
-- What can be read has been flushed, if that is asked for.
+- Readers see only flushed bytes, if the settings require that.
 - One read never crosses from one segment to the next.
-- After an unclean stop the last segment is cut behind its last complete message with a correct checksum.
+- After an unclean stop, the last segment is truncated after its last complete message with a correct
+checksum.
 
-Rolling, flushing, retention and the answer to OFFSETS are those of release 0.7.2. Independent of what a
-message means; `append` gets what `message_set.judge` has passed.
+Rolling, flushing, retention and the answer to OFFSETS are those of release 0.7.2. The log does not look at
+messages; `append` gets what `message_set.judge` has accepted.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ HOUR_MS = 3_600_000
 
 
 class OffsetOutOfRange(DecodeError):
-    """A byte offset that the log does not have (any more, or yet)."""
+    """A byte offset that the log does not have: it is removed already, or not written yet."""
 
 
 class ByteLogConfig(NamedTuple):
-    """What a broker may set for a log, in bytes, messages and milliseconds."""
+    """The settings of a log, in bytes, messages and milliseconds."""
 
     segment_bytes: int = 1 << 29
-    """`log.file.size`: a segment larger than this gets no more appends."""
+    """`log.file.size`: a segment that is larger gets no more appends."""
     roll_ms: int = 168 * HOUR_MS
     flush_messages: int = 0
-    """`log.flush.interval`: what is produced is readable once so many messages are forced to disk. Kafka 0.7
-    has 500. With 0 it is readable at once, and forced to disk every `flush_ms`."""
+    """`log.flush.interval`: messages are readable once so many have been flushed to disk. Kafka 0.7 has 500.
+    With 0 they are readable at once, and are flushed every `flush_ms`."""
     flush_ms: int = 3_000
     retention_ms: int = 168 * HOUR_MS
     retention_bytes: int = -1
 
 
 class _Segment:
-    """One file: its first byte's offset and what is in it."""
+    """One segment file: the offset of its first byte, its size, and its last change."""
 
     __slots__ = ("changed_ms", "file", "first_append_ms", "path", "size", "start")
 
@@ -80,14 +80,14 @@ class _Segment:
 
 
 def segment_starts(directory: str) -> list[int]:
-    """Return where the segments in a directory begin, in order."""
+    """Return the first byte offsets of the segments in a directory, in order."""
     with storage("list", directory):
         names = os.listdir(directory)
     return sorted(start for name in names if (start := segment_start(name)) is not None)
 
 
 class ByteLog:
-    """One log, open for appending. `directory` is made if need be.
+    """One log, open for appending. `directory` is created if necessary.
 
     Raises:
         StorageError: the directory cannot be used, or a segment is missing between two others.
@@ -130,12 +130,12 @@ class ByteLog:
 
     @property
     def start(self) -> int:
-        """The first byte there is."""
+        """The offset of the first byte that the log has."""
         return self._segments[0].start
 
     @property
     def end(self) -> int:
-        """The end of what can be read."""
+        """The offset of the end of what readers can see."""
         return self._readable
 
     @property
@@ -143,10 +143,10 @@ class ByteLog:
         return self._segments[-1].stop - self.start
 
     def read(self, offset: int, size_max: int) -> FileRegion | None:
-        """Return up to `size_max` bytes from `offset` on, from one segment; None where there are none yet.
+        """Return up to `size_max` bytes from `offset` on, from one segment; None if `offset` is the end.
 
         Raises:
-            OffsetOutOfRange: before the first byte or behind the flushed end.
+            OffsetOutOfRange: `offset` is before the first byte or after the readable end.
         """
         if not self.start <= offset <= self._readable:
             raise OffsetOutOfRange(f"offset {offset} of a log from {self.start} to {self._readable}")
@@ -155,7 +155,10 @@ class ByteLog:
         return FileRegion(segment.file, offset - segment.start, size) if size > 0 else None
 
     def offsets_before(self, time_ms: int, count_max: int, *, now_ms: int) -> list[int]:
-        """Return offsets to fetch from, newest first: segment starts, and the end of the log (OFFSETS)."""
+        """Return the answer to OFFSETS, newest first: starts of segments, and the end of the log.
+
+        Only segments that changed at or before `time_ms` count, and at most `count_max` offsets are returned.
+        """
         candidates = [(segment.start, segment.changed_ms) for segment in self._segments]
         if self._segments[-1].size:
             candidates.append((self._readable, now_ms))
@@ -171,10 +174,10 @@ class ByteLog:
     # --- writing -----------------------------------------------------------------------------------------
 
     def append(self, messages: memoryview, count: int, *, now_ms: int) -> None:
-        """Append a message set as one piece; roll first if that is due, flush afterwards if that is.
+        """Append a message set; before that, begin a new segment if due; after that, flush if due.
 
         Raises:
-            StorageError: the disk is full or fails. What was written of the set is taken back.
+            StorageError: the disk is full or fails. The part of the set that was written is truncated.
         """
         if not 0 <= now_ms - self._looked_ms < LOOK_EVERY_MS:
             self.check_in_place()
@@ -198,7 +201,7 @@ class ByteLog:
             self.flush(now_ms=now_ms)
 
     def check_in_place(self) -> None:
-        """See that the directory and the growing segment have not been removed, moved or replaced.
+        """Check that the directory and the last segment have not been removed, moved or replaced.
 
         Raises:
             StorageError: they have.
@@ -232,7 +235,7 @@ class ByteLog:
         return segment
 
     def flush(self, *, now_ms: int) -> None:
-        """Force what was appended to disk, which makes it readable."""
+        """Flush appended bytes to disk, which makes them readable."""
         last = self._segments[-1]
         if self._forced < last.stop:
             with storage("flush", last.path):
@@ -242,7 +245,7 @@ class ByteLog:
         self._flushed_at_ms = now_ms
 
     def maintain(self, *, now_ms: int) -> None:
-        """Flush when that is due by time, and remove what retention does not keep."""
+        """Flush if that is due by time, and remove segments that retention does not keep."""
         # After the clock was put back, ages are unknown: what waits is flushed now.
         if not 0 <= now_ms - self._flushed_at_ms < self._config.flush_ms:
             self.flush(now_ms=now_ms)
@@ -257,7 +260,10 @@ class ByteLog:
                     self._remove_first()
 
     def _remove_where(self, is_old: Callable[[_Segment], bool]) -> None:
-        """Remove segments from the front; an empty one named after the end stays, so offsets go on."""
+        """Remove the oldest segments for which `is_old` is True.
+
+        An empty one with the end as its name stays.
+        """
         while is_old(self._segments[0]):
             if len(self._segments) == 1:
                 self._roll()

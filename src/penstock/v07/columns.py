@@ -1,10 +1,10 @@
-"""Fetched bytes of Kafka 0.7 to Arrow, in the columns that everything else has.
+"""Fetched bytes of Kafka 0.7 as Arrow batches, with the same columns as topics of later releases.
 
-Messages have a payload and an offset, so `key` and `headers` are null and empty and `timestamp` is -1. The
-`offset` is the byte at which the outermost message starts: what to ask a broker for to see it again.
+Messages have a payload and an offset, so that `key` is null, `headers` is empty and `timestamp` is -1.
+`offset` is the byte at which the outermost message starts, from which a broker returns it again.
 
-Messages are scanned by a compiled loop, checksums included: plain ones, and those in a wrapper once it is
-decompressed. Wrappers in wrappers, and what is damaged, are read by `message_set`, one message at a time.
+A compiled loop scans messages and their checksums: plain ones, and those in a wrapper once it is
+decompressed. `message_set` reads nested wrappers and damaged bytes, one message at a time.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 DONE, WRAPPER, CORRUPT = 0, 1, 2
-"""Why a scan ended: at the end or a partial tail, before a wrapper, before a message that is wrong."""
+"""The reasons why a scan ended: at the end or a partial message, before a wrapper, before a damaged
+message."""
 
 SLICES = 16
 
 UNPACKED_BYTES = 16 << 20
-"""How much of what was compressed becomes columns together."""
+"""About how many decompressed bytes become columns together."""
 
 
 def _crc_tables() -> Ints:
-    """Return the tables of CRC-32 (reflected polynomial EDB88320) for sixteen bytes at a time, in a row."""
+    """Return the tables of CRC-32 (reflected polynomial EDB88320) for 16 bytes at a time, in a row."""
     tables = np.zeros((SLICES, 256), dtype=np.int64)
     for number in range(256):
         value = number
@@ -57,7 +58,7 @@ CRC_TABLES = _crc_tables()
 
 @kernel
 def crc32(data: Bytes, start: int, stop: int, tables: Ints) -> int:
-    """CRC-32 of some bytes, sixteen at a time."""
+    """Return the CRC-32 of some bytes, computed 16 bytes at a time."""
     value = 0xFFFFFFFF
     at = start
     while at + 16 <= stop:
@@ -100,9 +101,9 @@ def _int32(data: Bytes, at: int) -> int:
 def scan(
     data: Bytes, position: int, end: int, check: bool, tables: Ints, starts: Ints, ends: Ints, out: Ints
 ) -> int:
-    """Find the payloads of plain messages from `position` on; return how many.
+    """Write the positions of the payloads of plain messages to `starts` and `ends`; return their number.
 
-    Each goes to `starts` and `ends`. `out` gets the position at which it stopped and the reason.
+    `out` gets the position at which the scan stopped and the reason.
     """
     count = 0
     reason = 0
@@ -136,7 +137,7 @@ def scan(
 
 @kernel
 def gather(data: Bytes, starts: Ints, ends: Ints, count: int, target: Bytes, offsets: Int32s) -> None:
-    """Put payloads one after the other."""
+    """Copy payloads into `target`, one after the other, and their ends into `offsets`."""
     at = 0
     offsets[0] = 0
     for row in range(count):
@@ -160,14 +161,18 @@ def _complete_size(data: Bytes) -> int:
 
 
 def complete_size(data: Buffer) -> int:
-    """Return `message_set.complete_size`, compiled. Raises: CorruptRecordError, a negative length."""
+    """Return how many bytes complete messages take, as `message_set.complete_size` does, but compiled.
+
+    Raises:
+        CorruptRecordError: a length is negative.
+    """
     view = memoryview(data)
     size = int(_complete_size(np.frombuffer(view, dtype=np.uint8))) if len(view) else 0
     return message_set.complete_size(view) if size < 0 else size
 
 
 class Decoded(NamedTuple):
-    """Messages as columns, and the byte offset at which a reader goes on."""
+    """Messages as columns, and the byte offset at which a reader continues."""
 
     columns: RecordColumns
     next_offset: int
@@ -176,10 +181,10 @@ class Decoded(NamedTuple):
 def decode(
     data: Buffer, base_offset: int, *, check_crcs: bool = True, unpack: UnpackLimits = DEFAULT_LIMITS
 ) -> Iterator[Decoded]:
-    """Turn bytes fetched from `base_offset` on into columns, in order; a partial tail is left out.
+    """Yield bytes that were fetched from `base_offset` on as columns, in order, without a partial tail.
 
     Raises:
-        CorruptRecordError: a message or wrapper is damaged; what came before it has been yielded.
+        CorruptRecordError: a message or wrapper is damaged; the messages before it have been yielded.
         UnpackLimitError: a wrapper holds more than `unpack` allows.
     """
     view = memoryview(data).cast("B")
@@ -218,7 +223,7 @@ def decode(
 
 
 class _Wrappers:
-    """Wrappers that follow each other, decompressed and scanned, to become columns together."""
+    """Consecutive wrappers, decompressed and scanned, which become columns together."""
 
     def __init__(self, unpack: UnpackLimits) -> None:
         self._unpack = unpack
@@ -233,7 +238,7 @@ class _Wrappers:
         self._next_offset = 0
 
     def add(self, wrapper: memoryview, offset: int) -> bool:
-        """Take in one; False if it is none, or one for the plain reader."""
+        """Add a wrapper; return False if the message is not a wrapper, or needs the slower reader."""
         try:
             found = wrapped(wrapper)
             if found is None:
@@ -260,7 +265,7 @@ class _Wrappers:
         return True
 
     def take(self) -> Iterator[Decoded]:
-        """Yield what there is, at most one."""
+        """Yield the collected messages as columns, if there are any."""
         if not self._sets:
             return
         source = np.concatenate(self._sets, out=empty(self.size, np.uint8))

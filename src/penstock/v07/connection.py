@@ -1,7 +1,7 @@
-"""One connection to one 0.7 broker: blocking, in order, made anew when it breaks.
+"""One connection to one 0.7 broker: blocking, one request at a time, opened again when it breaks.
 
-A request that has an answer is repeated once on a fresh connection, since asking twice does no harm. A
-PRODUCE is not: nothing in Kafka 0.7 confirms that it arrived, so the error says that it is unknown.
+A request with a response is repeated once on a new connection, since that does no harm. A PRODUCE is not
+repeated: Kafka 0.7 never confirms that it arrived, so the error says that this is unknown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DEFAULT_TIMEOUT_S = 30.0
 FRAME_BYTES_MAX = 1 << 30
 
 REUSED_BYTES_MIN = 256 << 10
-"""Smaller answers have memory of their own."""
+"""The least size of responses that reuse memory; smaller ones get new memory."""
 
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
@@ -52,7 +52,7 @@ _ERROR_TEXTS = {
 
 
 class Fetched07:
-    """What one fetched part brought: bytes from `part.offset` on, or an error."""
+    """The fetch result of one partition: bytes from `part.offset` on, or an error."""
 
     __slots__ = ("data", "error", "part")
 
@@ -65,7 +65,7 @@ class Fetched07:
         """Return the bytes.
 
         Raises:
-            KafkaError: the broker answered an error; `code` is 0.7's.
+            KafkaError: the broker has answered with an error; `code` is 0.7's.
         """
         if self.error is not Error.NONE:
             topic, partition, offset, _ = self.part
@@ -78,11 +78,11 @@ class Fetched07:
 
 
 class Connection07:
-    """A broker at one address. Connects on first use; may be shared by threads.
+    """The connection to a broker at one address, opened on first use. Threads may share it.
 
-    The thread that holds the lock is the only one that closes the socket. Were it closed while that thread
-    waits for an answer, the next socket of the process could get its number: the thread would then wait for
-    what others are sent, or read it.
+    Only the thread that holds the lock closes the socket. If another thread closed the socket during a wait
+    for a response, the next socket of the process could get its number, and the waiting thread would read
+    from that.
     """
 
     def __init__(self, host: str, port: int, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
@@ -109,15 +109,15 @@ class Connection07:
 
     @property
     def address(self) -> str:
-        """Where the broker is, as text."""
+        """The address of the broker as text."""
         return f"Kafka 0.7 broker {self.host}:{self.port}"
 
     def first_due(self) -> tuple[int, str] | None:
-        """Number and type of the request that waits for its answer; None if none does. Thread-safe."""
+        """Return number and type of the request that waits for its response, or None. Thread-safe."""
         return self._due
 
     def close(self) -> None:
-        """Close the connection; calls that connect or wait for an answer raise NetworkError soon."""
+        """Close the connection. Calls that connect or wait for a response raise NetworkError soon."""
         self._is_closed = True
         used = self._socket
         if used is not None:
@@ -129,10 +129,11 @@ class Connection07:
     # --- requests ----------------------------------------------------------------------------------------
 
     def produce(self, parts: Sequence[ProducePart]) -> None:
-        """Send message sets, several as one MULTIPRODUCE. Returning means sent, not stored: 0.7 never says.
+        """Send message sets, several as one MULTIPRODUCE. It returns when they are sent, not when stored.
 
         Raises:
-            EncodeError: a topic is not ASCII. Brokers of 0.7.2 take it, and its own clients cannot read it.
+            EncodeError: a topic is not ASCII. Brokers of 0.7.2 accept it, but their own clients cannot read
+                it.
             NetworkError: the broker cannot be reached, or has closed the connection. Earlier messages may
                 have arrived.
         """
@@ -151,17 +152,17 @@ class Connection07:
                 raise self._broken("sending messages", error) from error
 
     def fetch(self, part: FetchPart) -> Fetched07:
-        """Fetch from one partition; at once, with what there is.
+        """Return what one partition has from an offset on. Brokers answer at once, even without messages.
 
         Raises:
             NetworkError: the broker cannot be reached, or has closed the connection twice.
-            DecodeError: the answer makes no sense.
+            DecodeError: the response makes no sense.
         """
         error, data = decode_response(self._ask(RequestType.FETCH, [part]))
         return Fetched07(part, error, data)
 
     def multifetch(self, parts: Sequence[FetchPart]) -> list[Fetched07]:
-        """Fetch from several partitions in one turn. Raises: as `fetch`."""
+        """Return the fetch results of several partitions, from one request. Raises as `fetch`."""
         _, payload = decode_response(self._ask(RequestType.MULTIFETCH, parts))
         answers = decode_multifetch(payload, len(parts))
         return [Fetched07(part, *answer) for part, answer in zip(parts, answers, strict=True)]
@@ -170,14 +171,15 @@ class Connection07:
         """Return offsets from before a time, newest first.
 
         Raises:
-            NetworkError: as `fetch`; also where no such partition can exist: the broker hangs up.
-            DecodeError: the answer makes no sense.
+            NetworkError: as `fetch`; also if no such partition can exist: the broker then closes the
+                connection.
+            DecodeError: the response makes no sense.
         """
         _, payload = decode_response(self._ask(RequestType.OFFSETS, [part]))
         return decode_offsets(payload)
 
     def has_partition(self, topic: str, partition: int) -> bool:
-        """Return whether the broker has, or would have, this partition.
+        """Return True if the broker has this partition, or would create it.
 
         Raises:
             KafkaError: an illegal topic name.
@@ -192,7 +194,7 @@ class Connection07:
 
     @contextlib.contextmanager
     def _used(self, request: str | None = None) -> Iterator[None]:
-        """Have the socket alone; until the end the answer to `request`, if that is given, is due."""
+        """Hold the lock on the socket; meanwhile `request`, if not None, counts as waiting for a response."""
         self._lock.acquire()
         try:
             if request is not None:
@@ -204,7 +206,7 @@ class Connection07:
             self._release()
 
     def _release(self) -> None:
-        """Let go of the lock. A `close` that did not get it has left the socket to be closed here."""
+        """Release the lock, and close the socket if `close` was called while the lock was held."""
         while True:
             if self._is_closed:
                 self._disconnect()
@@ -247,7 +249,7 @@ class Connection07:
         return self._socket
 
     def _connect(self) -> socket.socket:
-        """Connect to the first address that accepts. `close` finds each socket while it connects."""
+        """Return a socket connected to the first address that accepts. `close` can end each attempt."""
         failure: OSError | None = None
         for family, kind, protocol, _, address in socket.getaddrinfo(
             self.host, self.port, type=socket.SOCK_STREAM
@@ -280,14 +282,14 @@ class Connection07:
         return view
 
     def _notice_hangup(self, connected: socket.socket) -> None:
-        """Nothing is ever answered to a PRODUCE, so anything to read means that the broker has gone."""
+        """Raise OSError if the broker has closed the connection: a PRODUCE has no response to read."""
         readable = select.poll()
         readable.register(connected, select.POLLIN)
         if readable.poll(0):
             raise OSError("the broker has closed the connection; what was sent last may not have been stored")
 
     def _disconnect(self) -> None:
-        """Close the socket; only with the lock held."""
+        """Close the socket. The caller holds the lock."""
         broken, self._socket = self._socket, None
         if broken is not None:
             broken.close()

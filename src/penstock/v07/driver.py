@@ -1,7 +1,8 @@
-"""Reading and writing topics of one Kafka 0.7 broker, without ZooKeeper.
+"""Reading and writing of topics of one Kafka 0.7 broker, without ZooKeeper.
 
-A fetch never waits and may end anywhere, so reading is a loop that this module owns: it goes on from the
-last complete message, crosses segments, and asks for more where a message is larger than the answer.
+A fetch never waits and may end anywhere in a message, so that reading is a loop, which this module has: it
+continues from the last complete message, crosses segments, and asks for more bytes if a message is larger
+than the response.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _ADDRESS = re.compile(r"(?:(?P<id>\d+):)?(?P<host>[^:\s]+|\[[^\]]+\]):(?P<port>\
 
 
 class BrokerAddress(NamedTuple):
-    """One broker of a list: ``id:host:port``, or ``host:port`` for number 0."""
+    """One broker of a list: ``id:host:port``, or ``host:port`` for id 0."""
 
     broker_id: int
     host: str
@@ -53,10 +54,10 @@ class BrokerAddress(NamedTuple):
 
 
 def parse_brokers(text: str | Sequence[str]) -> list[BrokerAddress]:
-    """Read a broker list.
+    """Return the brokers of a list, given as text with commas or as a sequence.
 
     Raises:
-        ConfigError: an entry is neither ``host:port`` nor ``id:host:port``, or a broker is there twice.
+        ConfigError: an entry is neither ``host:port`` nor ``id:host:port``, or a broker occurs twice.
     """
     entries = text.split(",") if isinstance(text, str) else list(text)
     brokers: list[BrokerAddress] = []
@@ -71,12 +72,12 @@ def parse_brokers(text: str | Sequence[str]) -> list[BrokerAddress]:
 
 
 class Driver07:
-    """Topics of one broker.
+    """Reads and writes the topics of one broker.
 
     Raises, in every method:
         NetworkError: the broker cannot be reached, or has closed the connection.
-        KafkaError: it answered an error; `code` is 0.7's.
-        DecodeError: what it sent makes no sense.
+        KafkaError: the broker has answered with an error; `code` is 0.7's.
+        DecodeError: the response makes no sense.
     """
 
     def __init__(
@@ -101,22 +102,22 @@ class Driver07:
     # --- what is there -----------------------------------------------------------------------------------
 
     def earliest(self, topic: str, partition: int) -> int:
-        """Return the first byte that is still there."""
+        """Return the offset of the first byte that the partition still has."""
         return (self.connection.offsets(OffsetsPart(topic, partition, EARLIEST_TIME, 1)) or [0])[0]
 
     def latest(self, topic: str, partition: int) -> int:
-        """Return the end of what can be read."""
+        """Return the offset of the partition's readable end."""
         return (self.connection.offsets(OffsetsPart(topic, partition, LATEST_TIME, 1)) or [0])[0]
 
     def offset_before(self, topic: str, partition: int, time_ms: int) -> int:
-        """Return where to read on so as to see everything written after `time_ms`: the start of a segment."""
+        """Return the offset from which everything written after `time_ms` can be read: a segment's start."""
         found = self.connection.offsets(OffsetsPart(topic, partition, max(time_ms, 0), 1))
         return found[0] if found else self.earliest(topic, partition)
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions the broker has, or would have, for a topic.
+        """Return how many partitions the broker has, or would create, for a topic.
 
-        The protocol has no such request; each partition is probed.
+        The protocol has no request for this; each partition is probed.
         """
         count = 1
         while count < PARTITIONS_MAX and self.connection.has_partition(topic, count):
@@ -134,9 +135,10 @@ class Driver07:
         *,
         measure: Callable[[memoryview], int] = complete_size,
     ) -> Iterator[tuple[int, memoryview]]:
-        """Yield (offset, bytes) of complete messages from `start` to `end` (default: the present end).
+        """Yield complete messages from `start` to `end` (default: the current end) as (offset, bytes).
 
-        While the caller works on one chunk, the next is on its way. `measure` says how much is complete.
+        The next chunk is fetched while the caller processes one. `measure` returns how many bytes of a
+        response are complete messages.
         """
         stop = self.latest(topic, partition) if end is None else end
         position, size_max = start, self._fetch_bytes
@@ -161,10 +163,11 @@ class Driver07:
                     yield offset, data[:size]
 
     def _larger(self, data: memoryview, part: FetchPart, stop: int) -> int:
-        """Return how much to ask for so that the first message fits.
+        """Return how many bytes to fetch so that the first message fits.
 
-        A broker shows whole messages only, and fewer bytes than were asked for only at the end of a
-        segment: what is incomplete there, or reaches beyond `stop`, does not begin at a message.
+        A broker returns whole messages only, and fewer bytes than requested only at the end of a segment. So
+        an incomplete message there, or one that reaches beyond `stop`, means that the offset is inside a
+        message.
         """
         needed = LENGTH_BYTES
         if len(data) >= LENGTH_BYTES:
@@ -179,7 +182,7 @@ class Driver07:
         return needed
 
     def messages(self, topic: str, partition: int, start: int, end: int | None = None) -> Iterator[Message]:
-        """Yield the messages from byte `start` to `end` (default: the end as it is now)."""
+        """Yield the messages from byte `start` to `end` (default: the current end)."""
         for offset, data in self.chunks(topic, partition, start, end):
             yield from iter_messages(data, offset)
 
@@ -195,8 +198,9 @@ class Driver07:
         check_crcs: bool = True,
         unpack: UnpackLimits = DEFAULT_LIMITS,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the messages as Arrow batches with the columns `names`; `partition` there is
-        `shown_partition`.
+        """Yield the messages as Arrow batches with the columns `names`.
+
+        `shown_partition` is the value of the column `partition`, by default the partition itself.
         """
         need_arrow("reading into Arrow")
         from penstock.v07 import columns
@@ -217,9 +221,9 @@ class Driver07:
         partition: int = ANY_PARTITION,
         codec: Codec = Codec.NONE,
     ) -> None:
-        """Send one message set; the broker picks a partition unless one is named.
+        """Send one message set; the broker picks a partition unless one is given.
 
-        Returning means sent: Kafka 0.7 acknowledges nothing. A broker that refuses hangs up, which the next
-        call notices.
+        The call returns when the set is sent, since Kafka 0.7 acknowledges nothing. A broker that refuses
+        closes the connection, which the next call notices.
         """
         self.connection.produce([ProducePart(topic, partition, encode_set(payloads, codec=codec))])

@@ -1,4 +1,4 @@
-"""Names of directories and segment files of Kafka 0.7, for those who only look."""
+"""Names of Kafka 0.7's directories and segment files, for programs that only look at them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ NAME_DIGITS = 20
 
 
 def segment_name(start: int) -> str:
-    """Return the file that begins at byte `start`."""
+    """Return the name of the segment file that begins at byte `start`."""
     return f"{start:0{NAME_DIGITS}d}{SUFFIX}"
 
 
 def segment_start(name: str) -> int | None:
-    """Return the first byte of the segment with this file name; None for any other file."""
+    """Return the first byte offset of the segment with this file name, or None for any other file."""
     digits = name.removesuffix(SUFFIX)
     if len(digits) == NAME_DIGITS and len(name) > NAME_DIGITS and digits.isascii() and digits.isdecimal():
         return int(digits)
@@ -22,7 +22,7 @@ def segment_start(name: str) -> int | None:
 
 
 def is_log_directory(directory: str) -> bool:
-    """Return whether segments of Kafka 0.7 are in a directory itself."""
+    """Return True if a directory contains segments of Kafka 0.7."""
     try:
         return any(segment_start(name) is not None for name in os.listdir(directory))
     except OSError:
@@ -30,7 +30,7 @@ def is_log_directory(directory: str) -> bool:
 
 
 def partition_of(name: str) -> tuple[str, int] | None:
-    """Return the topic and partition that a directory is named after; None where it is named otherwise."""
+    """Return the topic and partition in a directory's name, or None for any other name."""
     topic, dash, number = name.rpartition("-")
     if dash and topic and number.isascii() and number.isdecimal():
         return topic, int(number)
@@ -41,7 +41,7 @@ def partition_directories(directory: str) -> list[tuple[str, int]]:
     """Return the topics and partitions that have a directory below `directory`, in order.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: `directory` cannot be read.
     """
     with os.scandir(directory) as entries:
         names = [entry.name for entry in entries if entry.is_dir()]

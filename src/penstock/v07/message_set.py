@@ -1,9 +1,9 @@
-"""Message sets of Kafka 0.7: written, walked, and judged as the broker judges them.
+"""Message sets of Kafka 0.7: written, read, and checked as the broker checks them.
 
-A message is an int32 length, a magic byte, with magic 1 an attributes byte (bits 0-1: the codec), the
-CRC-32 of the payload, and the payload. A set is messages back to back. N messages are compressed by
-making their set the payload of one wrapper, which may be nested. Offsets are byte positions and belong to
-outermost messages only.
+A message is an int32 length, a magic byte, with magic 1 an attributes byte (bits 0-1: the codec), the CRC-32
+of the payload, and the payload. A set is messages one after the other. N messages are compressed by making
+their set the payload of one wrapper, which may be nested. Offsets are byte positions, and only outermost
+messages have them.
 
 Source: "Writing a Driver for Kafka" and the compression page of that release; edge cases as in release 0.7.2.
 """
@@ -41,7 +41,7 @@ _HEAD1 = Struct(">ibbI")
 
 
 class FetchSizeTooSmall(DecodeError):
-    """The first message of an answer does not fit into it: ask for more than `size_max` bytes (error 4)."""
+    """The first message is larger than the response: fetch more than `size_max` bytes (error 4)."""
 
     def __init__(self, needed_bytes: int, size_max: int) -> None:
         super().__init__(
@@ -53,8 +53,8 @@ class FetchSizeTooSmall(DecodeError):
 class Message(NamedTuple):
     """One message as an application sees it.
 
-    `offset` is where its outermost message starts in the log; `next_offset` is where a reader resumes
-    after it. Inside a wrapper that is the wrapper's start again, except behind its last message.
+    `offset` is where its outermost message starts in the log; `next_offset` is where a reader resumes after
+    it. Inside a wrapper that is the wrapper's start again, except after its last message.
     """
 
     payload: bytes
@@ -63,7 +63,7 @@ class Message(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A message set that a broker may store: its first `size` bytes, `message_count` outermost messages."""
+    """A message set that a broker may store: its first `size` bytes, and its number of outermost messages."""
 
     size: int
     message_count: int
@@ -71,11 +71,11 @@ class Judged(NamedTuple):
 
 
 def encode_message(payload: Buffer, *, magic: int = 1, codec: Codec = Codec.NONE) -> bytes:
-    """Return one message around `payload`, which for a codec is a compressed set already.
+    """Return one message with `payload`, which must be a compressed set if there is a codec.
 
     Raises:
-        EncodeError: a payload that is not bytes-like, another magic than 0 and 1, or a codec with
-            magic 0, which has no room to name it.
+        EncodeError: the payload is not bytes-like, magic is not 0 or 1, or there is a codec with magic 0,
+            which has no field for it.
     """
     try:
         data = memoryview(payload)
@@ -91,7 +91,7 @@ def encode_message(payload: Buffer, *, magic: int = 1, codec: Codec = Codec.NONE
 
 
 def encode_set(payloads: Iterable[Buffer], *, codec: Codec = Codec.NONE, magic: int = 1) -> bytes:
-    """Return a message set; with a codec, one wrapper around it. Nothing wrapped is written as nothing.
+    """Return a message set, inside one wrapper if there is a codec. An empty set has no wrapper.
 
     Raises:
         EncodeError: the codec is not one of 0.7's (none, gzip, snappy).
@@ -105,7 +105,7 @@ def encode_set(payloads: Iterable[Buffer], *, codec: Codec = Codec.NONE, magic: 
 
 
 class _Outer(NamedTuple):
-    """One message of a set, where it is, and whose set it is in."""
+    """One message of a set: its position, its codec and its payload."""
 
     start: int
     stop: int
@@ -114,7 +114,7 @@ class _Outer(NamedTuple):
 
 
 def _read(data: memoryview, start: int, stop: int) -> _Outer:
-    """Return the message between two positions, its CRC checked."""
+    """Return the message between two positions, after a check of its CRC."""
     size = stop - start - LENGTH_BYTES
     magic = data[start + 4] if size else -1
     if magic not in (0, 1):
@@ -133,10 +133,10 @@ def _read(data: memoryview, start: int, stop: int) -> _Outer:
 
 
 def cut(data: memoryview) -> Iterator[tuple[int, int]]:
-    """Yield where the complete messages of a set start and stop; a partial tail is left out.
+    """Yield start and end of each complete message of a set; a partial one at the end is left out.
 
     Raises:
-        CorruptRecordError: a negative length.
+        CorruptRecordError: a length is negative.
     """
     position, end = 0, len(data)
     while end - position >= LENGTH_BYTES:
@@ -153,12 +153,12 @@ def cut(data: memoryview) -> Iterator[tuple[int, int]]:
 def iter_messages(
     data: Buffer, base_offset: int = 0, unpack: UnpackLimits = DEFAULT_LIMITS
 ) -> Iterator[Message]:
-    """Yield the messages in bytes fetched from `base_offset` on, those inside wrappers included.
+    """Yield the messages in bytes fetched from `base_offset` on, including those inside wrappers.
 
     Raises:
         CorruptRecordError: a checksum, length, magic or codec is wrong, or a wrapper does not decompress.
         UnpackLimitError: a wrapper holds more than `unpack` allows.
-        FetchSizeTooSmall: not even one message is complete, though there is the beginning of one.
+        FetchSizeTooSmall: the bytes are only the beginning of a message.
     """
     view = memoryview(data)
     is_first = True
@@ -185,7 +185,7 @@ def iter_messages(
 
 
 def wrapped(data: Buffer) -> tuple[Codec, memoryview] | None:
-    """Codec and compressed set of one complete outermost message, None where it is no wrapper.
+    """Return codec and compressed set of one complete outermost message, or None if it is no wrapper.
 
     Raises:
         CorruptRecordError: as `iter_messages`, of the wrapper.
@@ -196,7 +196,7 @@ def wrapped(data: Buffer) -> tuple[Codec, memoryview] | None:
 
 
 def _unwrapped(wrapper: _Outer, budget: UnpackBudget, depth: int = 1) -> Iterator[memoryview]:
-    """Yield the payloads in a wrapper and the wrappers in it, as views of what has been decompressed."""
+    """Yield the payloads in a wrapper and in nested wrappers, as views of the decompressed bytes."""
     if depth > NESTING_MAX:
         raise CorruptRecordError(f"wrappers nested more than {NESTING_MAX} deep at {wrapper.start}")
     data = _decompressed(wrapper, budget)
@@ -224,9 +224,9 @@ def _decompressed(wrapper: _Outer, budget: UnpackBudget) -> memoryview:
 
 
 def judge(data: memoryview, budget: UnpackBudget | None = None) -> Judged:
-    """Check what a producer sent as a 0.7.2 broker does, inner messages included.
+    """Return what a broker may store of a producer's message set, checked as a 0.7.2 broker does.
 
-    An incomplete last message is not part of what may be stored.
+    Inner messages are checked, too. An incomplete last message is left out.
 
     Raises:
         CorruptRecordError: a checksum, length, magic or codec is wrong, or no message is complete.
@@ -250,7 +250,7 @@ def judge(data: memoryview, budget: UnpackBudget | None = None) -> Judged:
 
 
 def complete_size(data: memoryview) -> int:
-    """Return how many bytes of `data` complete outermost messages take: what a fetcher advances by."""
+    """Return how many bytes the complete outermost messages in `data` take, by which a fetcher advances."""
     size = 0
     for _, stop in cut(data):
         size = stop
@@ -258,7 +258,7 @@ def complete_size(data: memoryview) -> int:
 
 
 def sound_size(data: memoryview) -> int:
-    """Return how many bytes of `data` hold complete messages with correct checksums: what recovery keeps."""
+    """Return how many bytes are complete messages with correct checksums, which recovery keeps."""
     size = 0
     try:
         for start, stop in cut(data):

@@ -1,4 +1,4 @@
-"""The producer of Kafka 0.7: finds brokers in ZooKeeper, or takes a list, and sends unanswered."""
+"""The producer of Kafka 0.7: finds brokers in ZooKeeper or in a list, and sends without acknowledgement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 MESSAGE_BYTES_MAX = 1_000_000
-"""`max.message.size`: what a broker drops without a word is refused here."""
+"""`max.message.size`: the producer refuses larger messages, which a broker would drop silently."""
 
 READ_RETRIES = 3
 """`zk.read.num.retries`"""
@@ -30,13 +30,13 @@ class Producer07:
     """Sends to topics of Kafka 0.7. `send` returns when the message set is sent; nothing is acknowledged.
 
     With `zookeeper` (``host:port,host:port/chroot``) it sends to every partition of every live broker, and a
-    key decides which as in Java. A broker that does not list a topic yet takes partition 0 of it, which makes
-    the topic exist there. With `brokers` (``id:host:port,...``) a broker is picked at random, and picks the
-    partition itself; keys have no meaning. ZooKeeper has `connection_timeout_ms` to answer at first; 0 is
-    `session_timeout_ms`.
+    key decides which as in Java. A broker that does not list a topic yet takes its partition 0, which creates
+    the topic there. With `brokers` (``id:host:port,...``) a random broker is chosen, which chooses the
+    partition itself; keys have no effect. ZooKeeper must answer within `connection_timeout_ms` at first; 0
+    means `session_timeout_ms`.
 
     Raises:
-        ConfigError: both or neither of the two.
+        ConfigError: both or neither of the two are given.
         NetworkError: no ZooKeeper answers.
     """
 
@@ -74,7 +74,7 @@ class Producer07:
         self.close()
 
     def close(self) -> None:
-        """Hang up and end the session."""
+        """Close all connections, and end the ZooKeeper session."""
         for connection in self._connections.values():
             connection.close()
         if self._client is not None:
@@ -86,12 +86,12 @@ class Producer07:
         self.send_many({(topic, key): list(payloads)})
 
     def send_many(self, groups: Mapping[tuple[str, str | None], Sequence[bytes]]) -> None:
-        """Send message sets for several topics and keys: one request for each broker that gets some.
+        """Send message sets for several topics and keys, in one request for each broker.
 
         Raises:
-            EncodeError: a payload is larger than brokers take.
-            NetworkError: no broker is there for a topic, or the connection broke. Whether what was sent
-                before arrived is then unknown.
+            EncodeError: a payload is larger than brokers accept.
+            NetworkError: there is no broker for a topic, or the connection broke. It is then unknown whether
+                earlier messages have arrived.
         """
         by_broker: dict[BrokerAddress, list[ProducePart]] = {}
         for (topic, key), payloads in groups.items():
@@ -137,7 +137,7 @@ class Producer07:
 def _connect(
     hosts: str, session_timeout_ms: int, connection_timeout_ms: int, digest: str | None
 ) -> KazooClient:
-    """By the name that the constructor's argument hides."""
+    """Return a ZooKeeper client. In the class, the argument `zookeeper` hides the module's name."""
     return zookeeper.connect(
         hosts,
         session_timeout_ms=session_timeout_ms,

@@ -1,7 +1,7 @@
-"""A Kafka 0.7 broker on its own listener: requests in, answers out, strictly one after the other.
+"""A Kafka 0.7 broker on its own listener, which answers requests strictly one after the other.
 
-There is no way to say that something is wrong except the error code of a fetch; in every other case the
-connection ends, as release 0.7.2 does it. Data goes from the segment file to the socket by `sendfile`.
+The protocol can report a failure only by the error code of a fetch; in every other case the server closes the
+connection, as release 0.7.2 does. Data go from the segment file to the socket by `sendfile`.
 """
 
 from __future__ import annotations
@@ -49,37 +49,38 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.v07")
 
 READ_BYTES_MAX = 256 << 10
-"""How much of a request the stream reads ahead."""
+"""How many bytes of requests the stream reads ahead."""
 
 HELD_BYTES_MAX = 512 << 20
-"""How much of requests, and of responses in memory, all connections together may hold."""
+"""The most bytes of requests, and of responses in memory, of all connections together."""
 
 CONNECTIONS_MAX = 10_000
 
 BACKLOG = 512
-"""Connections that may wait to be taken in."""
+"""The most connections that may wait to be accepted."""
 
 INLINE_UNPACKED_BYTES = 256 << 10
-"""What of one PRODUCE is judged on the event loop, as sent and as decompressed. More is, in a thread."""
+"""The most bytes of one PRODUCE, also after decompression, that are checked on the event loop, and not in a
+thread."""
 
 INLINE_RECORDS = 2_000
-"""How many messages in wrappers are judged on the event loop."""
+"""The most messages in wrappers that are checked on the event loop."""
 
 INLINE_BYTES_MAX = 32 << 10
-"""Data up to this size is copied with its head and sent as one segment."""
+"""The most data that are copied after their header and sent as one segment."""
 
 SLICE_BYTES = 128 << 10
-"""How much of a message set in memory is handed to a socket at a time."""
+"""How many bytes of a message set in memory are passed to a socket at a time."""
 
 TURNS = 4
-"""Turns of the event loop from a byte in the socket, or a connection in the backlog, to its reader."""
+"""The turns of the event loop from a byte in the socket, or a connection in the backlog, to its reader."""
 
 DRAIN_S = 1.0
-"""How long closing waits for what has arrived to be taken in."""
+"""How many seconds closing waits until requests that have arrived are processed."""
 
 
 class Server:
-    """Serves a store, such as the topics of one broker, on one address.
+    """Serves a store, such as the topics of one broker, at one address.
 
     An exception ends one connection, or one turn of the flusher, and is reported to `failures`.
     """
@@ -96,10 +97,12 @@ class Server:
         held_bytes_max: int | None = None,
         idle_s: float | None = None,
     ) -> None:
-        """`read_bytes_max` is how much of a connection's requests is read ahead, `held_bytes_max` how much of
-        requests and responses all connections together may hold. None stands for `CONNECTIONS_MAX` and
-        `HELD_BYTES_MAX`. A connection of which nothing has come, or to which nothing could be sent, for
-        `idle_s` seconds is closed; None keeps it.
+        """Prepare to serve `store`; `start` begins.
+
+        `read_bytes_max` is how many bytes of a connection's requests are read ahead, `held_bytes_max` how
+        many bytes of requests and responses all connections together may hold. None stands for
+        `CONNECTIONS_MAX` and `HELD_BYTES_MAX`. A connection without any traffic for `idle_s` seconds is
+        closed; None keeps it.
         """
         self.store = store
         self.failures = failures
@@ -118,13 +121,13 @@ class Server:
         self._unpack_limits = settings.unpack_limits
         self._judge = ThreadPoolExecutor(1, thread_name_prefix="penstock-0.7-judge")
         self._judging = 0
-        """Requests whose messages a thread looks at."""
+        """The number of requests whose messages a thread checks now."""
 
     async def start(self, host: str, port: int) -> None:
-        """Listen. Port 0 takes any free one; `address` says which.
+        """Listen. Port 0 takes any free port, which `address` then has.
 
         Raises:
-            NetworkError: the address cannot be listened on.
+            NetworkError: the server cannot listen on the address.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -141,7 +144,7 @@ class Server:
         self._flusher = loop.create_task(self._flush_regularly())
 
     async def stop(self) -> None:
-        """Stop listening, process what has arrived, close all connections.
+        """Stop listening, process requests that have arrived, and close all connections.
 
         Producers get no response, so what they have sent is worth a short wait.
         """
@@ -216,7 +219,10 @@ class Server:
             writer.close()
 
     async def _receive(self, reader: asyncio.StreamReader, size: int) -> Buffer:
-        """Return the rest of a frame. What is held counts as it arrives, not as it is announced."""
+        """Return the rest of a frame.
+
+        Its bytes count as held when they arrive, not when they are announced.
+        """
         if size <= self._read_bytes_max:
             return await reader.readexactly(size)
         frame = bytearray()
@@ -256,7 +262,7 @@ class Server:
         await writer.drain()
 
     async def _produce(self, parts: list[ProducePart], writer: asyncio.StreamWriter) -> None:
-        """Store message sets. What takes long to judge is judged in a thread, one request at a time."""
+        """Store message sets. Large ones are checked in a thread, one request at a time."""
         inline = UnpackBudget(INLINE_UNPACKED_BYTES, INLINE_RECORDS)
         full: UnpackBudget | None = None
         for part in parts:
@@ -271,7 +277,7 @@ class Server:
             await self.store.store(assigned, judged, lambda error: self._lost(writer, error))
 
     def _lost(self, writer: asyncio.StreamWriter, error: PenstockError) -> None:
-        """Close the connection of a producer whose messages were lost: there is no other way to say so."""
+        """Close the connection of a producer whose messages were lost: the protocol has no error for it."""
         peer = canonical_address((writer.get_extra_info("peername") or ("?",))[0])
         self._log.write(logging.WARNING, "lost messages", "messages of %s are lost: %s", peer, error)
         writer.transport.abort()
@@ -284,7 +290,10 @@ class Server:
             self._judging -= 1
 
     async def _send(self, writer: asyncio.StreamWriter, found: list[Found]) -> None:
-        """Send parts in order: small ones copied, large ones by the kernel, no segment half empty."""
+        """Send the messages of a response in order: small ones copied, large ones by `sendfile`.
+
+        TCP segments are filled from one piece to the next.
+        """
         loop = asyncio.get_running_loop()
         large = any(region is not None and len(region) > INLINE_BYTES_MAX for _, region in found)
         if large:
@@ -316,7 +325,7 @@ class Server:
 
 
 def _has_unread(writer: asyncio.StreamWriter) -> bool:
-    """Return whether the kernel has bytes from this peer that were not read yet."""
+    """Return True if the kernel has bytes from this peer that were not read yet."""
     return has_unread(writer.get_extra_info("socket").fileno())
 
 
@@ -328,7 +337,7 @@ def _whole(region: FileRegion) -> bytes:
 
 
 def _cork(writer: asyncio.StreamWriter, is_corked: bool) -> None:
-    """Segments are filled from one piece to the next, as in the connection of later protocols."""
+    """Let the kernel send only full TCP segments while `is_corked`, so that pieces share segments."""
     if TCP_CORK is not None:
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, TCP_CORK, is_corked)
 
@@ -342,13 +351,13 @@ async def serving(
     clock: Clock | None = None,
     failures: Failures | None = None,
 ) -> AsyncIterator[Server]:
-    """Serve the topics in `directory` on the running loop for as long as the block lasts.
+    """Serve the topics in `directory` on the running loop for the length of the block.
 
-    `failures` is called with exceptions that end one connection, or one turn of a background task.
-    With `zk.connect` among the settings the broker is registered in ZooKeeper meanwhile.
+    `failures` gets exceptions that end one connection, or one turn of a background task. If the settings have
+    `zk.connect`, the broker is registered in ZooKeeper meanwhile.
 
     Raises:
-        NetworkError: the address cannot be listened on, or ZooKeeper not be reached.
+        NetworkError: the server cannot listen on the address, or cannot reach ZooKeeper.
         StorageError: the directory cannot be used.
     """
     clock = clock or SystemClock()
@@ -371,7 +380,7 @@ async def serving(
 
 
 class Broker07:
-    """A Kafka 0.7 broker inside this process, on a thread with an event loop of its own.
+    """A Kafka 0.7 broker inside this process, on a thread with its own event loop.
 
     `data_dir` holds the logs; `settings` are names of 0.7's server.properties (see `Settings`).
 
@@ -405,7 +414,7 @@ class Broker07:
         return self
 
     def close(self) -> None:
-        """Stop serving and flush. Harmless when stopped."""
+        """Stop serving and flush. Does nothing if the broker is stopped."""
         self._thread.stop()
 
     def __enter__(self) -> Broker07:

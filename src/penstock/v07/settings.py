@@ -45,7 +45,8 @@ a start, is `zk.sessiontimeout.ms` where it is 0. The last two are ours: what on
 decompressed, and how many messages it may hold in wrappers. A request beyond them ends its connection."""
 
 TEXTS: Mapping[str, str] = {"hostname": "", "zk.connect": "", "zk.digest": ""}
-"""`zk.digest`, user:password, is ours: with it the nodes of this broker belong to that user alone."""
+"""Text settings. `zk.digest`, user:password, is Penstock's own: with it only that user has access to the
+nodes of this broker."""
 
 PER_TOPIC: Mapping[str, tuple[str, int]] = {
     "topic.partition.count.map": ("num.partitions", 1),
@@ -55,14 +56,14 @@ PER_TOPIC: Mapping[str, tuple[str, int]] = {
     "topic.log.retention.size": ("log.retention.size", 1),
     "topic.flush.intervals.ms": ("log.default.flush.interval.ms", 1),
 }
-"""``topic:number,topic:number``, and which of the settings above it overrides."""
+"""Settings of the form ``topic:number,topic:number``, and the setting above that each overrides."""
 
 
 class Settings:
-    """The settings of one broker.
+    """The settings of one broker of Kafka 0.7.
 
     Raises:
-        ConfigError: a name is unknown (the nearest one is suggested) or a value does not fit.
+        ConfigError: a name is unknown (the nearest one is suggested), or a value is invalid.
     """
 
     def __init__(self, texts: Mapping[str, str] | None = None) -> None:
@@ -81,7 +82,7 @@ class Settings:
             self._per_topic[overridden] = _by_topic(name, given.get(name, ""), least)
 
     def number(self, name: str, topic: str | None = None) -> int:
-        """Return a number, as overridden for `topic`."""
+        """Return the value of a numeric setting, as overridden for `topic` if there is an override."""
         if topic is not None:
             return self._per_topic.get(name, {}).get(topic, self._numbers[name])
         return self._numbers[name]
@@ -91,11 +92,11 @@ class Settings:
 
     @property
     def unpack_limits(self) -> UnpackLimits:
-        """What one request may have decompressed, and how many messages it may hold in wrappers."""
+        """How many bytes one request may decompress to, and how many messages its wrappers may hold."""
         return UnpackLimits(self._numbers[BYTES_OPTION], self._numbers[RECORDS_OPTION])
 
     def log_config(self, topic: str) -> ByteLogConfig:
-        """Return what applies to the logs of one topic."""
+        """Return the settings of the logs of one topic."""
         number: Callable[[str], int] = lambda name: self.number(name, topic)  # noqa: E731
         return ByteLogConfig(
             segment_bytes=number("log.file.size"),

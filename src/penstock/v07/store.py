@@ -1,4 +1,4 @@
-"""What a server of Kafka 0.7 serves: logs of its own, or something else that takes and gives message sets."""
+"""The interface between a server of Kafka 0.7 and its store, and a store of local logs."""
 
 from __future__ import annotations
 
@@ -17,28 +17,31 @@ Found = tuple[Error, FileRegion | bytes | None]
 
 
 class Store(Protocol):
-    """Takes message sets and gives them. What raises DecodeError, or any PenstockError, ends a connection."""
+    """Stores and returns message sets. Any PenstockError that a method raises ends the connection."""
 
     async def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Return the part with a partition that it goes to; create the topic where that is missing."""
+        """Return the message set with its partition chosen; create the topic if it is missing."""
 
     async def store(
         self, part: ProducePart, judged: Judged, failed: Callable[[PenstockError], object]
     ) -> None:
-        """Store a message set that was judged. `failed` is called where it is lost later on."""
+        """Store a checked message set. `failed` is called if the set is lost later."""
 
     async def fetch(self, parts: Sequence[FetchPart]) -> list[Found]:
-        """Return what each part finds. Errors belong to a part, not to the connection."""
+        """Return the result for each partition of a fetch.
+
+        An error is the result of its partition, and does not end the connection.
+        """
 
     async def offsets(self, part: OffsetsPart) -> list[int]:
         """Return the answer to OFFSETS, newest first."""
 
     def flush_due(self) -> None:
-        """Do what has to be done again and again."""
+        """Do regular maintenance, such as flushes that are due."""
 
 
 class LogStore:
-    """The logs of a broker of 0.7, behind the calls of a server."""
+    """The local logs of a 0.7 broker as the store of a server."""
 
     def __init__(self, topics: Topics) -> None:
         self.topics = topics

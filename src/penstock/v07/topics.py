@@ -1,4 +1,4 @@
-"""The topics of one 0.7 broker: names judged, partitions counted, logs opened when first needed."""
+"""The topics of one 0.7 broker: checks of names, partition counts, and logs that are opened when needed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ILLEGAL = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 
 
 class InvalidTopic(DecodeError):
-    """A topic name that no 0.7.2 broker takes."""
+    """A topic name that no 0.7.2 broker accepts."""
 
 
 class WrongPartition(DecodeError):
@@ -43,7 +43,7 @@ class WrongPartition(DecodeError):
 class Topics:
     """All logs below one directory.
 
-    `created` is called with the name of a topic that has just come into existence here.
+    `created` is called with the name of each topic that is created here.
 
     Raises:
         StorageError: the directory cannot be used.
@@ -79,24 +79,24 @@ class Topics:
 
     @property
     def names(self) -> list[str]:
-        """Every topic that has a log here."""
+        """The topics that have a log in this directory."""
         return sorted({topic for topic, _ in self._logs})
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions the topic has, or would have."""
+        """Return how many partitions the topic has, or would be created with."""
         return self._settings.number("num.partitions", topic)
 
     def log(self, topic: str, partition: int) -> ByteLog | None:
-        """Return the log of a partition, None while nothing has been produced to it.
+        """Return the log of a partition, or None while nothing has been produced to it.
 
         Raises:
-            InvalidTopic, WrongPartition: there can be none.
+            InvalidTopic, WrongPartition: there can be no such partition.
         """
         self._check(topic, partition)
         return self._logs.get((topic, partition))
 
     def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Choose the partition of a message set that may go to any, and see that there is a log for it.
+        """Return the message set with a random partition if it names none, and create the partition's log.
 
         Raises:
             InvalidTopic, WrongPartition: nothing was created.
@@ -112,14 +112,17 @@ class Topics:
         return ProducePart(topic, partition, data)
 
     def produce(self, part: ProducePart) -> None:
-        """Append a message set: `choose_partition`, `judge` and `store`, and raises what they raise."""
+        """Choose the partition of a message set, check the set, and append it.
+
+        Raises as these three calls.
+        """
         assigned = self.choose_partition(part)
         self.store(assigned, judge(memoryview(part.messages)))
 
     def store(self, part: ProducePart, judged: Judged) -> None:
-        """Append a message set whose partition is chosen and that was judged.
+        """Append a message set whose partition is chosen, and which was checked.
 
-        One that is too large is dropped, with a warning: 0.7 has no way to say so.
+        A set with a message that is too large is dropped, with a warning: 0.7 has no error for it.
 
         Raises:
             StorageError: the disk is full or fails.
@@ -144,7 +147,7 @@ class Topics:
         """Return the answer to OFFSETS, newest first.
 
         Raises:
-            InvalidTopic, WrongPartition: there can be no such log.
+            InvalidTopic, WrongPartition: there can be no such partition.
             DecodeError: a negative count.
         """
         if part.count_max < 0:
@@ -155,10 +158,10 @@ class Topics:
         return log.offsets_before(part.time_ms, part.count_max, now_ms=self._clock.now_ms())
 
     def flush_due(self) -> None:
-        """Flush the logs for which it is time, and remove what retention does not keep.
+        """Flush the logs for which it is time, and remove segments that retention does not keep.
 
         Raises:
-            Exception: the first that a log has raised; the others were seen to all the same.
+            Exception: the first that a log has raised, after all logs were processed.
         """
         now_ms = self._clock.now_ms()
         first: Exception | None = None
@@ -171,7 +174,7 @@ class Topics:
             raise first
 
     def close(self) -> None:
-        """Flush and close everything, and note that it was done in order."""
+        """Flush and close all logs, and write the file that marks a clean shutdown."""
         for log in self._logs.values():
             log.close(now_ms=self._clock.now_ms())
         self._logs.clear()

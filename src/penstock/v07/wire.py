@@ -1,10 +1,10 @@
 """Requests and responses of Kafka 0.7: five request types, one response header.
 
-Source: the request and response layouts of "Writing a Driver for Kafka", with what it leaves
-open settled as release 0.7.2 behaves. Frames are an int32 length and that many bytes, big-endian
-throughout. PRODUCE and MULTIPRODUCE are never answered; the others are, in order.
+Source: the request and response layouts of "Writing a Driver for Kafka"; where it leaves something open, the
+behaviour is that of release 0.7.2. Frames are an int32 length and that many bytes, big-endian throughout.
+PRODUCE and MULTIPRODUCE are never answered; the others are, in order.
 
-Independent of the contents of a message set (`message_set`) and of sockets.
+This module depends neither on the contents of a message set (`message_set`) nor on sockets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LATEST_TIME = -1
 EARLIEST_TIME = -2
 ANY_PARTITION = -1
-"""In a PRODUCE: the broker picks one of its partitions at random."""
+"""The partition in a PRODUCE for which the broker picks one at random."""
 
 COUNT_MAX = 0x7FFF
 """The most parts of one MULTIFETCH or MULTIPRODUCE."""
@@ -35,7 +35,7 @@ _RESPONSE = Struct(">ih")
 
 
 class RequestType(IntEnum):
-    """What a request asks for: the int16 behind its length."""
+    """The type of a request: the int16 after its length."""
 
     PRODUCE = 0
     FETCH = 1
@@ -49,7 +49,7 @@ class RequestType(IntEnum):
 
 
 class Error(IntEnum):
-    """The error codes of a response. A broker sends the first four; the others are a driver's own."""
+    """The error codes of a response. A broker sends the first four; drivers define the others."""
 
     UNKNOWN = -1
     NONE = 0
@@ -60,7 +60,7 @@ class Error(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> Error:
-        """Return the error with this code; what is not in the table is unknown."""
+        """Return the error with this code, or `UNKNOWN` for a code that is not in the table."""
         try:
             return cls(code)
         except ValueError:
@@ -76,7 +76,7 @@ class ProducePart(NamedTuple):
 
 
 class FetchPart(NamedTuple):
-    """Up to `size_max` bytes of one partition from byte `offset` on."""
+    """A fetch of up to `size_max` bytes of one partition from byte `offset` on."""
 
     topic: str
     partition: int
@@ -85,7 +85,7 @@ class FetchPart(NamedTuple):
 
 
 class OffsetsPart(NamedTuple):
-    """Up to `count_max` offsets from before `time_ms` (or `LATEST_TIME`, `EARLIEST_TIME`)."""
+    """A question for up to `count_max` offsets from before `time_ms` (or `LATEST_TIME`, `EARLIEST_TIME`)."""
 
     topic: str
     partition: int
@@ -97,7 +97,7 @@ Part = ProducePart | FetchPart | OffsetsPart
 
 
 class Request(NamedTuple):
-    """One request: exactly one part unless its type is one of the MULTI ones."""
+    """One request: `parts` has exactly one entry, unless the type is MULTIFETCH or MULTIPRODUCE."""
 
     type: RequestType
     parts: Sequence[Part]
@@ -107,7 +107,7 @@ class Request(NamedTuple):
 
 
 def encode_request(request: Request) -> bytes:
-    """Return the whole frame of a request, its length included.
+    """Return the whole frame of a request, including its length.
 
     Raises:
         EncodeError: a topic is too long, there are too many parts, or a number does not fit its field.
@@ -142,7 +142,7 @@ def _part_pieces(part: Part) -> Iterable[Buffer]:
 
 
 def decode_request(body: memoryview) -> Request:
-    """Read a request from a frame without its length. `messages` are views of it; extra bytes are ignored.
+    """Return the request in a frame without its length. `messages` are views; extra bytes are ignored.
 
     Raises:
         DecodeError: an unknown type, or a frame too short for its own fields.
@@ -162,7 +162,7 @@ def decode_request(body: memoryview) -> Request:
 
 
 class _Reader:
-    """A position in a frame, and the fields that follow it."""
+    """Reads the fields of a frame from a position on."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
@@ -195,7 +195,7 @@ class _Reader:
 
 
 def response_head(size: int, error: Error = Error.NONE) -> bytes:
-    """Return the length and error code of a response with `size` bytes behind them."""
+    """Return the length and error code of a response that has `size` bytes after them."""
     return _RESPONSE.pack(size + 2, error)
 
 
@@ -205,10 +205,10 @@ def encode_offsets(offsets: Sequence[int]) -> bytes:
 
 
 def decode_response(frame: memoryview) -> tuple[Error, memoryview]:
-    """Split a response frame, without its length, into error code and payload.
+    """Return the error code and the payload of a response frame without its length.
 
     Raises:
-        DecodeError: it has no room for an error code.
+        DecodeError: the frame is too short for an error code.
     """
     if len(frame) < 2:
         raise DecodeError(f"a response of {len(frame)} bytes: an error code alone takes 2")
@@ -216,10 +216,10 @@ def decode_response(frame: memoryview) -> tuple[Error, memoryview]:
 
 
 def decode_offsets(payload: memoryview) -> list[int]:
-    """Return the offsets of a response to OFFSETS.
+    """Return the offsets in a response to OFFSETS.
 
     Raises:
-        DecodeError: they are not all there.
+        DecodeError: the response has fewer than it announces.
     """
     count = _INT32.unpack_from(payload)[0] if len(payload) >= 4 else -1
     if not 0 <= count <= (len(payload) - 4) // 8:
@@ -228,10 +228,12 @@ def decode_offsets(payload: memoryview) -> list[int]:
 
 
 def decode_multifetch(payload: memoryview, count: int) -> list[tuple[Error, memoryview]]:
-    """Return the parts of a response to MULTIFETCH, in the order of the request, which had `count`.
+    """Return error and messages of each partition in a response to MULTIFETCH, as requested in order.
+
+    `count` is the number of partitions in the request.
 
     Raises:
-        DecodeError: they are not all there.
+        DecodeError: the response has fewer partitions.
     """
     parts: list[tuple[Error, memoryview]] = []
     position = 0

@@ -1,4 +1,4 @@
-"""The admin client for asyncio. Every call is here, and is carried out by the part for its resource.
+"""The admin client for asyncio. One method for each call; a part for each kind of resource does the work.
 
 The parts are objects that share the client's connections: topics, logs, settings, groups, security and
 transactions. This module checks the arguments of each call.
@@ -78,7 +78,7 @@ _QUOTAS = mapping("{'producer_byte_rate': 1e6}")
 
 @with_hints("ClusterDescription")
 class ClusterDescription(NamedTuple):
-    """The cluster and its brokers. `controller` is -1 where no broker answers for it."""
+    """A cluster's id, controller and brokers. `controller` is -1 if the cluster names none."""
 
     cluster_id: str | None
     controller: int
@@ -87,7 +87,7 @@ class ClusterDescription(NamedTuple):
 
 @with_hints("AsyncAdmin")
 class AsyncAdmin(HasInstanceId):
-    """Administers topics, settings, groups, users and transactions of a cluster.
+    """Manages topics, settings, groups, users, ACLs and transactions of a cluster.
 
     >>> async with AsyncAdmin(bootstrap_servers="localhost:9092") as admin:
     ...     await admin.create_topic("orders", partitions=6)
@@ -120,7 +120,7 @@ class AsyncAdmin(HasInstanceId):
         return f"<{type(self).__name__} of {self.config.described}{', closed' if self._is_closed else ''}>"
 
     async def start(self) -> AsyncAdmin:
-        """Reach the cluster. Optional: every call does it as well.
+        """Connect to the cluster. This call is optional: every other call connects if necessary.
 
         Raises:
             NetworkError: no bootstrap server answers.
@@ -137,16 +137,16 @@ class AsyncAdmin(HasInstanceId):
         await self.close()
 
     def stats(self) -> Statistics:
-        """Return what this client has done since it was made, and what it has in hand. From any thread.
+        """Return a snapshot of this client's counters and connections. Any thread may call this method.
 
-        ``statistics.interval.ms`` and ``stats_cb`` have it reported again and again.
+        To get snapshots at intervals, set ``statistics.interval.ms`` and ``stats_cb``.
         """
         from penstock.client.cluster.client_statistics import client_statistics
 
         return client_statistics(self._client, "admin")
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the brokers."""
         self._is_closed = True
         await self._client.close()
 
@@ -159,7 +159,7 @@ class AsyncAdmin(HasInstanceId):
         replication_factor: int = BROKER_DEFAULT,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """Create one topic. Raises as `create_topics`."""
+        """Create one topic, and wait until every partition has a leader. Raises as `create_topics`."""
         await self.create_topics([NewTopic(name, partitions, replication_factor, config or {})])
 
     async def create_topics(self, topics: Iterable[NewTopic | str]) -> None:
@@ -175,7 +175,7 @@ class AsyncAdmin(HasInstanceId):
         await self._topics.create(wanted)
 
     async def delete_topics(self, names: Collection[str]) -> None:
-        """Delete topics and everything in them.
+        """Delete topics and all their records.
 
         Raises:
             KafkaError: the first topic that could not be deleted (3: there is none).
@@ -193,7 +193,7 @@ class AsyncAdmin(HasInstanceId):
         return await self._topics.names(include_internal=include_internal)
 
     async def describe_topics(self, names: Collection[str]) -> list[TopicDescription]:
-        """Describe topics, in the order given.
+        """Return descriptions of topics, in the order given.
 
         Raises:
             KafkaError: a topic does not exist, or may not be seen.
@@ -204,9 +204,10 @@ class AsyncAdmin(HasInstanceId):
         return await self._topics.describe(wanted)
 
     async def create_partitions(self, topic: str, count: int) -> None:
-        """Add partitions to a topic, up to `count` in all.
+        """Add partitions to a topic, so that it has `count` partitions in all.
 
-        Records stay where they are: keys that come from now on may go to other partitions.
+        Existing records stay in their partitions; keys of new records may map to other partitions than
+        before.
 
         Raises:
             KafkaError: there is no such topic (3), or it has as many already (37).
@@ -220,9 +221,9 @@ class AsyncAdmin(HasInstanceId):
     async def delete_records(
         self, offsets: Mapping[TopicPartition | tuple[str, int], int]
     ) -> dict[TopicPartition, int]:
-        """Delete the records below an offset of each partition; return where each begins now.
+        """Delete the records below an offset of each partition; return the new first offset of each.
 
-        The offset `HIGH_WATERMARK` (-1) deletes everything there is.
+        The offset `HIGH_WATERMARK` (-1) deletes all records of the partition.
 
         Raises:
             KafkaError: an offset is past the end (1), there is no such partition (3), or the topic is
@@ -278,7 +279,7 @@ class AsyncAdmin(HasInstanceId):
     async def describe_config(
         self, topic: str | None = None, *, broker: int | None = None, group: str | None = None
     ) -> dict[str, ConfigValue]:
-        """Return the settings of a topic, of a broker, or of a group of the newer protocols.
+        """Return the settings of a topic, of a broker, or of a group, by name. Exactly one of them is given.
 
         Raises:
             KafkaError: there is no such topic or broker.
@@ -315,16 +316,16 @@ class AsyncAdmin(HasInstanceId):
         subtract: Mapping[str, object] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """Change settings of a topic, a group, one broker, or all brokers: all the changes or none.
+        """Change settings of a topic, a group, one broker, or all brokers. Either all changes apply or none.
 
-        `client_metrics` is the name of a subscription to metrics of clients (KIP-714), whose settings are
-        `metrics`, `interval.ms` and `match`; it is there as long as it has settings.
+        `client_metrics` is the name of a subscription to client metrics (KIP-714), whose settings are
+        `metrics`, `interval.ms` and `match`. The subscription exists as long as it has settings.
 
         `group` is a share, consumer or streams group, which need not exist yet; settings of share groups are
         `share.auto.offset.reset`, `share.record.lock.duration.ms` and others (Kafka 4.2).
 
-        `set` gives values, `delete` goes back to defaults, `append` and `subtract` change the items of
-        lists such as `cleanup.policy`.
+        `set` gives values, `delete` restores defaults, `append` and `subtract` add and remove items of lists
+        such as `cleanup.policy`.
 
         Raises:
             KafkaError: there is no such topic (3), a name or a value is wrong (40), or the setting cannot
@@ -355,7 +356,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(states=list_of(text, "['Stable']"))
     async def list_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
-        """Return all groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name.
+        """Return all groups of the cluster, or those in the given states (``Stable``, ``Empty``), sorted.
 
         Raises:
             KafkaError: a broker refuses.
@@ -365,7 +366,7 @@ class AsyncAdmin(HasInstanceId):
         return await self._groups.listings(states)
 
     async def describe_groups(self, group_ids: Iterable[str]) -> list[GroupDescription]:
-        """Describe groups, in the order given.
+        """Return descriptions of groups, in the order given.
 
         Raises:
             KafkaError: a group does not exist (69), or may not be seen.
@@ -375,7 +376,7 @@ class AsyncAdmin(HasInstanceId):
         return [await self._groups.describe(group_id) for group_id in wanted]
 
     async def delete_groups(self, group_ids: Iterable[str]) -> None:
-        """Delete groups that have no members, with their offsets.
+        """Delete groups that have no members, with their committed offsets.
 
         Raises:
             KafkaError: the first group that could not be deleted (68: it has members; 69: it does not exist).
@@ -389,9 +390,9 @@ class AsyncAdmin(HasInstanceId):
     async def list_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the committed offsets of a group, for all partitions or some.
+        """Return the committed offsets of a group, by default of all partitions.
 
-        A broker before 0.10.2 is asked about each partition of the cluster.
+        The client asks a broker before 0.10.2 about each partition of the cluster.
 
         Raises:
             KafkaError: the group may not be read.
@@ -402,7 +403,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(group_id=text)
     async def alter_group_offsets(self, group_id: str, offsets: Committable) -> None:
-        """Set offsets of a group without members; the group is made where it does not exist.
+        """Set the committed offsets of a group without members. A group that does not exist is created.
 
         Raises:
             KafkaError: the group has members, or a topic does not exist.
@@ -415,11 +416,12 @@ class AsyncAdmin(HasInstanceId):
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]]
     ) -> None:
-        """Delete the committed offsets of a group for some partitions, of topics that no member subscribes
-        to.
+        """Delete a group's committed offsets for some partitions.
+
+        No member may be subscribed to their topics.
 
         Raises:
-            KafkaError: the group does not exist (69), or reads a topic (86).
+            KafkaError: the group does not exist (69), or a member is subscribed to a topic (86).
             UnsupportedVersionError: the broker is older than 2.4.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
@@ -430,8 +432,9 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(states=list_of(text, "['Stable']"))
     async def list_streams_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
-        """Return all streams groups of the cluster (KIP-1071), or those in the given states (``Stable``,
-        ``Empty``, ``NotReady``, ``Assigning``, ``Reconciling``), by name.
+        """Return all streams groups of the cluster (KIP-1071), sorted by name, or those in the given states.
+
+        States are ``Stable``, ``Empty``, ``NotReady``, ``Assigning`` and ``Reconciling``.
 
         Raises:
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
@@ -439,7 +442,7 @@ class AsyncAdmin(HasInstanceId):
         return await self._streams_groups.listings(states)
 
     async def describe_streams_groups(self, group_ids: Iterable[str]) -> list[StreamsGroupDescription]:
-        """Describe streams groups, with their topologies and tasks, in the order given.
+        """Return descriptions of streams groups, with topologies and tasks, in the order given.
 
         Raises:
             KafkaError: a group does not exist or is no streams group (69), or may not be seen.
@@ -453,8 +456,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(states=list_of(text, "['Stable']"))
     async def list_share_groups(self, *, states: Collection[str] = ()) -> list[GroupListing]:
-        """Return all share groups of the cluster, or those in the given states (``Stable``, ``Empty``), by
-        name.
+        """Return all share groups, sorted by name, or those in the given states (``Stable``, ``Empty``).
 
         Raises:
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
@@ -462,7 +464,7 @@ class AsyncAdmin(HasInstanceId):
         return await self._share_groups.listings(states)
 
     async def describe_share_groups(self, group_ids: Iterable[str]) -> list[ShareGroupDescription]:
-        """Describe share groups, in the order given.
+        """Return descriptions of share groups, in the order given.
 
         Raises:
             KafkaError: a group does not exist or is no share group (69), or may not be seen.
@@ -476,7 +478,7 @@ class AsyncAdmin(HasInstanceId):
     async def list_share_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition | tuple[str, int]] | None = None
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """Return the start offset and the lag of a share group, in all its partitions or some.
+        """Return a share group's start offset and lag in each partition, or in the given ones.
 
         Raises:
             KafkaError: the group or a topic may not be read.
@@ -490,9 +492,9 @@ class AsyncAdmin(HasInstanceId):
     async def alter_share_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
     ) -> None:
-        """Set the start offsets of a share group without members; it is made if it does not exist.
+        """Set the start offsets of a share group without members. A group that does not exist is created.
 
-        Locks and delivery counts of the partitions are gone after that.
+        The brokers drop the locks and delivery counts of these partitions.
 
         Raises:
             KafkaError: the group has members (68), or there is no such topic (3).
@@ -508,7 +510,7 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(group_id=text)
     async def delete_share_group_offsets(self, group_id: str, topics: Collection[str]) -> None:
-        """Remove what a share group without members has of topics: it begins them anew, if it reads them.
+        """Remove the state of topics from a share group without members, which then reads them as new topics.
 
         Raises:
             KafkaError: the group has members (68), does not exist (69), or has nothing of a topic (3).
@@ -522,25 +524,25 @@ class AsyncAdmin(HasInstanceId):
 
     @checked(acls=list_of(instance_of(Acl), "[Acl(...)]"))
     async def create_acls(self, acls: Iterable[Acl]) -> None:
-        """Add access control entries; those that are there already stay once."""
+        """Add access control entries. An entry that exists already is left as it is."""
         await self.start()
         await self._security.create_acls(acls)
 
     @checked(wanted=instance_of(AclFilter))
     async def list_acls(self, wanted: AclFilter = EVERY_ACL) -> list[Acl]:
-        """Return the access control entries that a filter selects, by default all."""
+        """Return the access control entries that match a filter, by default all."""
         await self.start()
         return await self._security.acls(wanted)
 
     @checked(filters=list_of(instance_of(AclFilter), "[AclFilter(...)]"))
     async def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
-        """Remove the access control entries that the filters select; return them."""
+        """Remove the access control entries that match any of the filters, and return them."""
         await self.start()
         return await self._security.delete_acls(filters)
 
     @checked(names=list_of(text, "['ada']"))
     async def list_users(self, names: Sequence[str] = ()) -> dict[str, dict[str, int]]:
-        """Return the users with SCRAM credentials, by default all: mechanisms, each with its iterations."""
+        """Return users that have SCRAM credentials, by default all: the iterations by mechanism, by user."""
         await self.start()
         return await self._security.users(names)
 
@@ -552,27 +554,33 @@ class AsyncAdmin(HasInstanceId):
         mechanisms: Sequence[str] = tuple(MECHANISMS),
         iterations: int = 4096,
     ) -> None:
-        """Give a user a password, for these mechanisms. The password itself is not sent."""
+        """Set a user's SCRAM password for these mechanisms.
+
+        The client sends salted hashes, never the password.
+        """
         await self.start()
         await self._security.set_password(user, password, mechanisms, iterations)
 
     @checked(user=text, mechanisms=optional(_MECHANISMS))
     async def delete_user(self, user: str, mechanisms: Sequence[str] | None = None) -> None:
-        """Remove the credentials of a user, for these mechanisms or for all that there are."""
+        """Remove a user's SCRAM credentials for these mechanisms, by default for all mechanisms."""
         await self.start()
         await self._security.delete_user(user, mechanisms)
 
     @checked(user=optional(text), quotas=_QUOTAS)
     async def set_user_quotas(self, user: str | None, quotas: Mapping[str, float | None]) -> None:
-        """Set quotas of a user (None: of all that have none of their own); None for a quota removes it."""
+        """Set quotas of a user, or of users without their own if `user` is None.
+
+        The value None removes a quota.
+        """
         await self.set_quotas({"user": user}, quotas)
 
     @checked(entity=mapping("{'user': 'ada'}"), quotas=_QUOTAS)
     async def set_quotas(self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]) -> None:
-        """Set quotas of an entity; None for a quota removes it (KIP-546).
+        """Set quotas of an entity (KIP-546). The value None removes a quota.
 
-        `entity` has names by their kinds, which are ``user``, ``client-id`` and ``ip``; None is the default
-        of a kind, for all that have no quotas of their own.
+        `entity` maps kinds (``user``, ``client-id``, ``ip``) to names. The name None is the default of its
+        kind, which holds for all names without quotas of their own.
         """
         await self.start()
         await self._security.set_quotas(entity, quotas)
@@ -598,14 +606,15 @@ class AsyncAdmin(HasInstanceId):
         longer_than_ms: float | None = None,
         pattern: str | None = None,
     ) -> list[TransactionListing]:
-        """Return all transactional ids of the cluster, by name, or those that every given filter selects.
+        """Return all transactional ids of the cluster, sorted, or those that match every given filter.
 
         `states` are names as in `TransactionDescription.state`; `longer_than_ms` selects transactions that
-        have been running for longer; `pattern` is a regular expression for the whole id.
+        have been running for longer; `pattern` is a regular expression that must match the whole id.
 
         Raises:
-            KafkaError: a broker refuses; 128: the pattern is none.
-            UnsupportedVersionError: a broker is older than Kafka 3.0, or 3.8 or 4.1 for the last filters.
+            KafkaError: a broker refuses; 128: `pattern` is not a regular expression.
+            UnsupportedVersionError: a broker is older than Kafka 3.0; with `longer_than_ms`, than 3.8; with
+                `pattern`, than 4.1.
             ConfigError: a state does not exist.
             NetworkError, RequestTimeoutError: a broker does not answer.
         """
@@ -614,7 +623,7 @@ class AsyncAdmin(HasInstanceId):
         )
 
     async def describe_transactions(self, transactional_ids: Iterable[str]) -> list[TransactionDescription]:
-        """Describe transactional ids, in the order given.
+        """Return descriptions of transactional ids, in the order given.
 
         Raises:
             KafkaError: an id is not known (105), or may not be seen (53).
@@ -628,17 +637,17 @@ class AsyncAdmin(HasInstanceId):
     async def end_transaction(self, coordinates: TransactionCoordinates, *, commit: bool) -> None:
         """Commit or abort a prepared transaction by its coordinates, from any process.
 
-        For what `AsyncProducer.prepare_transaction` has returned, wherever that producer is now. It may be
-        repeated, until the transactional id is used again: the coordinator has the outcome. All records
-        must have been acknowledged. Nothing is initialized, so that no producer is fenced.
+        `coordinates` are what `AsyncProducer.prepare_transaction` has returned; that producer need not run
+        any more. All records of the transaction must have been acknowledged. The call may be repeated until
+        the transactional id is used again, since the coordinator keeps the outcome. No producer is fenced.
 
         Raises:
-            TransactionAbortableError: a commit came too late; the transaction is aborted, mostly since it
-                ran into its timeout. Its work has to be done again.
-            ProducerFencedError: the id is used by a newer producer, or has expired. With
-                ``transaction.version`` below 2 also: the transaction ran into its timeout. It is not
-                known here whether it was committed before that.
-            TransactionFatalError: an abort of what is committed, or a refusal.
+            TransactionAbortableError: a commit came too late: the coordinator has aborted the transaction,
+                mostly because its timeout had passed. The application does its work again.
+            ProducerFencedError: a newer producer uses the id, or the id has expired. With
+                ``transaction.version`` below 2 also: the transaction's timeout has passed. The client does
+                not know whether the transaction was committed before.
+            TransactionFatalError: an abort of a committed transaction, or a refusal.
             NetworkError, RequestTimeoutError: no coordinator answers in time. Repeat the call.
         """
         await self._transactions.end(TransactionCoordinates(*coordinates), commit=commit)
@@ -647,7 +656,8 @@ class AsyncAdmin(HasInstanceId):
     async def fence_producer(self, transactional_id: str) -> TransactionCoordinates:
         """Abort the open transaction of a transactional id, and fence the producer that has the id now.
 
-        As a new producer of the id does when it starts. Returns the producer id and epoch given out for it.
+        The effect is that of a new producer starting with the id. Returns the producer id and epoch that the
+        coordinator has given out.
 
         Raises:
             KafkaError: the id may not be used (53), or is refused.
@@ -660,9 +670,9 @@ class AsyncAdmin(HasInstanceId):
     async def describe_producers(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """Return the producers that have written to partitions and are kept there, as of the leaders.
+        """Return the producers whose state the leaders of partitions keep, by partition.
 
-        `broker` asks that replica instead.
+        If `broker` is given, the client asks the replicas at that broker, and not the leaders.
 
         Raises:
             ConfigError: the cluster has no such broker.
@@ -682,11 +692,12 @@ class AsyncAdmin(HasInstanceId):
         *,
         older_than_ms: float = HANGING_AGE_MS,
     ) -> list[HangingTransaction]:
-        """Return the transactions that are open in one of these partitions, and that no coordinator will end.
+        """Return transactions that are open in one of these partitions, and that no coordinator will end.
 
-        Such a transaction keeps ``read_committed`` readers waiting for ever. It is one whose last record is
-        older than `older_than_ms`, and whose producer has no transactional id, or one whose coordinator does
-        not count the partition in. Raises as `describe_producers` and `list_transactions`.
+        Consumers with ``read_committed`` wait for such a transaction for ever. A transaction hangs if its
+        last record is older than `older_than_ms`, and its producer has no transactional id, or the
+        coordinator of the id does not list the partition. Raises as `describe_producers` and
+        `list_transactions`.
         """
         wanted = topic_partitions(partitions, "find_hanging_transactions()")
         return await self._transactions.hanging(wanted, older_than_ms)
@@ -697,12 +708,14 @@ class AsyncAdmin(HasInstanceId):
     ) -> PartitionProducer:
         """Write an abort marker for the transaction that is open in a partition from `start_offset` on.
 
-        For hanging transactions only (`find_hanging_transactions`): one that a coordinator has is better
-        ended by a producer that takes its id, since the other partitions keep it open. Returns the producer.
+        Use it for hanging transactions only (`find_hanging_transactions`). A transaction that a coordinator
+        has is ended by a new producer with its transactional id, since other partitions keep it open. Returns
+        the producer of the transaction.
 
         Raises:
-            ConfigError: no transaction begins there.
-            KafkaError: the partition has gone on (47, 52), or it is not allowed (31).
+            ConfigError: no transaction begins at `start_offset`.
+            KafkaError: the producer or coordinator has a newer epoch (47, 52), or the client is not
+                authorized (31).
             NetworkError, RequestTimeoutError: the leader does not answer.
         """
         return await self._transactions.abort_hanging(topic_partition(partition), start_offset)
@@ -715,10 +728,10 @@ class AsyncAdmin(HasInstanceId):
         producer_epoch: int,
         coordinator_epoch: int,
     ) -> None:
-        """Abort the open transaction of a producer in one partition. A wrong `coordinator_epoch` does harm.
+        """Write an abort marker for a producer's open transaction in one partition.
 
-        With one above the real one, the partition refuses every later marker of the producer's coordinator.
-        -1 stands for 0. Raises as `abort_hanging_transaction`.
+        A `coordinator_epoch` above the real one does harm: the partition then refuses all later markers of
+        the producer's coordinator. -1 stands for 0. Raises as `abort_hanging_transaction`.
         """
         await self._transactions.write_abort_marker(
             topic_partition(partition), producer_id, producer_epoch, coordinator_epoch

@@ -1,4 +1,4 @@
-"""Settings of topics, brokers, groups and subscriptions to metrics: described and changed. For asyncio."""
+"""Settings of topics, brokers, groups and client metrics subscriptions: describe and change. For asyncio."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 TOPIC_RESOURCE, BROKER_RESOURCE, METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 16, 32
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
-"""What can be done to a setting, as IncrementalAlterConfigs numbers it."""
+"""The operations on a setting, with their numbers in IncrementalAlterConfigs."""
 
 DEFAULT_SOURCE = 5
-"""The source of a setting that has its default (KIP-226)."""
+"""The source of a setting that has its default value (KIP-226)."""
 
 
 class ConfigValue(NamedTuple):
-    """A setting and where it comes from. `value` is None for sensitive ones."""
+    """The value of a setting and its source. `value` is None if the setting is sensitive."""
 
     value: str | None
     is_default: bool
@@ -45,14 +45,14 @@ class ConfigValue(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """A resource with settings. The name of a broker is its id in digits, or empty for all brokers."""
+    """A resource that has settings. The name of a broker is its id in digits, or empty for all brokers."""
 
     kind: int
     name: str
 
     @property
     def broker(self) -> int | None:
-        """The id of the one broker that this is; None for every other resource."""
+        """The id of the broker that this resource is, or None if the resource is not a single broker."""
         return int(self.name) if self.kind == BROKER_RESOURCE and self.name else None
 
 
@@ -62,7 +62,7 @@ def resource_of(
     client_metrics: str | None = None,
     group: str | None = None,
 ) -> Resource:
-    """Return the resource that is given, or that of all brokers where none is."""
+    """Return the resource for the argument that is not None, or all brokers if every argument is None."""
     if group is not None:
         return Resource(GROUP_RESOURCE, group)
     if topic is not None:
@@ -78,7 +78,10 @@ def changes_of(
     appended: Mapping[str, object],
     subtracted: Mapping[str, object],
 ) -> list[AlterableConfig]:
-    """Return changes as a request has them. `appended` and `subtracted` have items of lists."""
+    """Return the changes of an IncrementalAlterConfigs request.
+
+    `appended` and `subtracted` are items of lists.
+    """
     given = ((SET, values), (APPEND, appended), (SUBTRACT, subtracted))
     changes = [
         AlterableConfig(name=name, config_operation=change, value=setting_text(value))
@@ -91,15 +94,15 @@ def changes_of(
 class ConfigAdministration:
     """Describes and changes settings, through the connections of a client that has been started.
 
-    Each call raises KafkaError for what a broker refuses, and NetworkError or RequestTimeoutError where no
-    broker answers in time.
+    Each call raises KafkaError if a broker refuses, and NetworkError or RequestTimeoutError if no broker
+    answers in time.
     """
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
     async def describe(self, resource: Resource) -> dict[str, ConfigValue]:
-        """Return the settings of a topic or of a broker, by name."""
+        """Return the settings of a resource, by name."""
         return await self._client.retrying("describing settings", lambda: self._describe(resource))
 
     async def _describe(self, resource: Resource) -> dict[str, ConfigValue]:
@@ -130,7 +133,7 @@ class ConfigAdministration:
     async def alter(
         self, resource: Resource, changes: Sequence[AlterableConfig], *, validate_only: bool
     ) -> None:
-        """Change settings of a resource: all the changes or none."""
+        """Change settings of a resource. Either all changes apply or none."""
         request = IncrementalAlterConfigsRequest(
             resources=[
                 AlterConfigsResource(

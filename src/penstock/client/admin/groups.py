@@ -1,4 +1,4 @@
-"""Groups from outside: listed, described, deleted; their offsets read, set and removed. For asyncio."""
+"""Administration of groups for asyncio: list, describe and delete; read, set and remove their offsets."""
 
 from __future__ import annotations
 
@@ -48,25 +48,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STATES_VERSION = 4
-"""From this version on ListGroups has states, and a filter for them."""
+"""The first version of ListGroups with states, and a filter for them."""
 
 TYPES_VERSION = 5
-"""From this version on it has types of groups, and a filter for them (KIP-848)."""
+"""The first version of ListGroups with types of groups, and a filter for them (KIP-848)."""
 
 DEAD = "Dead"
 SHARE_PROTOCOL = "share"
-"""The type of the protocol of share groups (KIP-932)."""
+"""The protocol type of share groups (KIP-932)."""
 
 STREAMS_PROTOCOL = "streams"
-"""The type of the protocol of streams groups (KIP-1071)."""
+"""The protocol type of streams groups (KIP-1071)."""
 
 STICKY = "sticky"
-"""The assignor of streams groups, of which there is one."""
+"""The only assignor of streams groups."""
 
 
 class GroupListing(NamedTuple):
-    """A group in a list. `state` is empty where the broker does not report it (before Kafka 2.6), and
-    `group_type` as well (before 3.8): ``classic``, ``consumer``, ``share`` or ``streams``."""
+    """A group as ListGroups reports it.
+
+    `state` is empty before Kafka 2.6. `group_type` is ``classic``, ``consumer``, ``share`` or ``streams``, or
+    empty before Kafka 3.8.
+    """
 
     group_id: str
     protocol_type: str
@@ -75,7 +78,7 @@ class GroupListing(NamedTuple):
 
 
 class MemberDescription(NamedTuple):
-    """A member of a group. `partitions` are empty for members that are no consumers."""
+    """A member of a group. `partitions` is empty if the member's protocol is not that of consumers."""
 
     member_id: str
     group_instance_id: str | None
@@ -85,7 +88,7 @@ class MemberDescription(NamedTuple):
 
 
 class GroupDescription(NamedTuple):
-    """A group and its members. `assignor` is empty while it has none."""
+    """A group and its members. `assignor` is empty while the group has none."""
 
     group_id: str
     state: str
@@ -98,16 +101,17 @@ class GroupDescription(NamedTuple):
 class GroupAdministration:
     """Describes and changes groups, through the connections of a client.
 
-    Each call raises KafkaError for what a broker refuses, and NetworkError or RequestTimeoutError where no
-    broker answers in time.
+    Each call raises KafkaError if a broker refuses, and NetworkError or RequestTimeoutError if no broker
+    answers in time.
     """
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
     async def listings(self, states: Collection[str], group_type: str | None = None) -> list[GroupListing]:
-        """Return all groups of the cluster, or those in the given states (``Stable``, ``Empty``), by name; of
-        one type only where it is given, of which brokers without types have none.
+        """Return all groups of the cluster, sorted by name, or those of the given states and type.
+
+        A broker that does not report types (before Kafka 3.8) has no group of any given type.
         """
         client = self._client
         await client.bootstrap()
@@ -139,7 +143,7 @@ class GroupAdministration:
         return [found[name] for name in sorted(found)]
 
     async def describe(self, group_id: str) -> GroupDescription:
-        """Describe a group of any protocol. DescribeGroups reports a group of KIP-848 as dead."""
+        """Return the description of a group of any type, by the API for its type."""
         try:
             return await self._describe_classic(group_id)
         except KafkaError as error:
@@ -156,7 +160,7 @@ class GroupAdministration:
             raise error from None
 
     async def _describe_share(self, group_id: str) -> GroupDescription:
-        """Describe a share group (KIP-932), whose members may have the same partitions."""
+        """Return the description of a share group (KIP-932), whose members may share partitions."""
 
         def read(answer: Any, node: int) -> GroupDescription:
             group, coordinator = self._described(answer.groups, group_id, node, "ShareGroupDescribe")
@@ -169,7 +173,7 @@ class GroupAdministration:
         return await self.ask_coordinator(group_id, "describing a group", request, read)
 
     async def _describe_streams(self, group_id: str) -> GroupDescription:
-        """Describe a streams group (KIP-1071); members have the partitions that their active tasks read."""
+        """Return the description of a streams group (KIP-1071). Partitions are those of active tasks."""
 
         def read(answer: Any, node: int) -> GroupDescription:
             group, coordinator = self._described(answer.groups, group_id, node, "StreamsGroupDescribe")
@@ -214,8 +218,8 @@ class GroupAdministration:
     ) -> tuple[Any, Node]:
         """Return the one share or streams group of a response, and the node that coordinates it.
 
-        Raises what `explain` returns for an error code and the group, and KafkaError where an answer leaves
-        the group out.
+        Raises the error that `explain` returns for an error code and the group, and KafkaError if the
+        response does not have the group.
         """
         broker = self._client.address_of(node)
         group = only(groups, broker, api)
@@ -227,7 +231,10 @@ class GroupAdministration:
         return group, coordinator
 
     def _described(self, groups: Sequence[Any], group_id: str, node: int, api: str) -> tuple[Any, Node]:
-        """Return the one group of a response, and the node that coordinates it."""
+        """Return the one group of a response, and the node that coordinates it.
+
+        Raises KafkaError if it is missing.
+        """
         broker = self._client.address_of(node)
         group = only(groups, broker, api)
         coordinator = self._client.cluster.nodes.get(node)
@@ -240,7 +247,7 @@ class GroupAdministration:
         return group, coordinator
 
     async def delete(self, group_id: str) -> None:
-        """Delete a group that has no members, with its offsets."""
+        """Delete a group that has no members, with its committed offsets."""
 
         def read(answer: DeleteGroupsResponse, node: int) -> None:
             result = only(answer.results, self._client.address_of(node), "DeleteGroups")
@@ -255,9 +262,9 @@ class GroupAdministration:
     async def offsets(
         self, group_id: str, asked: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the committed offsets of a group, for all partitions or some.
+        """Return the committed offsets of a group, by default of all partitions.
 
-        A broker before 0.10.2 is asked about each partition of the cluster.
+        The client asks a broker before 0.10.2 about each partition of the cluster.
         """
         offsets = self._offsets(group_id)
         try:
@@ -272,7 +279,7 @@ class GroupAdministration:
         return {tp: at for tp, at in sorted(found.items()) if at is not None}
 
     async def alter_offsets(self, group_id: str, offsets: Committable) -> None:
-        """Set offsets of a group without members; the group is made where it does not exist."""
+        """Set the committed offsets of a group without members. A group that does not exist is created."""
         try:
             await self._offsets(group_id).commit(offsets, lambda before: Identity())
         except KafkaError as error:
@@ -281,7 +288,7 @@ class GroupAdministration:
             raise
 
     async def delete_offsets(self, group_id: str, wanted: Sequence[TopicPartition]) -> None:
-        """Delete committed offsets of a group, of topics that no member subscribes to."""
+        """Delete a group's committed offsets for partitions of topics that no member subscribes to."""
         request = OffsetDeleteRequest(
             group_id=group_id,
             topics=[
@@ -309,7 +316,10 @@ class GroupAdministration:
     async def ask_coordinator(
         self, group_id: str, what: str, request: Message, read: Callable[[Any, int], T]
     ) -> T:
-        """Ask the coordinator of a group until it answers; `read` gets the answer and the node."""
+        """Send a request to a group's coordinator until it answers; return what `read` makes of the answer.
+
+        `read` gets the response and the id of the node.
+        """
         coordinator = Coordinator(self._client, group_id)
 
         async def attempt() -> T:
@@ -327,7 +337,7 @@ class GroupAdministration:
 def lags(
     committed: Mapping[TopicPartition, OffsetAndMetadata], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | None]:
-    """Return how far behind the end a group is; None where it has committed nothing."""
+    """Return how many offsets a group is behind the end of each partition; None without a commit."""
     return {tp: max(0, end - committed[tp].offset) if tp in committed else None for tp, end in ends.items()}
 
 
@@ -338,7 +348,7 @@ def no_such_group(group_id: str) -> KafkaError:
 
 
 def refused(code: int, group_id: str) -> PenstockError:
-    """Return the error for a group that refused a change, by its code."""
+    """Return the exception for an error code with which a change of a group was refused."""
     if code == ErrorCode.NON_EMPTY_GROUP:
         message = f"group {group_id!r} has members: stop them first"
         return KafkaError(code, ErrorCode.NON_EMPTY_GROUP.name, message)
@@ -346,7 +356,10 @@ def refused(code: int, group_id: str) -> PenstockError:
 
 
 def refused_to(kind: str, needs: str, code: int, group_id: str) -> PenstockError:
-    """Return the error for a group of a kind, "share" or "streams"; `needs` says what such groups need."""
+    """Return the exception for an error code of a "share" or "streams" group.
+
+    `needs` is the message for a cluster that has no groups of this kind.
+    """
     if code == ErrorCode.GROUP_ID_NOT_FOUND:
         missing = no_such_group(group_id)
         return KafkaError(missing.code, missing.name, f"{missing}, or is no {kind} group")

@@ -1,4 +1,4 @@
-"""The logs of partitions at their brokers: records deleted, directories described. For asyncio."""
+"""Administration of partitions' logs for asyncio: delete records, describe data directories."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse
 
 HIGH_WATERMARK = -1
-"""Stands for all records where `delete_records` takes an offset."""
+"""The offset for `delete_records` that deletes all records of a partition."""
 
 
 class LogDirectory(NamedTuple):
-    """A data directory of a broker. Sizes in bytes; -1 where the broker does not report them."""
+    """A data directory of a broker. Sizes are in bytes, or -1 if the broker does not report them."""
 
     broker: int
     path: str
     partitions: Mapping[TopicPartition, int]
-    """The size of every partition in it."""
+    """The size of each partition in this directory."""
     total_bytes: int = -1
     usable_bytes: int = -1
 
 
 class LogAdministration:
-    """Deletes records and describes directories, through the connections of a client that has been started.
+    """Deletes records and describes data directories, through the connections of a started client.
 
     Each call raises KafkaError for what a broker refuses, and NetworkError or RequestTimeoutError where no
     broker answers in time.
@@ -47,7 +47,7 @@ class LogAdministration:
         self._client = client
 
     async def delete_records(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Delete the records below an offset of each partition; return where each begins now."""
+        """Delete the records below an offset of each partition; return the new first offset of each."""
         return await self._client.retrying("deleting records", lambda: self._delete_records(offsets))
 
     async def _delete_records(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

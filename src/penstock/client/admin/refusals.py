@@ -1,4 +1,4 @@
-"""The error for what a broker refuses an admin client, with the broker's own words."""
+"""The exception for a broker's refusal of an admin request, with the message of the broker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 def refusal(code: int, what: str, message: str | None = None) -> KafkaError:
-    """Return the error of a response about `what`, with the broker's own message where it has one."""
+    """Return the exception for an error code about `what`, with the broker's own message if there is one."""
     plain = error_for(code, what)
     if isinstance(plain, AuthorizationError):
         return plain  # which has advice about a missing right; brokers have none

@@ -1,4 +1,4 @@
-"""The admin client's calls about security: access control entries, users with passwords, their quotas."""
+"""The admin client's calls about security: access control entries, users with passwords, and quotas."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from penstock.security.secrets import Secret
 
 MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
-"""Mechanisms with passwords that a cluster stores, by their codes (KIP-554)."""
+"""The SASL mechanisms whose passwords a cluster stores, with their codes (KIP-554)."""
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Kinds with names, sorted: what a quota is set for. None is the default of a kind."""
+"""The entity of a quota: pairs of kind and name, sorted. The name None is the default of its kind."""
 
 T = TypeVar("T")
 
 
 def password_text(value: object, what: str) -> object:
-    """Return the password; a wrong one is not quoted, since it may be one in another form.
+    """Return the password. The error message quotes no other value, since it may be a password, too.
 
     Raises:
-        ConfigError: it is no text.
+        ConfigError: the value is neither a str nor a Secret.
     """
     from penstock.security.secrets import Secret  # few admins set passwords
 
@@ -56,7 +56,7 @@ def password_text(value: object, what: str) -> object:
 
 
 class SecurityAdministration:
-    """Describes and changes entries, users and quotas, through the connections of a started client.
+    """Describes and changes ACLs, users and quotas, through the connections of a started client.
 
     Each call raises KafkaError for what a broker refuses, and NetworkError or RequestTimeoutError where no
     broker answers in time.
@@ -73,7 +73,7 @@ class SecurityAdministration:
         return await self._client.retrying(what, attempt)
 
     async def create_acls(self, acls: Iterable[Acl]) -> None:
-        """Add access control entries; those that are there already stay once."""
+        """Add access control entries. An entry that exists already is left as it is."""
         creations = [
             AclCreation(
                 resource_type=acl.resource_type,
@@ -90,7 +90,7 @@ class SecurityAdministration:
         await self._asked("creating entries", request, lambda answer: _check(answer.results))
 
     async def acls(self, wanted: AclFilter) -> list[Acl]:
-        """Return the access control entries that a filter selects."""
+        """Return the access control entries that match a filter."""
 
         def read(answer: Any) -> list[Acl]:
             _check([answer])
@@ -99,7 +99,7 @@ class SecurityAdministration:
         return await self._asked("listing entries", DescribeAclsRequest(**_filter_fields(wanted)), read)
 
     async def delete_acls(self, filters: Sequence[AclFilter]) -> list[Acl]:
-        """Remove the access control entries that the filters select; return them."""
+        """Remove the access control entries that match any of the filters, and return them."""
         request = DeleteAclsRequest(filters=[DeleteAclsFilter(**_filter_fields(each)) for each in filters])
 
         def read(answer: Any) -> list[Acl]:
@@ -111,7 +111,10 @@ class SecurityAdministration:
         return await self._asked("deleting entries", request, read)
 
     async def users(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
-        """Users with SCRAM credentials, with iterations by mechanism. No names stand for all users."""
+        """Return users that have SCRAM credentials: the iterations of each mechanism, by user.
+
+        If `names` is empty, all users are returned.
+        """
         request = DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in names] or None)
         by_code = {code: name for name, code in MECHANISMS.items()}
 
@@ -134,7 +137,10 @@ class SecurityAdministration:
         mechanisms: Sequence[str],
         iterations: int,
     ) -> None:
-        """Give a user a password, for these mechanisms. The password itself is not sent."""
+        """Set a user's SCRAM password for these mechanisms.
+
+        The client sends salted hashes, never the password.
+        """
         from penstock.security.scram import new_salt, salted_password  # few admins set passwords
 
         for mechanism in mechanisms:
@@ -150,7 +156,7 @@ class SecurityAdministration:
             await self._asked("setting a password", request, lambda answer: _check(answer.results))
 
     async def delete_user(self, user: str, mechanisms: Sequence[str] | None) -> None:
-        """Remove the credentials of a user, for these mechanisms or for all that there are."""
+        """Remove a user's SCRAM credentials for these mechanisms, or for all mechanisms if None."""
         if mechanisms is None:
             mechanisms = list((await self.users([user]))[user])
         for mechanism in mechanisms:
@@ -159,10 +165,10 @@ class SecurityAdministration:
             await self._asked("deleting a user", request, lambda answer: _check(answer.results))
 
     async def set_quotas(self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]) -> None:
-        """Set quotas of an entity; None for a quota removes it (KIP-546).
+        """Set quotas of an entity (KIP-546). The value None removes a quota.
 
-        `entity` has names by their kinds, which are ``user``, ``client-id`` and ``ip``; None is the default
-        of a kind, for all that have no quotas of their own.
+        `entity` maps kinds (``user``, ``client-id``, ``ip``) to names. The name None is the default of its
+        kind, which holds for all names without quotas of their own.
         """
         operations = [
             OpData(key=key, value=value or 0.0, remove=value is None) for key, value in quotas.items()
@@ -194,7 +200,7 @@ class SecurityAdministration:
 
 
 def _filter_fields(wanted: AclFilter) -> dict[str, Any]:
-    """Return the fields of a filter, which DescribeAcls and DeleteAcls call alike."""
+    """Return the fields of an ACL filter, which have the same names in DescribeAcls and DeleteAcls."""
     return {
         "resource_type_filter": wanted.resource_type,
         "resource_name_filter": wanted.resource_name,
@@ -207,7 +213,7 @@ def _filter_fields(wanted: AclFilter) -> dict[str, Any]:
 
 
 def _acl(resource: Any, entry: Any) -> Acl:
-    """Return an entry of a response, for the resource that is named there or around it."""
+    """Return the access control entry of a response, for the resource that the response names with it."""
     return Acl(
         resource.resource_type,
         resource.resource_name,
@@ -220,7 +226,7 @@ def _acl(resource: Any, entry: Any) -> Acl:
 
 
 def _check(results: Iterable[Any]) -> None:
-    """Raise KafkaError for the first result with an error."""
+    """Raise KafkaError for the first result that has an error code."""
     for result in results:
         if result.error_code:
             message = result.error_message or "refused"

@@ -1,4 +1,4 @@
-"""Share groups from outside (KIP-932): listed, described; their offsets read, set, removed. For asyncio."""
+"""Administration of share groups (KIP-932) for asyncio: list, describe; read, set and remove offsets."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.share_group_describe_response import Member
 
 SHARE = "share"
-"""The type of share groups in lists."""
+"""The group type of share groups in ListGroups."""
 
 
 class ShareMemberDescription(NamedTuple):
-    """A member of a share group. Other members may have its partitions as well."""
+    """A member of a share group. Other members may have the same partitions."""
 
     member_id: str
     client_id: str
@@ -55,9 +55,10 @@ class ShareGroupDescription(NamedTuple):
 
 
 class ShareGroupOffset(NamedTuple):
-    """The progress of a share group in a partition. `start_offset` is the first record that is not finally
-    handled, None before any was; `lag` is the number of records still to be handled, None where the broker
-    has no number.
+    """The progress of a share group in a partition.
+
+    `start_offset` is the offset of the first record that is not finally handled, or None before any fetch.
+    `lag` is the number of records that remain, or None if the broker does not report it.
     """
 
     start_offset: int | None
@@ -67,8 +68,8 @@ class ShareGroupOffset(NamedTuple):
 class ShareGroupAdministration:
     """Describes and changes share groups, through the connections of a client.
 
-    Each call raises KafkaError for what a broker refuses, UnsupportedVersionError where the cluster has no
-    share groups, and NetworkError or RequestTimeoutError where no broker answers in time.
+    Each call raises KafkaError if a broker refuses, UnsupportedVersionError if the cluster has no share
+    groups, and NetworkError or RequestTimeoutError if no broker answers in time.
     """
 
     def __init__(self, client: AsyncClient, groups: GroupAdministration) -> None:
@@ -76,11 +77,11 @@ class ShareGroupAdministration:
         self._groups = groups
 
     async def listings(self, states: Collection[str]) -> list[GroupListing]:
-        """Return all share groups of the cluster, or those in the given states, by name."""
+        """Return all share groups of the cluster, or those in the given states, sorted by name."""
         return await self._groups.listings(states, group_type=SHARE)
 
     async def describe(self, group_id: str) -> ShareGroupDescription:
-        """Describe a share group."""
+        """Return the description of a share group."""
 
         def read(answer: Any, node: int) -> ShareGroupDescription:
             group, coordinator = self._groups.described(
@@ -102,7 +103,7 @@ class ShareGroupAdministration:
     async def offsets(
         self, group_id: str, asked: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """Return the progress of a share group, in all partitions that it has begun or some."""
+        """Return the progress of a share group in the given partitions, or in all that it has read."""
         topics = None
         if asked is not None:
             topics = [
@@ -137,7 +138,7 @@ class ShareGroupAdministration:
         return await self._groups.ask_coordinator(group_id, "reading offsets of a share group", request, read)
 
     async def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set the start offsets of a share group without members; it is made where it does not exist."""
+        """Set the start offsets of a share group without members. A group that does not exist is created."""
         request = altering.AlterShareGroupOffsetsRequest(
             group_id=group_id,
             topics=[
@@ -171,7 +172,10 @@ class ShareGroupAdministration:
         await self._groups.ask_coordinator(group_id, "setting offsets of a share group", request, read)
 
     async def delete_offsets(self, group_id: str, topics: Sequence[str]) -> None:
-        """Remove what a share group without members has of topics, locks and delivery counts included."""
+        """Remove a share group's start offsets, locks and delivery counts for topics.
+
+        The group has no members.
+        """
         request = deleting.DeleteShareGroupOffsetsRequest(
             group_id=group_id,
             topics=[deleting.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics],

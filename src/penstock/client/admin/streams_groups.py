@@ -1,4 +1,4 @@
-"""Streams groups from outside (KIP-1071): listed and described, with topologies and tasks. For asyncio."""
+"""Administration of streams groups (KIP-1071) for asyncio: list and describe, with topologies and tasks."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.streams_group_describe_response import Member, Subtopology, TaskIds
 
 STREAMS = "streams"
-"""The type of streams groups in lists."""
+"""The group type of streams groups in ListGroups."""
 
 
 class StreamsTask(NamedTuple):
-    """A task: a subtopology, for one partition of the topics that it reads."""
+    """A task: a subtopology for one partition number of the topics that the subtopology reads."""
 
     subtopology: str
     partition: int
 
 
 class StreamsSubtopology(NamedTuple):
-    """A part of the application. Repartition topics and changelogs are made by the broker."""
+    """A subtopology of a streams application. The broker creates its repartition topics and changelogs."""
 
     id: str
     source_topics: tuple[str, ...]
@@ -36,7 +36,10 @@ class StreamsSubtopology(NamedTuple):
 
 
 class StreamsMemberDescription(NamedTuple):
-    """A member: a thread of an instance of the application. `endpoint` is a host with a port, or None."""
+    """A member of a streams group.
+
+    `process_id` is of its instance, `endpoint` a host with a port, or None.
+    """
 
     member_id: str
     client_id: str
@@ -65,8 +68,8 @@ class StreamsGroupDescription(NamedTuple):
 class StreamsGroupAdministration:
     """Describes streams groups, through the connections of a client.
 
-    Each call raises KafkaError for what a broker refuses, UnsupportedVersionError where the cluster has no
-    streams groups, and NetworkError or RequestTimeoutError where no broker answers in time.
+    Each call raises KafkaError if a broker refuses, UnsupportedVersionError if the cluster has no streams
+    groups, and NetworkError or RequestTimeoutError if no broker answers in time.
     """
 
     def __init__(self, client: AsyncClient, groups: GroupAdministration) -> None:
@@ -74,11 +77,11 @@ class StreamsGroupAdministration:
         self._groups = groups
 
     async def listings(self, states: Collection[str]) -> list[GroupListing]:
-        """Return all streams groups of the cluster, or those in the given states, by name."""
+        """Return all streams groups of the cluster, or those in the given states, sorted by name."""
         return await self._groups.listings(states, group_type=STREAMS)
 
     async def describe(self, group_id: str) -> StreamsGroupDescription:
-        """Describe a streams group."""
+        """Return the description of a streams group."""
 
         def read(answer: Any, node: int) -> StreamsGroupDescription:
             group, coordinator = self._groups.described(

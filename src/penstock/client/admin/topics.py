@@ -1,8 +1,8 @@
-"""Topics of a cluster: created, grown, deleted, listed, described. For asyncio.
+"""Administration of topics for asyncio: create, add partitions, delete, list, describe.
 
-Requests that change something go to the controller where the cluster names one (before KRaft), and are
-repeated when it moves. What an earlier attempt has done, although its response was lost, is no error of the
-next one.
+Requests that change something go to the controller if the cluster names one (before KRaft), and are repeated
+when the controller moves. A repeated request does not fail because an earlier attempt succeeded and its
+response was lost.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 BROKER_DEFAULT = -1
 BROKER_DEFAULT_VERSION = 4
-"""From here on CreateTopics takes -1 for "as the broker is configured" (KIP-464)."""
+"""The first version of CreateTopics in which -1 means the broker's configured number (KIP-464)."""
 
 NAMED_DELETE_VERSION = 6
-"""From here on DeleteTopics has names and ids in one list."""
+"""The first version of DeleteTopics with names and ids in one list."""
 
 
 @with_hints("NewTopic")
 class NewTopic(NamedTuple):
-    """A topic to be created. -1 leaves a number to the broker (which before Kafka 2.4 means 1)."""
+    """A topic to create. -1 leaves a number to the broker; brokers before Kafka 2.4 take it as 1."""
 
     name: str
     partitions: int = 1
@@ -57,7 +57,7 @@ class NewTopic(NamedTuple):
 
 @with_hints("TopicDescription")
 class TopicDescription(NamedTuple):
-    """A topic as the cluster describes it. `topic_id` is None where the broker has none."""
+    """A topic as the cluster describes it. `topic_id` is None if the broker reports no topic ids."""
 
     name: str
     partitions: Sequence[PartitionInfo]
@@ -68,8 +68,8 @@ class TopicDescription(NamedTuple):
 class TopicAdministration:
     """Creates, changes and describes topics, through the connections of a client that has been started.
 
-    Each call raises KafkaError for what a broker refuses, and NetworkError or RequestTimeoutError where no
-    broker answers in time.
+    Each call raises KafkaError if a broker refuses, and NetworkError or RequestTimeoutError if no broker
+    answers in time.
     """
 
     def __init__(self, client: AsyncClient) -> None:
@@ -105,7 +105,7 @@ class TopicAdministration:
                 raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name!r}")
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Delete topics and everything in them."""
+        """Delete topics and all their records."""
         tries = count()
         await self._client.retrying(
             "deleting topics", lambda: self._delete(names, gone_is_fine=next(tries) > 0)
@@ -132,7 +132,7 @@ class TopicAdministration:
                 raise refusal(topic.error_code, repr(topic.name), topic.error_message)
 
     async def grow(self, topic: str, partitions: int) -> None:
-        """Add partitions to a topic, up to a number of them."""
+        """Add partitions to a topic, so that it has `partitions` in all."""
         client, tries = self._client, count()
         await client.retrying(
             "creating partitions", lambda: self._grow(topic, partitions, grown_is_fine=next(tries) > 0)
@@ -159,7 +159,7 @@ class TopicAdministration:
         return sorted(t.name for t in topics if not t.error_code and (include_internal or not t.is_internal))
 
     async def describe(self, names: Sequence[str]) -> list[TopicDescription]:
-        """Describe topics, in the order given."""
+        """Return descriptions of topics, in the order given."""
         client = self._client
         await client.retrying("describing topics", lambda: client.refresh(names))
         topics = await client.retrying("describing topics", lambda: client.topics_of(names))
@@ -178,7 +178,7 @@ def checked_topics(topics: Iterable[NewTopic | str]) -> list[NewTopic]:
     """Return the topics, each as `NewTopic`.
 
     Raises:
-        ConfigError: one topic where a list belongs, or something that describes none.
+        ConfigError: `topics` is one topic and not a list, or an item describes no topic.
     """
     if isinstance(topics, (str, bytes, NewTopic)) or not isinstance(topics, Iterable):
         raise ConfigError(f"create_topics() takes a list of topics, not {topics!r}: use create_topic()")

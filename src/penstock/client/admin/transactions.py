@@ -1,7 +1,4 @@
-"""Transactions from outside: listed, described, ended by their coordinates, aborted where they hang.
-
-For asyncio.
-"""
+"""Administration of transactions for asyncio: list, describe, end by coordinates, abort hanging ones."""
 
 from __future__ import annotations
 
@@ -52,14 +49,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DURATION_VERSION, PATTERN_VERSION = 1, 2
-"""From here on ListTransactions filters by duration (KIP-994) and by a pattern (KIP-1152)."""
+"""The first versions of ListTransactions that filter by duration (KIP-994) and by a pattern (KIP-1152)."""
 
 HANGING_AGE_MS = 15 * 60_000.0
-"""How old a transaction without a coordinator must be: brokers allow no longer ``transaction.timeout.ms``."""
+"""The least age of a hanging transaction: by default brokers allow no longer ``transaction.timeout.ms``."""
 
 
 class TransactionListing(NamedTuple):
-    """A transactional id in a list, and the node that coordinates it."""
+    """A transactional id as ListTransactions reports it, and the node that coordinates it."""
 
     transactional_id: str
     producer_id: int
@@ -72,14 +69,15 @@ class TransactionDescription(NamedTuple):
 
     transactional_id: str
     state: str
-    """``Empty``, ``Ongoing``, ``PrepareCommit``, ``CompleteCommit``, or the last two with ``Abort``."""
+    """``Empty``, ``Ongoing``, ``PrepareCommit``, ``CompleteCommit``, ``PrepareAbort`` or
+    ``CompleteAbort``."""
     producer_id: int
     producer_epoch: int
     timeout_ms: int
     start_time_ms: int | None
-    """When the first partition was added, in milliseconds since 1970; None where no transaction was begun."""
+    """When the first partition was added, in milliseconds since 1970; None before the first transaction."""
     partitions: tuple[TopicPartition, ...]
-    """The partitions that are part of it, and have no marker yet."""
+    """The partitions in the transaction that have no marker yet."""
     coordinator: int
 
 
@@ -89,11 +87,11 @@ class PartitionProducer(NamedTuple):
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
-    """That of its last marker; -1 before the first one."""
+    """The coordinator epoch of the producer's last marker; -1 before the first one."""
     last_sequence: int
     last_timestamp_ms: int
     transaction_start_offset: int | None
-    """Where its open transaction begins; None where it has none here."""
+    """The first offset of the producer's open transaction in this partition, or None if none is open."""
 
 
 class HangingTransaction(NamedTuple):
@@ -106,8 +104,8 @@ class HangingTransaction(NamedTuple):
 class TransactionAdministration:
     """Describes and ends transactions, through the connections of a client.
 
-    Each call raises KafkaError for what a broker refuses, and NetworkError or RequestTimeoutError where no
-    broker answers in time.
+    Each call raises KafkaError if a broker refuses, and NetworkError or RequestTimeoutError if no broker
+    answers in time.
     """
 
     def __init__(self, client: AsyncClient) -> None:
@@ -121,10 +119,10 @@ class TransactionAdministration:
         longer_than_ms: float | None = None,
         pattern: str | None = None,
     ) -> list[TransactionListing]:
-        """Return all transactional ids of the cluster, by name, or those that every given filter selects.
+        """Return all transactional ids of the cluster, sorted, or those that match every given filter.
 
         `states` are names as in `TransactionDescription.state`; `longer_than_ms` selects transactions that
-        have been running for longer; `pattern` is a regular expression for the whole id.
+        have been running for longer; `pattern` is a regular expression that must match the whole id.
         """
         client = self._client
         await client.bootstrap()
@@ -160,7 +158,7 @@ class TransactionAdministration:
         return sorted(found)
 
     async def describe(self, transactional_id: str) -> TransactionDescription:
-        """Describe a transactional id."""
+        """Return the description of a transactional id."""
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
 
         async def ask(peer: Peer, node: int) -> TransactionDescription:
@@ -182,8 +180,8 @@ class TransactionAdministration:
 
         Raises:
             TransactionAbortableError: a commit came too late; the transaction is aborted.
-            ProducerFencedError: the id is used by a newer producer, or has expired.
-            TransactionFatalError: an abort of what is committed, or a refusal.
+            ProducerFencedError: a newer producer uses the transactional id, or the id has expired.
+            TransactionFatalError: an abort of a committed transaction, or a refusal.
         """
         client = self._client
 
@@ -213,7 +211,8 @@ class TransactionAdministration:
     async def fence(self, transactional_id: str) -> TransactionCoordinates:
         """Abort the open transaction of a transactional id, and fence the producer that has the id now.
 
-        As a new producer of the id does when it starts. Returns the producer id and epoch given out for it.
+        The effect is that of a new producer starting with the id. Returns the producer id and epoch that the
+        coordinator has given out.
         """
         timeout_ms = int(self._client.config.request_timeout_ms)
 
@@ -230,8 +229,9 @@ class TransactionAdministration:
     async def producers(
         self, wanted: Sequence[TopicPartition], broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """Return the producers that are kept of partitions, as of the leaders, or of the replica at
-        `broker`.
+        """Return the producers whose state partitions keep, as their leaders report it.
+
+        If `broker` is not None, the client asks the replicas at that broker.
         """
         found: dict[TopicPartition, list[PartitionProducer]] = {}
 
@@ -269,10 +269,11 @@ class TransactionAdministration:
     async def hanging(
         self, partitions: Sequence[TopicPartition], older_than_ms: float
     ) -> list[HangingTransaction]:
-        """Return the transactions that are open in one of these partitions, and that no coordinator will end.
+        """Return transactions that are open in one of these partitions, and that no coordinator will end.
 
-        Such a transaction has its last record before `older_than_ms`, and its producer has no transactional
-        id, or one whose coordinator does not count the partition in. Raises as `producers` and `listings`.
+        The last record of such a transaction is older than `older_than_ms`, and its producer has no
+        transactional id, or the coordinator of the id does not list the partition. Raises as `producers` and
+        `listings`.
         """
         described = await self.producers(partitions)
         newest_ms = time.time() * 1000 - older_than_ms
@@ -300,7 +301,8 @@ class TransactionAdministration:
     async def abort_hanging(self, tp: TopicPartition, start_offset: int) -> PartitionProducer:
         """Write an abort marker for the transaction that is open in a partition from `start_offset` on.
 
-        Returns its producer.
+        Returns the producer of the transaction. Raises ConfigError if no transaction begins at
+        `start_offset`.
         """
         producers = (await self.producers([tp]))[tp]
         for producer in producers:
@@ -314,9 +316,9 @@ class TransactionAdministration:
     async def write_abort_marker(
         self, tp: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
     ) -> None:
-        """Abort the open transaction of a producer in one partition. A wrong `coordinator_epoch` does harm.
+        """Write an abort marker for a producer's open transaction in one partition.
 
-        -1 stands for 0. Raises as `abort_hanging`.
+        A `coordinator_epoch` above the real one does harm; -1 stands for 0. Raises as `abort_hanging`.
         """
         marker = WritableTxnMarker(
             producer_id=producer_id,
@@ -346,7 +348,7 @@ class TransactionAdministration:
     async def _at_coordinator(
         self, transactional_id: str, what: str, ask: Callable[[Peer, int], Awaitable[T]]
     ) -> T:
-        """Ask the coordinator of a transactional id until it answers."""
+        """Call `ask` with a transactional id's coordinator until it succeeds, and return its result."""
         client = self._client
 
         async def attempt() -> T:

@@ -1,4 +1,4 @@
-"""Assignors: they divide partitions among the members of a group, under Kafka's names."""
+"""Assignors, under Kafka's names: they divide partitions among the members of a group."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NAMES = tuple(_HOMES)
 
 
 def assignor_named(name: str) -> Assignor:
-    """Return the assignor with a name of Kafka's: ``cooperative-sticky``, or Java's class name for it.
+    """Return the assignor with one of Kafka's names: ``cooperative-sticky``, or its class name in Java.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no assignor of this name.
     """
     short = name.strip()
     for known, (_, class_name) in _HOMES.items():

@@ -1,8 +1,8 @@
-"""Sharing partitions among members that subscribe to different topics, moving little (KIP-54).
+"""The sticky assignment for members that subscribe to different topics (KIP-54): even, with few moves.
 
-Every member keeps what it may keep; the rest goes to the members with least that subscribe to it. Then single
-partitions move from members with more to members with at least two less, until nothing is gained any more.
-Where that has not made the whole more even, it is undone.
+Each member keeps its partitions where possible; each other partition goes to the subscriber with the fewest.
+Then single partitions move from members with more to members with at least two fewer, until no move makes it
+more even. If all moves together have not made the assignment more even, they are undone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.model import TopicPartition
 
 
 class Claims(NamedTuple):
-    """What members owned so far, and what several claim to own."""
+    """The partitions that each member owned so far, and the partitions that several members claim."""
 
     owned: dict[str, list[TopicPartition]]
     disputed: set[TopicPartition]
@@ -30,12 +30,15 @@ def balance(
     claims: Claims,
     outdated: Mapping[TopicPartition, str],
 ) -> Assignment:
-    """Return who gets what. `outdated` are owners of earlier generations, who are preferred in a move."""
+    """Return the assignment. `outdated` maps partitions to owners of earlier generations.
+
+    A move goes to that owner by preference.
+    """
     return _Balancing(partition_counts, members, claims, outdated).run()
 
 
 class _Balancing:
-    """One run: the assignment as it stands, and the members in the order of how much they have."""
+    """One run of the algorithm: the assignment so far, and the members ordered by its sizes."""
 
     def __init__(
         self,
@@ -84,7 +87,7 @@ class _Balancing:
         return {**result, **fixed}
 
     def _all_partitions(self) -> list[TopicPartition]:
-        """Return those with the fewest takers first."""
+        """Return all partitions, those of topics with the fewest possible owners first."""
         topics = sorted(self._counts, key=lambda topic: (len(self._takers[topic]), java_order(topic)))
         return [TopicPartition(topic, number) for topic in topics for number in range(self._counts[topic])]
 
@@ -97,7 +100,7 @@ class _Balancing:
         del self._by_size[bisect_left(self._by_size, self._rank(member))]
 
     def _neediest(self, topic: str) -> str | None:
-        """Finds the member with the fewest partitions among the subscribers of a topic."""
+        """Return the subscriber of a topic that has the fewest partitions, or None."""
         for _, _, member in self._by_size:
             if topic in self._wants[member]:
                 return member
@@ -115,11 +118,14 @@ class _Balancing:
     # -- what cannot move
 
     def _room(self, member: str) -> int:
-        """Return the most partitions that a member could have."""
+        """Return how many partitions a member could have at most."""
         return sum(self._counts[topic] for topic in self._wants[member])
 
     def _set_aside_fixed(self) -> Assignment:
-        """Members that have all they subscribe to, and nothing that another member could take."""
+        """Remove and return members whose assignment cannot change.
+
+        They have every partition of their subscriptions, and no other member subscribes to these topics.
+        """
         fixed: Assignment = {}
         for member in list(self._held):
             held = self._held[member]
@@ -132,7 +138,7 @@ class _Balancing:
     # -- improvements
 
     def _is_balanced(self) -> bool:
-        """Return whether no member could take a partition from a member that has two more."""
+        """Return True if no member could take a partition from a member that has at least two more."""
         if self._by_size[0][0] >= self._by_size[-1][0] - 1:
             return True
         largest = self._largest_by_topic()
@@ -142,7 +148,7 @@ class _Balancing:
         return True
 
     def _largest_by_topic(self) -> dict[str, int]:
-        """Return how much the fullest owner of any of its partitions has, for each topic."""
+        """Return for each topic the size of the largest assignment among the owners of its partitions."""
         largest = dict.fromkeys(self._counts, 0)
         for held in self._held.values():
             for topic in {tp.topic for tp in held}:
@@ -185,15 +191,16 @@ class _Balancing:
 
 
 class _Moves:
-    """Where partitions came from, so that two members do not exchange partitions of one topic."""
+    """The moves so far, by which the algorithm avoids that two members exchange partitions of one topic."""
 
     def __init__(self) -> None:
         self._pairs: dict[TopicPartition, tuple[str, str]] = {}
         self._moved: dict[tuple[str, str, str], list[TopicPartition]] = {}
 
     def better_choice(self, tp: TopicPartition, source: str, target: str) -> TopicPartition:
-        """Return a partition of the same topic that came the other way, if there is one: it goes home
-        instead.
+        """Return the partition to move from `source` to `target` in place of `tp`.
+
+        A partition of the same topic that has moved the other way before goes back instead.
         """
         if tp in self._pairs:
             source = self._pairs[tp][0]
@@ -212,6 +219,6 @@ class _Moves:
 
 
 def _unevenness(held: Mapping[str, Sequence[TopicPartition]]) -> int:
-    """Return the sum of the differences between any two members."""
+    """Return the sum of the differences in size between every two members."""
     sizes = sorted(map(len, held.values()))
     return sum(size * (2 * index - len(sizes) + 1) for index, size in enumerate(sizes))

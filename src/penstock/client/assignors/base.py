@@ -1,6 +1,6 @@
-"""What an assignor is: who gets which partitions, decided by one member for all.
+"""The base class of assignors, which decide the partitions of all members in one member.
 
-Write your own by deriving from `Assignor` and giving it to ``partition.assignment.strategy``.
+To write your own, derive from `Assignor` and give it to ``partition.assignment.strategy``.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Assignment = dict[str, list[TopicPartition]]
 
 
 class Previous(NamedTuple):
-    """What a member was assigned last, and in which generation. `partitions` is None before the first."""
+    """A member's last assignment and its generation. `partitions` is None before the first assignment."""
 
     partitions: Sequence[TopicPartition] | None = None
     generation: int = NO_GENERATION
 
 
 class Assignor(ABC):
-    """A way to share partitions. Members of a group must have one in common, under the same `name`."""
+    """A strategy to share partitions. All members of a group must have one with the same `name`."""
 
     name: str
     is_cooperative = False
@@ -36,22 +36,22 @@ class Assignor(ABC):
         return f"<{type(self).__name__} {getattr(self, 'name', 'without a name')}>"
 
     def user_data(self, topics: Sequence[str], previous: Previous) -> bytes | None:
-        """Return the `Subscription.user_data` of a member, which its leader gets besides the topics."""
+        """Return the `Subscription.user_data` that a member sends to the leader with its topics, or None."""
         return None
 
     @abstractmethod
     def assign(
         self, partition_counts: Mapping[str, int], members: Mapping[str, Subscription]
     ) -> Mapping[str, Sequence[TopicPartition]]:
-        """Share all partitions of the subscribed topics.
+        """Return the partitions of each member, which share all partitions of the subscribed topics.
 
-        `partition_counts` leaves out topics that do not exist. Every member needs an entry, if only an
-        empty one. The same input must give the same output: any member may become the leader.
+        `partition_counts` leaves out topics that do not exist. Every member needs an entry, if only an empty
+        one. The same input must give the same output, because any member may become the leader.
         """
 
 
 def ordered(members: Mapping[str, Subscription]) -> list[str]:
-    """Member ids in the order in which partitions are dealt: static members first, by instance id."""
+    """Return member ids in the order of assignment: static members first, by instance id."""
 
     def key(member_id: str) -> tuple[bool, bytes]:
         instance_id = members[member_id].instance_id

@@ -1,7 +1,7 @@
-"""The metadata of a group's members: subscriptions and assignments, exchanged through the coordinator.
+"""The metadata of group members: subscriptions and assignments, exchanged through the coordinator.
 
-ConsumerProtocolSubscription and ConsumerProtocolAssignment, versions 0 to 3: an int16 version, then the
-message. A reader of a newer version reads the fields of its own version (protocol facts, section 10).
+ConsumerProtocolSubscription and ConsumerProtocolAssignment have versions 0 to 3: an int16 version, then the
+message. A reader of a newer version reads the fields that it has (protocol facts, section 10).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ M = TypeVar("M", bound=Message)
 PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
 VERSION = 3
-"""What is written. Older members ignore what follows the fields of their version."""
+"""The version that is written. Older members ignore the fields after those of their version."""
 
 _VERSION = struct.Struct(">h")
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One member's topics, and the partitions it has. `generation` is -1 where the member sends none."""
+    """A member's topics and its current partitions. `generation` is -1 if the member sends none."""
 
     topics: tuple[str, ...]
     owned: tuple[TopicPartition, ...] = ()
@@ -38,7 +38,7 @@ class Subscription:
     generation: int = NO_GENERATION
     rack: str | None = None
     instance_id: str | None = None
-    """From the coordinator, not from the member's own words."""
+    """The ``group.instance.id``, as the coordinator reports it."""
 
 
 def encode_subscription(subscription: Subscription, version: int = VERSION) -> bytes:
@@ -58,10 +58,10 @@ def encode_subscription(subscription: Subscription, version: int = VERSION) -> b
 
 
 def decode_subscription(data: bytes, instance_id: str | None = None) -> Subscription:
-    """Read a subscription of any version.
+    """Return the subscription in `data`, which may have any version.
 
     Raises:
-        DecodeError: the bytes are none.
+        DecodeError: the bytes are not a subscription.
     """
     message = _decode(ConsumerProtocolSubscription, data)
     owned = [TopicPartition(o.topic, number) for o in message.owned_partitions for number in o.partitions]
@@ -90,10 +90,10 @@ def encode_assignment(
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """Return the partitions of an assignment of any version. No bytes at all mean no partitions.
+    """Return the partitions of an assignment of any version. Empty `data` means no partitions.
 
     Raises:
-        DecodeError: the bytes are no assignment.
+        DecodeError: the bytes are not an assignment.
     """
     if not data:
         return []
@@ -111,7 +111,7 @@ def _decode(message_class: type[M], data: bytes) -> M:
 
 
 def group_by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
-    """Partition numbers by topic, both in the order of their first appearance."""
+    """Return partition numbers by topic, both in the order of their first appearance."""
     groups: dict[str, list[int]] = {}
     for topic, number in partitions:
         groups.setdefault(topic, []).append(number)
@@ -119,5 +119,5 @@ def group_by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list
 
 
 def ungroup(groups: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPartition]:
-    """Return the reverse of `group_by_topic`."""
+    """Return the partitions of numbers by topic: the reverse of `group_by_topic`."""
     return [TopicPartition(topic, number) for topic, numbers in groups for number in numbers]

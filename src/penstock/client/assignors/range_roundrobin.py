@@ -1,4 +1,4 @@
-"""Assignors that deal partitions anew each time: range and round-robin."""
+"""The range and round-robin assignors, which disregard earlier assignments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.model import TopicPartition
 
 
 class RangeAssignor(Assignor):
-    """Gives each member consecutive partitions of every topic; topics are divided at the same numbers."""
+    """Assigns each member a range of consecutive partitions of every topic, as Kafka's RangeAssignor."""
 
     name = "range"
 
@@ -31,7 +31,7 @@ class RangeAssignor(Assignor):
 
 
 class RoundRobinAssignor(Assignor):
-    """Deals all partitions of all topics in a circle."""
+    """Assigns the sorted partitions of all topics to the members in turn."""
 
     name = "roundrobin"
 

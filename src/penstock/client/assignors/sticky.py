@@ -1,8 +1,8 @@
-"""Assignors that move as little as possible: sticky and cooperative-sticky (KIP-54, KIP-429).
+"""Assignors that move as few partitions as possible: sticky and cooperative-sticky (KIP-54, KIP-429).
 
-Both answer as the Java client's assignors do for the same members (Kafka 3.5 and newer, where no member
-has a rack). There are two algorithms: where all members subscribe to the same topics, each keeps
-what fits into a fair share (`_share_equally`); otherwise `balancing` looks for improvements.
+Both give the same result as the Java client's assignors for the same members (Kafka 3.5 and newer, if no
+member has a rack). If all members subscribe to the same topics, each keeps up to a fair share
+(`_share_equally`); otherwise `balancing` moves single partitions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INT16 = struct.Struct(">h")
 
 
 class StickyAssignor(Assignor):
-    """Shares evenly and lets members keep what they had. Everything is given up during a rebalance."""
+    """Assigns evenly, and leaves members their earlier partitions. Members give up all in a rebalance."""
 
     name = "sticky"
 
@@ -37,10 +37,10 @@ class StickyAssignor(Assignor):
 
 
 class CooperativeStickyAssignor(Assignor):
-    """The cooperative sticky assignor: members keep the partitions that stay with them in a rebalance.
+    """Assigns evenly, and lets members keep reading the partitions that stay with them in a rebalance.
 
-    A partition that moves is left out of the assignment until its owner has revoked it; the next
-    rebalance, which follows at once, hands it on.
+    A partition that moves is left out of the assignment until its owner has revoked it; the next rebalance,
+    which follows at once, gives it to the new owner.
     """
 
     name = "cooperative-sticky"
@@ -60,14 +60,14 @@ class CooperativeStickyAssignor(Assignor):
 
 
 class Told(NamedTuple):
-    """The partitions in a member's metadata, and their generation; None where it has none."""
+    """The partitions and the generation in a member's metadata. `generation` is None if it has none."""
 
     partitions: Sequence[TopicPartition]
     generation: int | None
 
 
 def encode_previous(partitions: Sequence[TopicPartition], generation: int) -> bytes:
-    """User data of the sticky assignor, version 1: the last assignment and its generation."""
+    """Return the sticky assignor's user data in version 1: the last assignment and its generation."""
     groups = dict(group_by_topic(partitions))
     pieces = [_INT32.pack(len(groups))]
     # Java groups with computeIfAbsent, which puts what is new first in its bucket.
@@ -79,9 +79,9 @@ def encode_previous(partitions: Sequence[TopicPartition], generation: int) -> by
 
 
 def decode_previous(data: bytes) -> Told:
-    """Read user data of the sticky assignor, version 1 or 0 (without a generation).
+    """Return the assignment in the sticky assignor's user data, version 1 or 0 (without a generation).
 
-    What cannot be read counts as nothing: a member must not be able to stop the group.
+    Malformed bytes count as no assignment, so that one member cannot stop the group.
     """
     try:
         groups, at = _decode_groups(data)
@@ -114,7 +114,7 @@ def _told_in_user_data(subscription: Subscription) -> Told:
 
 
 def _told_in_fields(subscription: Subscription) -> Told:
-    """Owned partitions; the generation stands beside them from version 2 on, before in the user data."""
+    """Return a member's owned partitions and generation, which is in the user data before version 2."""
     if subscription.generation >= 0:
         return Told(subscription.owned, subscription.generation)
     data = subscription.user_data
@@ -126,7 +126,10 @@ def _told_in_fields(subscription: Subscription) -> Told:
 def share(
     partition_counts: Mapping[str, int], members: Mapping[str, Subscription], told: Mapping[str, Told]
 ) -> tuple[Assignment, dict[TopicPartition, str] | None]:
-    """Return who gets what, and which partitions change their owner; None where that is not known."""
+    """Return the assignment, and the partitions that change their owner, with the new one.
+
+    The second value is None if members subscribe to different topics: it is not computed then.
+    """
     subscribed = {topic for subscription in members.values() for topic in subscription.topics}
     partition_counts = {topic: n for topic, n in partition_counts.items() if topic in subscribed}
     claims = settle_claims(partition_counts, members, told)
@@ -140,7 +143,7 @@ def share(
 def settle_claims(
     partition_counts: Mapping[str, int], members: Mapping[str, Subscription], told: Mapping[str, Told]
 ) -> Claims:
-    """Return who owned what so far. Of several claims the newest generation's counts; of equal ones, none."""
+    """Return the owners so far. The newest generation's claim counts; equal claims cancel each other."""
     owned: dict[str, list[TopicPartition]] = {}
     owner_of: dict[TopicPartition, str] = {}
     disputed: set[TopicPartition] = set()
@@ -192,7 +195,10 @@ def _outdated(
 def _share_equally(
     partition_counts: Mapping[str, int], claims: Claims
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
-    """Each member keeps up to a fair share; the rest goes to the members with least."""
+    """Let each member keep up to a fair share, and assign the rest to the members with the fewest.
+
+    Returns the assignment, and the partitions that change their owner, with the new one.
+    """
     total = sum(partition_counts.values())
     small, over_wanted = divmod(total, len(claims.owned))
     large = small + (over_wanted > 0)
@@ -200,7 +206,7 @@ def _share_equally(
     released: dict[TopicPartition, str] = {}
     hungry: list[str] = []
     content: list[str] = []
-    """Members with the smaller share, who may get one partition more."""
+    """Members with the smaller share, which may get one more partition."""
     over = 0
     for member, owned in claims.owned.items():
         mine = sorted(set(owned) - claims.disputed, key=lambda p: (p.partition, java_order(p.topic)))
@@ -230,7 +236,10 @@ def _deal(
     content: Sequence[str],
     small: int,
 ) -> dict[TopicPartition, str]:
-    """Assign what has no owner in a circle; return what had another owner before."""
+    """Assign the remaining partitions to members in turn; return those that had another owner.
+
+    The result maps these partitions to their new owners.
+    """
     circle = deque(sorted(hungry, key=java_order))
     next_in_line = deque(sorted(content, key=java_order))
     taken = {tp for mine in assignment.values() for tp in mine}
@@ -253,7 +262,7 @@ def _deal(
 
 
 def _moving(assignment: Assignment, members: Mapping[str, Subscription]) -> dict[TopicPartition, str]:
-    """Partitions that one member is to get while another one must first revoke them."""
+    """Return the partitions that go to one member while another member must revoke them first."""
     added: dict[TopicPartition, str] = {}
     revoked: set[TopicPartition] = set()
     for member, partitions in assignment.items():

@@ -1,1 +1,1 @@
-"""The blocking clients: the asyncio ones on one background loop."""
+"""The blocking clients: each runs the asyncio client of its kind on one shared background loop."""

@@ -1,4 +1,4 @@
-"""What all blocking clients have in common: the background loop, and the process that they belong to."""
+"""The base class of the blocking clients: calls on the background loop, and a check for forked processes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ S = TypeVar("S", bound="Blocking")
 
 
 class Blocking(ABC):
-    """What all blocking clients have in common."""
+    """Base class of the blocking clients.
+
+    Coroutines run on the background loop; a forked child may not use it.
+    """
 
     _this_process = object()
-    """Stands for this process: a forked child has another. Compared for every record that is sent, where a
-    question to the kernel would be a tenth of the cost."""
+    """An object that is another one in each forked child. The comparison is made for every record that is
+    sent; `os.getpid()` would cost a tenth of a send."""
 
     def __init__(self) -> None:
         self._process = Blocking._this_process
@@ -42,11 +45,11 @@ class Blocking(ABC):
 
     @abstractmethod
     def _start(self) -> None:
-        """Open what is needed before the first call."""
+        """Start the client when a `with` block is entered."""
 
     @abstractmethod
     def close(self) -> None:
-        """Finish what is under way, and close the connections."""
+        """Finish pending work, and close the connections."""
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._process is not Blocking._this_process:

@@ -1,4 +1,4 @@
-"""The blocking consumer: that for asyncio, on the background loop."""
+"""The blocking consumer, which runs the asyncio consumer on the background loop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @with_hints("Consumer")
 class Consumer(Blocking, Generic[K, V]):
-    """Reads records of partitions, those of its choice or those that its group gives it.
+    """Reads records of partitions that the application assigns, or that the consumer's group assigns to it.
 
     >>> with Consumer("localhost:9092", group_id="billing") as consumer:
     ...     consumer.subscribe("orders")
@@ -56,12 +56,12 @@ class Consumer(Blocking, Generic[K, V]):
 
     `penstock.client.ConsumerOptions` describes all of them.
 
-    For one thread at a time; heartbeats go on in the background. Callbacks of `subscribe` run in the
-    thread that polls.
+    Only one thread may use a consumer at a time; heartbeats continue in the background. Callbacks of
+    `subscribe` run in the thread that polls.
 
-    Keys and values are bytes, or what `key_deserializer` and `value_deserializer` make of them. These are
-    functions of one argument, such as ``bytes.decode``; None is never given to them. `poll_arrow` is not
-    concerned.
+    Keys and values are bytes, or what `key_deserializer` and `value_deserializer` return for them. A
+    deserializer is a function of one argument, such as ``bytes.decode``, and is never called with None.
+    `poll_arrow` does not use deserializers.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Consumer(Blocking, Generic[K, V]):
     def client_instance_id(self, timeout: float | None = None) -> str:
         """Return the id that a broker has given this client, by which its metrics are known (KIP-714).
 
-        It is text, as Kafka prints ids. Waits for `timeout` seconds at most, by default 30.
+        The id is text, as Kafka prints ids. The call waits for `timeout` seconds at most, by default 30.
 
         Raises:
             ConfigError: ``enable.metrics.push`` is false.
@@ -101,21 +101,21 @@ class Consumer(Blocking, Generic[K, V]):
         return self._run(self._consumer.client_instance_id(timeout))
 
     def stats(self) -> Statistics:
-        """Return what this consumer has done since it was made, and what it has in hand. From any thread.
+        """Return a snapshot of this consumer's counters and positions. Any thread may call this method.
 
-        ``statistics.interval.ms`` and ``stats_cb`` have it reported again and again.
+        To get snapshots at intervals, set ``statistics.interval.ms`` and ``stats_cb``.
         """
         return self._consumer.stats()
 
     # -- what to read
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read these partitions and no others. Positions of those that stay are kept.
+        """Read these partitions and no others. Partitions that were assigned before keep their positions.
 
-        With a ``group.id``, reading begins where the group has committed; it does not join the group.
+        With a ``group.id``, reading begins at its committed offsets; the consumer does not join the group.
 
         Raises:
-            ConfigError: topics are subscribed to, or something is no partition.
+            ConfigError: topics are subscribed to, or an item is no partition.
         """
         self._consumer.assign(partitions)
 
@@ -127,31 +127,33 @@ class Consumer(Blocking, Generic[K, V]):
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
     ) -> None:
-        """Share the partitions of these topics with the other members of the group.
+        """Join the group, and read the partitions of these topics that the group assigns to this member.
 
-        `topics` are names, or a pattern that must fit whole names: compiled, or text beginning with
-        ``^``, which the broker matches with ``group.protocol=consumer`` (KIP-848). Subscribing again replaces
-        the topics and the callbacks. Callbacks get a list of partitions and run inside `poll`, or any other
-        call that waits for records. They get what changes with ``group.protocol=consumer``,
-        or with ``cooperative-sticky`` alone; otherwise everything each time. `on_revoked` is the last chance
-        to commit; when partitions are lost it is too late for that (without `on_lost`, `on_revoked` is
-        called then, too).
+        `topics` are names, or a pattern that must match whole names: compiled, or text that begins with
+        ``^``. With ``group.protocol=consumer`` (KIP-848) the broker matches the text. Subscribing again
+        replaces the topics and the callbacks.
+
+        Callbacks get a list of partitions and run inside `poll`, or any other call that waits for records.
+        With ``group.protocol=consumer``, or with ``cooperative-sticky`` as the only assignor, the list has
+        the partitions that change; otherwise it has all of them at each rebalance. `on_revoked` is the last
+        chance to commit. When partitions are lost, it is too late to commit: `on_lost` is called, or
+        `on_revoked` if there is no `on_lost`.
 
         Raises:
-            ConfigError: no ``group.id``; no topic; a pattern that is none; partitions are assigned.
+            ConfigError: no ``group.id``; no topic; an invalid pattern; partitions are assigned.
         """
         self._consumer.subscribe(topics, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
 
     def assignment(self) -> list[TopicPartition]:
-        """Return the partitions that are read."""
+        """Return the partitions that this consumer reads now."""
         return self._consumer.assignment()
 
     def subscription(self) -> set[str]:
-        """Return the topics that are subscribed to; of a pattern, those that fit as far as they are known."""
+        """Return the subscribed topics; of a pattern, the matching topics that the client has seen."""
         return self._consumer.subscription()
 
     def partitions_for_topic(self, topic: str) -> set[int]:
-        """Return the numbers of a topic's partitions.
+        """Return the partition numbers of a topic.
 
         Raises:
             KafkaError: the topic does not exist, or may not be seen.
@@ -160,7 +162,7 @@ class Consumer(Blocking, Generic[K, V]):
         return self._run(self._consumer.partitions_for_topic(topic))
 
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
-        """Go on at an offset, or at `EARLIEST` or `LATEST`.
+        """Set the position of a partition to an offset, or to `EARLIEST` or `LATEST`.
 
         Raises:
             ConfigError: the partition is not assigned, or the offset is negative.
@@ -168,18 +170,21 @@ class Consumer(Blocking, Generic[K, V]):
         self._consumer.seek(partition, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go on at the first record of some partitions, of all by default. Raises as `seek`."""
+        """Set the positions of some partitions, by default all, to their first records. Raises as `seek`."""
         self._consumer.seek_to_beginning(*partitions)
 
     def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go on behind the last record of some partitions, of all by default. Raises as `seek`."""
+        """Set the positions of some partitions, by default all, behind their last records.
+
+        Raises as `seek`.
+        """
         self._consumer.seek_to_end(*partitions)
 
     def seek_to_committed(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go back to what the group has committed, for some partitions, for all by default.
+        """Set the positions of some partitions, by default all, to the group's committed offsets.
 
-        What an aborted transaction has read comes again. Where nothing is committed, ``auto.offset.reset``
-        decides.
+        After an aborted transaction, this makes the consumer return its records again. A partition without a
+        committed offset begins where ``auto.offset.reset`` says.
 
         Raises:
             ConfigError: a partition is not assigned, or there is no ``group.id``.
@@ -187,15 +192,11 @@ class Consumer(Blocking, Generic[K, V]):
         self._consumer.seek_to_committed(*partitions)
 
     def pause(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Hand out no records of some partitions until `resume`.
-
-        Raises:
-            ConfigError: a partition is not assigned.
-        """
+        """Return no records of some partitions until `resume`. Raises ConfigError if one is not assigned."""
         self._consumer.pause(partitions)
 
     def resume(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Go on with paused partitions, where they were. Raises as `pause`."""
+        """Continue to read paused partitions from their positions. Raises as `pause`."""
         self._consumer.resume(partitions)
 
     def paused(self) -> set[TopicPartition]:
@@ -205,17 +206,17 @@ class Consumer(Blocking, Generic[K, V]):
     # -- records
 
     def poll(self, timeout_ms: float = 1_000.0, max_records: int | None = None) -> list[Record[K, V]]:
-        """Return the next records, of one partition or several: what is there at once, at most
-        `max_records` (default ``max.poll.records``); wait up to `timeout_ms` for the first.
+        """Return the next records, of one or more partitions; wait up to `timeout_ms` for the first.
+
+        The list has what is fetched already, at most `max_records` (default ``max.poll.records``).
 
         Raises:
-            KafkaError: a topic does not exist, or the position is outside the log and
-                ``auto.offset.reset`` is none.
-            CorruptRecordError: a batch is damaged. Its partition stays where it is: `seek` past it.
-            DeserializationError: a deserializer has raised. The error has the record, which counts as handed
-                out: the next poll goes on behind it, unless you `seek` to it.
-            NetworkError: no broker has been reached so far.
-            PenstockError: the group refuses the member, or an assignor of one's own has failed.
+            KafkaError: a topic does not exist, or a position is outside the log and may not be reset.
+            CorruptRecordError: a batch is damaged. The position stays before the batch: `seek` past it.
+            DeserializationError: a deserializer has raised. The error has the record. The next poll continues
+                behind the record, unless you `seek` to it.
+            NetworkError: the client has not reached any broker so far.
+            PenstockError: the group refuses the member, or an assignor of the application has failed.
         """
         consumer = self._consumer
         limit = consumer.poll_limit(max_records)
@@ -236,7 +237,7 @@ class Consumer(Blocking, Generic[K, V]):
     ) -> pa.RecordBatch | None:
         """Return the next records of one partition as an Arrow batch with the given columns, in that order.
 
-        About `batch_bytes` large, or less; None when nothing comes within `timeout_ms`. Raises as `poll`.
+        The batch has about `batch_bytes` bytes, or less. None after `timeout_ms`. Raises as `poll`.
         """
         need_arrow("poll_arrow")
         columns = column_names(columns, COLUMN_NAMES)
@@ -250,10 +251,11 @@ class Consumer(Blocking, Generic[K, V]):
                 return batch
 
     def poll_part(self, timeout_ms: float = 1_000.0) -> FetchedPart | None:
-        """Return what one answer holds of one partition, as whole batches of bytes; None after `timeout_ms`.
+        """Return the record batches of one partition from one response as bytes; None after `timeout_ms`.
 
-        Nothing is decoded or checked: there may be control batches, aborted ones (the part says which), and
-        records before its `start`. For copies of batches as they are. Raises as `poll`.
+        The consumer neither decodes nor checks the bytes. They may hold control batches, batches of aborted
+        transactions (the part lists these), and records before the part's `start`. Use this call to copy
+        batches unchanged. Raises as `poll`.
         """
         consumer = self._consumer
         deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
@@ -265,7 +267,7 @@ class Consumer(Blocking, Generic[K, V]):
                 return part
 
     def __iter__(self) -> Iterator[Record[K, V]]:
-        """Yield every record, for ever. The position follows record by record."""
+        """Yield every record, without an end. The position moves record by record."""
         while True:
             if self._consumer.needs_attention:
                 self._attend()
@@ -273,7 +275,7 @@ class Consumer(Blocking, Generic[K, V]):
             self._run(self._consumer.wait(time.monotonic() + ITERATION_POLL_S))
 
     def _attend(self) -> None:
-        """Do the group's pending work, and call the callbacks in this thread."""
+        """Process the group's pending changes, and call the callbacks in this thread."""
         consumer = self._consumer
         while (notice := self._run(consumer.notice())) is not None:
             call, confirm = notice
@@ -284,16 +286,16 @@ class Consumer(Blocking, Generic[K, V]):
                 self._run(confirm())
 
     def unsubscribe(self) -> None:
-        """Leave the group. Commits before, if commits are automatic."""
+        """Leave the group. If commits are automatic, commit first."""
         self._leave(False)
 
     def commit(self, offsets: Committable | None = None) -> None:
-        """Commit `offsets`, the next to read of each partition; by default where every partition is.
+        """Commit `offsets`, the next to read of each partition; by default the consumer's positions.
 
-        Values are numbers, or `OffsetAndMetadata`. By default that is behind the last record returned.
+        Values are numbers, or `OffsetAndMetadata`. A position is behind the last record returned.
 
         Raises:
-            KafkaError: the group has gone on without this member (22, 25, 82 or 113), or refuses.
+            KafkaError: the group has removed this member (22, 25, 82 or 113), or refuses.
             ConfigError: no ``group.id``, or a negative offset.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
@@ -306,15 +308,15 @@ class Consumer(Blocking, Generic[K, V]):
     ) -> None:
         """Commit in the background, in the order of the calls; `when_done` gets the offsets and the error.
 
-        That function runs in the background thread; the error is None where there was none. Raises
-        ConfigError without ``group.id``.
+        The background thread calls `when_done`, with None as the error after a success. Raises ConfigError
+        without ``group.id``.
         """
         self._run(_on_loop(lambda: self._consumer.commit_async(offsets, when_done)))
 
     def committed(
         self, partitions: Iterable[TopicPartition | tuple[str, int]]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the offset that the group has committed for each partition; None for nothing.
+        """Return the committed offset of each partition, or None where the group has committed none.
 
         Raises:
             KafkaError: the group may not be read.
@@ -324,10 +326,10 @@ class Consumer(Blocking, Generic[K, V]):
         return self._run(self._consumer.committed(partitions))
 
     def group_metadata(self) -> GroupMetadata:
-        """Return the member's present id and generation: what `send_offsets` of a producer takes (KIP-447).
+        """Return the member's current id and generation, for `send_offsets` of a producer (KIP-447).
 
         Raises:
-            KafkaError: the group has gone on without this member (25), or it has not joined yet.
+            KafkaError: the group has removed this member (25), or the member has not joined yet.
             ConfigError: no ``group.id``.
         """
         return self._run(_on_loop(self._consumer.group_metadata))
@@ -335,23 +337,21 @@ class Consumer(Blocking, Generic[K, V]):
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offset to read of each assigned partition: behind the last record returned.
 
-        A partition is left out until something was read from it. Raises ConfigError without ``group.id``.
+        Partitions of which nothing has been read yet are left out. Raises ConfigError without ``group.id``.
         """
         return self._run(_on_loop(self._consumer.positions))
 
     def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """Return how many offsets lie between the position of each partition and its end. Raises as
-        `poll`.
-        """
+        """Return how many offsets each partition's position is before its end. Raises as `poll`."""
         return self._run(self._consumer.lag(partitions))
 
     @property
     def member_id(self) -> str:
-        """The id of this consumer in its group; empty before it has one."""
+        """The id of this consumer in its group, or an empty string before the consumer has joined."""
         return self._consumer.member_id
 
     def position(self, partition: TopicPartition) -> int:
-        """Return the offset of the next record to be handed out. Raises as `poll`."""
+        """Return the offset of the next record that this consumer will return. Raises as `poll`."""
         return self._run(self._consumer.position(partition))
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -366,7 +366,7 @@ class Consumer(Blocking, Generic[K, V]):
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the offset that the next record of each partition will get.
 
-        With ``isolation.level=read_committed``, where the first open transaction begins.
+        With ``isolation.level=read_committed``, this is the last stable offset.
 
         Raises:
             KafkaError: a partition does not exist, or may not be read.
@@ -377,7 +377,7 @@ class Consumer(Blocking, Generic[K, V]):
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int | datetime]
     ) -> dict[TopicPartition, int | None]:
-        """Return the first offset whose record is not older than the given time, or None.
+        """Return the offset of each partition's first record at or after a time, or None if there is none.
 
         Times are milliseconds since 1970, or datetimes (without a zone: local time).
 
@@ -394,12 +394,13 @@ class Consumer(Blocking, Generic[K, V]):
     def close(self, *, has_failed: bool = False, timeout: float | None = None) -> None:
         """Leave the group, stop fetching and close the connections.
 
-        Automatic commits include what has been handed out last; unless the application `has_failed`,
-        so that those records come again. A static member keeps its place until its session ends.
+        An automatic commit includes the records that were returned last. If the application `has_failed`, the
+        commit leaves them out, so that they are read again. A static member (``group.instance.id``) does not
+        leave: its partitions stay with it until its session ends.
 
-        Committing and leaving are given up after `timeout` seconds each; the group then notices at the end
-        of ``session.timeout.ms``. The end of a `with` block waits half a second at most when the program
-        is interrupted.
+        The commit and the leave request each have `timeout` seconds at most; after that, the group removes
+        the member at the end of ``session.timeout.ms``. At the end of a `with` block that an interrupt has
+        left, the limit is half a second.
         """
         if self._process is Blocking._this_process and not self._is_closed:
             self._is_closed = True
@@ -416,7 +417,7 @@ class Consumer(Blocking, Generic[K, V]):
 
 
 async def _within(timeout: float | None, work: Coroutine[Any, Any, None]) -> None:
-    """Await `work` for so many seconds at most."""
+    """Await `work` for at most `timeout` seconds, then cancel it; None means no limit."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout):
             await work

@@ -1,8 +1,7 @@
-"""The blocking clients: the asyncio ones, on one background loop.
+"""The blocking producer, which runs the asyncio producer on the background loop.
 
-What is fast happens in the caller's thread, without a word to the loop: records go straight into the
-accumulator, and what has been fetched is decoded where it is wanted, while the loop fetches on.
-A client belongs to the process that made it: after a fork, make another one.
+`send` puts a record into the accumulator in the caller's thread, without a call on the loop. A client belongs
+to the process that made it: after a fork, the child makes another one.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from penstock.cloudevents.write_record import KeyMapper
 
 EXIT_PATIENCE_S = 5.0
-"""How long the end of the process may wait for producers that were not closed."""
+"""How many seconds the exit of the interpreter may wait for producers that were not closed."""
 
 
 @with_hints("Producer", leave=("send",))
@@ -65,10 +64,10 @@ class Producer(Blocking, Generic[K, V]):
         transactional_id: the name under which this producer has transactions; without it there are none.
         security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
 
-    `penstock.client.ProducerOptions` describes all of them. Thread-safe.
+    `penstock.client.ProducerOptions` describes all of them. Producers are thread-safe.
 
-    Keys and values are bytes, or what `key_serializer` and `value_serializer` make bytes of. These are
-    functions of one argument, such as ``str.encode``; None is never given to them.
+    Keys and values are bytes, or what `key_serializer` and `value_serializer` turn into bytes. A serializer
+    is a function of one argument, such as ``str.encode``, and is never called with None.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class Producer(Blocking, Generic[K, V]):
     def client_instance_id(self, timeout: float | None = None) -> str:
         """Return the id that a broker has given this client, by which its metrics are known (KIP-714).
 
-        It is text, as Kafka prints ids. Waits for `timeout` seconds at most, by default 30.
+        The id is text, as Kafka prints ids. The call waits for `timeout` seconds at most, by default 30.
 
         Raises:
             ConfigError: ``enable.metrics.push`` is false.
@@ -111,9 +110,9 @@ class Producer(Blocking, Generic[K, V]):
         return self._run(self._producer.client_instance_id(timeout))
 
     def stats(self) -> Statistics:
-        """Return what this producer has done since it was made, and what it has in hand. From any thread.
+        """Return a snapshot of this producer's counters and buffers. Any thread may call this method.
 
-        ``statistics.interval.ms`` and ``stats_cb`` have it reported again and again.
+        To get snapshots at intervals, set ``statistics.interval.ms`` and ``stats_cb``.
         """
         return self._producer.stats()
 
@@ -136,23 +135,23 @@ class Producer(Blocking, Generic[K, V]):
         event_format: FormatName = "json",
         **others: Never,
     ) -> Delivery:
-        """Accept one record and return its delivery: `result()` waits for it, to know where the record went.
+        """Accept one record and return its delivery, whose `result()` has the record's partition and offset.
 
-        Waits only while ``buffer.memory`` is full or the topic is not known yet. `timestamp` is in
-        milliseconds since 1970, or a datetime (without a zone: local time); now by default.
+        This call waits only while ``buffer.memory`` is full or the topic's metadata are missing. `timestamp`
+        is in milliseconds since 1970, or a datetime (without a zone: local time), by default now.
 
-        `event` takes the place of `value`: a CloudEvent, sent in `mode` ``"binary"`` or ``"structured"``
-        (in `event_format`), with the event's headers before the others. The key
-        stays `key` unless `key_mapper` makes another of the event (`partitionkey_mapper` is one).
+        `event` is a CloudEvent in place of `value`, sent in `mode` ``"binary"`` or ``"structured"`` (in
+        `event_format`), with the event's headers before `headers`. `key` is the record's key, unless
+        `key_mapper` returns another one for the event (see `partitionkey_mapper`).
 
         Raises:
-            ConfigError: there is a value as well as an event.
+            ConfigError: both a value and an event are given.
             InvalidEventError: no record of that mode can carry the event.
             SerializationError: a serializer has raised, or returned something else than bytes.
             EncodeError: a key or value is not bytes, or a header is not (str, bytes or None).
             KafkaError: the topic does not exist, or the record is too large.
             NetworkError: no broker answers.
-            RequestTimeoutError: no room within ``max.block.ms``.
+            RequestTimeoutError: the buffer is full, or metadata are missing, for ``max.block.ms``.
         """
         if topic is NOT_GIVEN or strays or others:
             refuse_strays(Producer.send, "Producer.send", (self, topic, value, *strays), others)
@@ -180,15 +179,15 @@ class Producer(Blocking, Generic[K, V]):
         fields: Mapping[str, str] | None = None,
         delivery: TableDelivery | None = None,
     ) -> TableDelivery:
-        """Accept a table and return its delivery: `result()` waits, and has the offsets of the rows.
+        """Accept a table and return its delivery, whose `result()` has the offsets of the rows.
 
-        The columns ``key``, ``value``, ``headers``, ``partition`` and ``timestamp`` count, as far as they
-        are there; `fields` maps these names to others. Keys and values are binary or string. Other columns
-        are refused, since they would be lost (see `penstock.write_topic`). `delivery` collects several.
+        The columns are ``key``, ``value``, ``headers``, ``partition`` and ``timestamp``, each optional;
+        `fields` maps these names to others. Keys and values are binary or string. Other columns are refused,
+        since they would be lost (see `penstock.write_topic`). `delivery` collects several tables.
 
-        Rows with a partition go there, those with a key where Java would send them, and the others are
-        spread over all partitions, a batch's worth at a time. This thread encodes them, while the background
-        loop sends.
+        A row with a partition goes there, a row with a key goes where Java's client would send it, and the
+        others are spread over all partitions, one batch at a time. This thread encodes the rows, while the
+        background loop sends.
 
         Raises: as `send`.
         """
@@ -206,11 +205,11 @@ class Producer(Blocking, Generic[K, V]):
         return delivery
 
     def send_encoded(self, topic: str, batch: EncodedBatch, delivery: TableDelivery) -> None:
-        """Accept a batch of magic 2, whose bytes belong to the producer from now on: it stamps them.
+        """Accept an encoded batch of magic 2.
 
-        It has no producer id yet, and its offset deltas are 0, 1, 2 and so on. `delivery` collects it. Waits
-        only while ``buffer.memory`` is full, or the topic or its partition is not known yet. Raises as
-        `send`.
+        The producer writes its id into the bytes, which it owns from now on. The batch has no producer id
+        yet, and its offset deltas are 0, 1, 2 and so on. `delivery` collects its outcome. The call waits only
+        while ``buffer.memory`` is full, or metadata of the topic or partition are missing. Raises as `send`.
         """
         if not self._producer.append_encoded(topic, batch, delivery):
             deadline = time.monotonic() + self._block_s
@@ -229,10 +228,10 @@ class Producer(Blocking, Generic[K, V]):
                 producer.append_encoded(topic, batch, delivery, even_if_full=True)
 
     def warn_of_retention(self, topic: str, oldest_ms: int | None) -> None:
-        """Log a warning where the topic's retention removes records as old as `oldest_ms`, written just now.
+        """Log a warning if the topic's retention will remove records as old as `oldest_ms`, just written.
 
-        `oldest_ms` is in milliseconds since 1970; None where no record has a time of its own. Nothing is
-        logged where the broker has no API for settings (before 0.11).
+        `oldest_ms` is in milliseconds since 1970, or None if no record has its own timestamp. A broker
+        without an API for settings (before 0.11) causes no warning.
         """
         self._run(self._producer.warn_of_retention(topic, oldest_ms))
 
@@ -240,15 +239,15 @@ class Producer(Blocking, Generic[K, V]):
 
     @property
     def transactional_id(self) -> str | None:
-        """The name under which this producer has transactions; None where it has none."""
+        """The ``transactional.id`` of this producer, or None if it has none."""
         return self._producer.config.transactional_id
 
     def at_once(self) -> AbstractContextManager[None]:
-        """Return a transaction where there is a transactional id; otherwise a block that changes nothing."""
+        """Return a transaction block, or a block without effect if there is no transactional id."""
         return nullcontext() if self.transactional_id is None else self.transaction()
 
     def transaction(self) -> BlockingTransactionBlock:
-        """Return a transaction as a block: committed at its end, aborted where it is left by an exception.
+        """Return a block that begins a transaction, commits it at its end, and aborts it after an exception.
 
         >>> with producer.transaction():
         ...     producer.send("orders", b"two tickets")
@@ -263,13 +262,14 @@ class Producer(Blocking, Generic[K, V]):
     def init_transactions(self) -> None:
         """Get the producer id of ``transactional.id``, which fences all earlier producers of that id.
 
-        What such a producer has left open is aborted. Optional: the first `begin_transaction` does it.
+        The coordinator aborts a transaction that such a producer has left open. The first `begin_transaction`
+        makes this call if the application has not.
 
         Raises:
-            TransactionRetriableError: not within ``max.block.ms``; call it again.
-            TransactionalIdAuthorizationError: the id may not be used. It can be tried again.
-            TransactionFatalError: the producer cannot be used, for instance with a ``transaction.timeout.ms``
-                above the broker's ``transaction.max.timeout.ms``.
+            TransactionRetriableError: not done within ``max.block.ms``; call it again.
+            TransactionalIdAuthorizationError: the client may not use the id. The call may be repeated.
+            TransactionFatalError: the producer cannot be used, for instance because its
+                ``transaction.timeout.ms`` is above the broker's ``transaction.max.timeout.ms``.
             UnsupportedVersionError: the broker is older than Kafka 0.11.
             ConfigError: no ``transactional.id``.
             NetworkError: no bootstrap server answers.
@@ -277,27 +277,27 @@ class Producer(Blocking, Generic[K, V]):
         self._run(self._producer.init_transactions())
 
     def begin_transaction(self) -> None:
-        """Open a transaction. All that is sent from here on belongs to it, until it is committed or aborted.
+        """Begin a transaction. All records sent from now on belong to it, until it is committed or aborted.
 
         Raises:
-            TransactionStateError: one is open.
-            TransactionAbortableError: the last one has failed, and must be aborted first.
+            TransactionStateError: a transaction is open already.
+            TransactionAbortableError: the last transaction has failed, and must be aborted first.
             TransactionFatalError: the producer has failed for good.
             PenstockError: as `init_transactions`, the first time.
         """
         self._run(self._producer.begin_transaction())
 
     def send_offsets(self, offsets: Committable, group: GroupMetadata | GroupMember | str) -> None:
-        """Make the offsets of a group part of the transaction: committed with it, or not at all.
+        """Add a group's offsets to the transaction, which are committed with it or not at all.
 
-        `offsets` are the next to read of each partition, as `Consumer.positions` has them. `group` is
-        the consumer, or its `group_metadata`: the group then refuses a member that it has gone on without
-        (KIP-447). The name of a group alone is not checked.
+        `offsets` are the next to read of each partition, as `Consumer.positions` returns them. `group` is the
+        consumer, or its `group_metadata`: the coordinator then refuses the offsets of a member that the group
+        has removed (KIP-447). If `group` is a name, membership is not checked.
 
         Raises:
-            TransactionAbortableError: the group has gone on without the member, or refuses the offsets.
-            TransactionRetriableError: not within ``max.block.ms``; call it again, or abort.
-            TransactionFatalError: the producer has failed for good, for instance since it is fenced.
+            TransactionAbortableError: the group has removed the member, or refuses the offsets.
+            TransactionRetriableError: not done within ``max.block.ms``; call it again, or abort.
+            TransactionFatalError: the producer has failed for good, for instance because it is fenced.
             TransactionStateError: no transaction is open.
             ConfigError: an offset is negative, or the group has no name.
         """
@@ -306,72 +306,75 @@ class Producer(Blocking, Generic[K, V]):
         self._run(self._producer.send_offsets(offsets, metadata))
 
     def prepare_transaction(self) -> TransactionCoordinates:
-        """Wait until all is acknowledged, accept nothing more, and return what names the transaction.
+        """Wait until all records are acknowledged, accept no more, and return the transaction's coordinates.
 
-        The transaction stays open, also when this producer is closed, until `commit_transaction` or
-        `abort_transaction` here, `Admin.end_transaction` anywhere, or ``transaction.timeout.ms``.
+        The transaction stays open, even after this producer is closed, until `commit_transaction` or
+        `abort_transaction` of this producer, `Admin.end_transaction` of any client, or the end of
+        ``transaction.timeout.ms``.
 
         Raises:
-            TransactionAbortableError: a record was not accepted. Abort.
-            TransactionRetriableError: not within ``max.block.ms``; call it again, or abort.
+            TransactionAbortableError: a record was not accepted. Abort the transaction.
+            TransactionRetriableError: not done within ``max.block.ms``; call it again, or abort.
             TransactionFatalError: the producer has failed for good.
             TransactionStateError: no transaction is open.
         """
         return self._run(self._producer.prepare_transaction())
 
     def commit_transaction(self) -> None:
-        """Send everything, wait until it is acknowledged, and commit.
+        """Send all records, wait until they are acknowledged, and commit the transaction.
 
         Raises:
-            TransactionAbortableError: nothing is committed, since a record was not accepted, or since the
-                transaction ran into its timeout (with KIP-890). Abort, then do its work again.
-            TransactionRetriableError: not within ``max.block.ms``. Whether it is committed is not known yet:
-                call it again. No other call is accepted before.
-            TransactionFatalError: the producer has failed for good. `ProducerFencedError`: another one uses
-                the id, or the transaction ran into its timeout. It is not known here whether it was
-                committed before that; another producer goes on from what is committed.
+            TransactionAbortableError: nothing is committed, because a record was not accepted, or because the
+                transaction's timeout has passed (with KIP-890). Abort the transaction, then do its work
+                again.
+            TransactionRetriableError: not done within ``max.block.ms``, and the outcome is not known yet:
+                call it again. The producer accepts no other call before.
+            TransactionFatalError: the producer has failed for good. `ProducerFencedError`: another producer
+                uses the id, or the transaction's timeout has passed. The client does not know whether the
+                transaction was committed before that; a new producer continues from the committed state.
             TransactionStateError: no transaction is open.
         """
         self._run(self._producer.commit_transaction())
 
     def abort_transaction(self) -> None:
-        """Give up what was not sent, wait for what is under way, and abort.
+        """Drop records that were not sent, wait for those in flight, and abort the transaction.
 
         Raises:
-            TransactionRetriableError: not within ``max.block.ms``; call it again.
-            TransactionFatalError: the producer has failed for good; the coordinator aborts by the timeout.
+            TransactionRetriableError: not done within ``max.block.ms``; call it again.
+            TransactionFatalError: the producer has failed for good; the coordinator aborts after the timeout.
             TransactionStateError: no transaction is open, or a commit is under way.
         """
         self._run(self._producer.abort_transaction())
 
     @property
     def transaction_coordinates(self) -> TransactionCoordinates:
-        """What names the open transaction: its id, producer id and epoch.
+        """The coordinates of the open transaction: its transactional id, producer id and epoch.
 
         Raises:
-            TransactionStateError: no producer id was given out yet.
+            TransactionStateError: the producer has no producer id yet.
         """
         return self._producer.transaction_coordinates
 
     def leave_transaction(self, exc: BaseException | None) -> None:
-        """End the block of `transaction`: commit, or abort because of `exc`, which the caller raises."""
+        """End the block of `transaction`: commit, or abort if `exc` has left it. The caller raises `exc`."""
         self._run(self._producer.leave_transaction(exc))
 
     # -- the end
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send everything now, and wait until every record accepted so far is settled.
+        """Send all batches now, and wait until every record is acknowledged or has failed.
 
-        Failures are in the deliveries, not here; those of deliveries that are not read are logged.
+        Failures are raised by the deliveries, not by this call. Failures of deliveries that the application
+        does not read are logged.
 
         Raises:
-            RequestTimeoutError: not within `timeout` seconds.
+            RequestTimeoutError: not done within `timeout` seconds.
         """
         self._run(self._producer.flush(timeout))
 
     @checked(timeout=seconds)
     def close(self, timeout: float | None = None) -> None:
-        """Flush, then close. What is not acknowledged within `timeout` seconds fails.
+        """Flush, then close. Records that are not acknowledged within `timeout` seconds fail.
 
         An open transaction is aborted, unless it is prepared.
         """
@@ -381,7 +384,7 @@ class Producer(Blocking, Generic[K, V]):
 
 
 class BlockingTransactionBlock(AbstractContextManager[None]):
-    """A transaction for ``with``. Made by `Producer.transaction`."""
+    """The block of a transaction for ``with``, which `Producer.transaction` returns."""
 
     def __init__(self, producer: Producer[Any, Any]) -> None:
         self._producer = producer
@@ -400,7 +403,7 @@ _unclosed: weakref.WeakSet[Producer[Any, Any]] = weakref.WeakSet()
 
 @atexit.register
 def _close_producers() -> None:
-    """Flush producers that were not closed, so that no records are lost."""
+    """Flush and close the producers that the program left open, when the interpreter exits."""
     deadline = time.monotonic() + EXIT_PATIENCE_S
     for producer in list(_unclosed):
         with contextlib.suppress(PenstockError):

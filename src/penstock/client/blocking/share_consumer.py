@@ -1,4 +1,4 @@
-"""The blocking share consumer: that for asyncio, on the background loop."""
+"""The blocking share consumer, which runs the asyncio share consumer on the background loop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @with_hints("ShareConsumer")
 class ShareConsumer(Blocking, Generic[K, V]):
-    """Takes records from topics as from a queue: a share group gives each record to one of its members.
+    """Reads records from topics as from a queue: a share group gives each record to one of its members.
 
     >>> with ShareConsumer("localhost:9092", group_id="thumbnails") as consumer:
     ...     consumer.subscribe("images")
@@ -44,7 +44,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
 
         group_id: the share group; it must have no consumers of other types.
         share_acknowledgement_mode: ``implicit`` (the default), or ``explicit`` to `acknowledge` each record.
-        share_acquire_mode: ``batch_optimized`` (the default), or ``record_limit`` for no more than asked.
+        share_acquire_mode: ``batch_optimized`` (the default), or ``record_limit`` for no more than requested.
         max_poll_records, max_poll_interval_ms: 500; 300,000.
         security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
 
@@ -52,8 +52,8 @@ class ShareConsumer(Blocking, Generic[K, V]):
     locked and how often it is delivered are settings of the group: `share.auto.offset.reset`,
     `share.record.lock.duration.ms`, `share.delivery.count.limit`.
 
-    For one thread at a time; heartbeats go on in the background. Share groups (KIP-932) need Kafka 4.2 or
-    newer.
+    Only one thread may use a share consumer at a time; heartbeats continue in the background. Share groups
+    (KIP-932) need Kafka 4.2 or newer.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
     def client_instance_id(self, timeout: float | None = None) -> str:
         """Return the id that a broker has given this client, by which its metrics are known (KIP-714).
 
-        It is text, as Kafka prints ids. Waits for `timeout` seconds at most, by default 30.
+        The id is text, as Kafka prints ids. The call waits for `timeout` seconds at most, by default 30.
 
         Raises:
             ConfigError: ``enable.metrics.push`` is false.
@@ -93,12 +93,12 @@ class ShareConsumer(Blocking, Generic[K, V]):
         return self._run(self._consumer.client_instance_id(timeout))
 
     def stats(self) -> Statistics:
-        """Return what this consumer has done since it was made, and what it has in hand. From any thread."""
+        """Return a snapshot of this consumer's counters. Any thread may call this method."""
         return self._consumer.stats()
 
     @property
     def member_id(self) -> str:
-        """The id of this consumer in its group, and the key of its share sessions."""
+        """The id of this consumer in its group, which is also the key of its share sessions."""
         return self._consumer.member_id
 
     # -- what to read
@@ -106,12 +106,12 @@ class ShareConsumer(Blocking, Generic[K, V]):
     def subscribe(
         self, topics: str | Iterable[str], *, on_acknowledged: AcknowledgementCallback | None = None
     ) -> None:
-        """Take records of these topics, with the other members of the group.
+        """Join the share group, and read records of these topics together with its other members.
 
-        Subscribing again replaces the topics and the callback. `on_acknowledged` is called once brokers have
+        Subscribing again replaces the topics and the callback. `on_acknowledged` is called after brokers have
         answered acknowledgements, with ranges of offsets by partition, and the error or None. It runs inside
         `poll`, `commit` or `close`, in the thread that calls these; within `run` on the background loop.
-        Share groups have no patterns.
+        Share groups do not support patterns.
 
         Raises:
             ConfigError: no topic, or a pattern.
@@ -119,13 +119,11 @@ class ShareConsumer(Blocking, Generic[K, V]):
         self._consumer.subscribe(topics, on_acknowledged=on_acknowledged)
 
     def subscription(self) -> set[str]:
-        """Return the topics that are subscribed to."""
+        """Return the topics that this consumer is subscribed to."""
         return self._consumer.subscription()
 
     def assignment(self) -> list[TopicPartition]:
-        """Return the partitions that the group has this member fetch from. Other members may have them as
-        well.
-        """
+        """Return the partitions that the group has assigned to this member; others may have them, too."""
         return self._consumer.assignment()
 
     def unsubscribe(self) -> None:
@@ -135,19 +133,18 @@ class ShareConsumer(Blocking, Generic[K, V]):
     # -- records
 
     def poll(self, timeout_ms: float = 1_000.0, max_records: int | None = None) -> list[ShareRecord[K, V]]:
-        """Return the next records, at most `max_records` (default ``max.poll.records``); wait up to
-        `timeout_ms` for the first.
+        """Return the next records, at most `max_records`; wait up to `timeout_ms` for the first.
 
-        In implicit mode this accepts the records of the poll before. Records whose locks were prolonged come
-        again before anything new.
+        The default of `max_records` is ``max.poll.records``. In implicit mode this call accepts the records
+        of the last poll. Records whose locks were renewed are returned before any new records.
 
         Raises:
-            ConfigError: explicit mode, and a record of the last poll has no acknowledgement; no subscription.
+            ConfigError: a record of the last poll has no acknowledgement (explicit mode); no subscription.
             KafkaError: the group refuses the member, or a topic may not be read.
             CorruptRecordError: a batch is damaged. Its records are rejected.
             DeserializationError: a deserializer has raised. The error has the record, which is released.
             UnsupportedVersionError: the cluster has no share groups.
-            NetworkError: no broker has been reached so far.
+            NetworkError: the client has not reached any broker so far.
         """
         consumer = self._consumer
         limit = consumer.poll_limit(max_records)
@@ -169,9 +166,10 @@ class ShareConsumer(Blocking, Generic[K, V]):
     ) -> pa.RecordBatch | None:
         """Return the next records of one partition as an Arrow batch with the given columns, in that order.
 
-        ``deliveryCount`` is how often each was delivered. `acknowledge` takes the batch, and slices and
-        filtered parts of it, as long as they have the columns topic, partition and offset. About
-        `batch_bytes` large, or less; None when nothing comes within `timeout_ms`. Raises as `poll`.
+        ``deliveryCount`` is how often each record was delivered. `acknowledge` takes the batch, or slices and
+        filtered parts of it, as long as they have the columns topic, partition and offset. The batch has
+        about `batch_bytes` bytes, or less. Returns None if no records come within `timeout_ms`. Raises as
+        `poll`.
         """
         need_arrow("poll_arrow")
         consumer = self._consumer
@@ -187,7 +185,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
                 return batch
 
     def _begin_poll(self, deadline: float) -> bool:
-        """Decide about the records of the poll before; return whether records come again."""
+        """Acknowledge the last poll's records as the mode says; return True if renewed ones are due again."""
         consumer = self._consumer
         consumer.begin_poll()
         again = consumer.holdings.has_renewed and self._run(consumer.renewed(deadline))
@@ -195,12 +193,15 @@ class ShareConsumer(Blocking, Generic[K, V]):
         return again
 
     def _notify(self) -> None:
-        """Call the callback in this thread with what brokers have answered."""
+        """Call `on_acknowledged` in this thread with the outcomes that have arrived."""
         for call in self._consumer.notices():
             call()
 
     def __iter__(self) -> Iterator[ShareRecord[K, V]]:
-        """Yield every record, for ever. In implicit mode each is accepted when the next one is asked for."""
+        """Yield every record, without an end.
+
+        In implicit mode, asking for the next record accepts the last.
+        """
         consumer = self._consumer
         while True:
             if self._begin_poll(time.monotonic() + ITERATION_POLL_S):
@@ -217,15 +218,15 @@ class ShareConsumer(Blocking, Generic[K, V]):
     # -- acknowledgements
 
     def acknowledge(self, what: Any, type: AcknowledgeType | str = AcknowledgeType.ACCEPT) -> None:
-        """Decide about a record of the last poll, several of them, or rows of an Arrow batch.
+        """Acknowledge a record of the last poll, several of them, or rows of an Arrow batch.
 
         `what` is a record, an iterable of records, or a record batch or table with the columns topic,
-        partition and offset: the batch, or a slice or a filtered part. The decision is sent with the next
-        poll, `commit` or `close`; until then a later one replaces it. ``renew`` prolongs the lock, and has
-        the records handed out again by the next poll.
+        partition and offset: the batch, or a slice or a filtered part of it. The acknowledgement is sent with
+        the next poll, `commit` or `close`; until then a later one replaces it. ``renew`` prolongs the lock,
+        and the next poll returns the records again.
 
         Raises:
-            ConfigError: implicit mode; a record that is not in hand; no such type.
+            ConfigError: implicit mode; a record that this consumer does not hold; no such type.
         """
         self._consumer.acknowledge(what, type)
 
@@ -236,28 +237,28 @@ class ShareConsumer(Blocking, Generic[K, V]):
         last: int,
         type: AcknowledgeType | str = AcknowledgeType.ACCEPT,
     ) -> None:
-        """Decide about the offsets from `first` to `last`, both inclusive, all of them in hand.
+        """Acknowledge the offsets from `first` to `last`, both inclusive, all of which this consumer holds.
 
-        For what is left of an Arrow batch without its columns. ``renew`` is not possible this way. Raises as
-        `acknowledge`.
+        Use it for rows of an Arrow batch without the columns that `acknowledge` needs. ``renew`` is not
+        possible this way. Raises as `acknowledge`.
         """
         self._consumer.acknowledge_offsets(partition, first, last, type)
 
     def commit(self, timeout_ms: float | None = None) -> dict[TopicPartition, PenstockError | None]:
-        """Send acknowledgements, and wait for the brokers' answers: for each partition None, or its error.
+        """Send acknowledgements, and wait for the answers; return None or the error for each partition.
 
-        In implicit mode this accepts the records of the last poll. Waits for `timeout_ms` at most, by default
-        ``default.api.timeout.ms``.
+        In implicit mode this accepts the records of the last poll. The call waits for `timeout_ms` at most,
+        by default ``default.api.timeout.ms``.
 
         Raises:
-            RequestTimeoutError: no answer to some of them in time; the records may come again.
+            RequestTimeoutError: a broker has not answered in time; its records may be delivered again.
         """
         results = self._run(self._consumer.commit_now(timeout_ms))
         self._notify()
         return results
 
     def commit_async(self) -> None:
-        """Send acknowledgements in the background; `on_acknowledged` is called with what becomes of them.
+        """Send acknowledgements in the background; `on_acknowledged` is called with their outcomes.
 
         In implicit mode this accepts the records of the last poll.
         """
@@ -265,7 +266,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """For how long records are locked, as the brokers say; None before the first fetch."""
+        """How long brokers lock records for this group, in milliseconds; None before the first fetch."""
         return self._consumer.acquisition_lock_timeout_ms
 
     # -- a pool of workers
@@ -278,18 +279,19 @@ class ShareConsumer(Blocking, Generic[K, V]):
         on_error: OnError | None = None,
         idle_ms: float | None = None,
     ) -> PoolSummary:
-        """Have threads process records until `stop` is called, or nothing has come for `idle_ms`.
+        """Run threads that process records until `stop` is called, or no record has come for `idle_ms`.
 
-        `handler` gets one record at a time in each of the threads. A record is accepted when it returns,
-        released when it raises; it may return another type, such as ``"reject"``. `on_error` gets the record
-        and the exception before that, and may return a type, too. Locks of records in work are prolonged in
-        time. Both modes of acknowledgement will do. Ctrl-C ends it at once: what is in work comes again.
+        Each thread calls `handler` with one record at a time. A record is accepted when `handler` returns,
+        and released when it raises; `handler` may return another type, such as ``"reject"``. After an
+        exception, `on_error` is called with the record and the exception, and may return a type as well.
+        Locks of records that are being processed are renewed in time. Both modes of acknowledgement work.
+        Ctrl-C ends the call at once: records that are being processed are delivered again.
 
         Returns:
             How many records were accepted, released and rejected, and how many acknowledgements were refused.
 
         Raises:
-            ConfigError: no subscription, records of a poll are still in hand, or an argument is wrong.
+            ConfigError: no subscription, records of a poll are not acknowledged, or an argument is wrong.
             PenstockError: as `poll`.
         """
         if inspect.iscoroutinefunction(handler):
@@ -297,7 +299,10 @@ class ShareConsumer(Blocking, Generic[K, V]):
         return self._run(self._consumer.run(handler, workers, on_error=on_error, idle_ms=idle_ms))
 
     def stop(self) -> None:
-        """Have `run` return once its workers have finished what they work on. From any thread."""
+        """Make `run` return once its workers have finished their current records.
+
+        Any thread may call this.
+        """
         self._consumer.stop()
 
     # -- the end
@@ -307,12 +312,12 @@ class ShareConsumer(Blocking, Generic[K, V]):
 
     @checked(has_failed=flag, timeout=seconds)
     def close(self, *, has_failed: bool = False, timeout: float | None = None) -> None:
-        """Send acknowledgements, have everything else released, leave the group, close the connections.
+        """Send acknowledgements, release all other records, leave the group, and close the connections.
 
-        In implicit mode records of the last poll are accepted; unless the application `has_failed`, so that
-        they come again. In explicit mode those without an acknowledgement come again. Waits for `timeout`
-        seconds at most, by default 30; at the end of a `with` block that was interrupted, half a
-        second.
+        In implicit mode, the records of the last poll are accepted, unless the application `has_failed`: then
+        they are delivered again. In explicit mode, records without an acknowledgement are delivered again.
+        The call waits for `timeout` seconds at most, by default 30; at the end of a `with` block that an
+        interrupt has left, half a second.
         """
         if self._process is Blocking._this_process and not self._is_closed:
             self._is_closed = True

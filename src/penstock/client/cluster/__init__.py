@@ -1,1 +1,1 @@
-"""The cluster as a client sees it: connections, versions, metadata, retries."""
+"""The cluster as a client sees it: connections, API versions, metadata, retries."""

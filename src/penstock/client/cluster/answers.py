@@ -1,7 +1,7 @@
-"""Checks of answers, which every call of the client makes: each entry that was asked for must be there.
+"""Checks that a response has every entry that the request asked for.
 
-An answer that leaves something out, or contradicts the question, is a failed attempt like any other: it is
-tried again until the time allowed is over. Nothing that was left out may count as done, or as not there.
+A response that leaves something out, or contradicts the request, is a failed attempt like any other: the
+client retries until the timeout. A missing entry must not count as done, or as absent.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ T = TypeVar("T")
 
 
 def left_out(broker: object, what: object, api: str) -> ProtocolViolationError:
-    """Return the error for a part of the question that has no answer."""
+    """Return the exception for an entry that a response leaves out."""
     return ProtocolViolationError(f"broker {broker} left {what} out of its answer to {api}")
 
 
 def check_complete(
     asked: Iterable[object], answered: Container[object], broker: object, api: str, kind: str = "partition"
 ) -> None:
-    """Check that everything that was asked for is answered.
+    """Check that a response has every entry that the request asked for.
 
     Raises:
-        ProtocolViolationError: something is left out; the message names the first.
+        ProtocolViolationError: an entry is left out; the message names the first.
     """
     for one in asked:
         if one not in answered:
@@ -36,7 +36,7 @@ def only(answers: Sequence[T], broker: object, api: str) -> T:
     """Return the one entry of the response to a request with one entry.
 
     Raises:
-        ProtocolViolationError: there is none, or more than one.
+        ProtocolViolationError: the response has no entry, or more than one.
     """
     if len(answers) != 1:
         raise ProtocolViolationError(f"broker {broker} gave {len(answers)} answers to one {api}")

@@ -1,8 +1,8 @@
-"""The client of a cluster, for asyncio: finds brokers, negotiates versions, routes to leaders.
+"""The connections and metadata of one client, for asyncio: finds brokers and leaders, negotiates versions.
 
-Everything else in this package uses `AsyncClient`: it has connections and metadata, and nothing
-of records. Connections are opened when first needed, one per broker and purpose, because answers come in
-order: a fetch that waits at the broker for data would hold up everything behind it.
+Producers, consumers and admin clients use `AsyncClient`, which has no notion of records. A connection is
+opened when it is first needed, one per broker and purpose, because responses come in order: a fetch that
+waits at the broker would hold up everything behind it.
 """
 
 from __future__ import annotations
@@ -48,24 +48,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ANY_NODE = -1
-"""Node id that stands for any broker."""
+"""The node id that stands for any broker."""
 
 CONTROLLER = -2
-"""Node id that stands for the controller; for any broker where the cluster names none."""
+"""The node id that stands for the controller, or for any broker if the cluster names no controller."""
 
 BOOTSTRAP_PATIENCE_S = 1.0
-"""How long a first contact is tried. The error for a mistyped address should not take a minute."""
+"""For how many seconds a first contact is retried: the error for a mistyped address must come soon."""
 
 DRAIN_STEP_S = 0.001
 
 MAIN, FETCH = "main", "fetch"
-"""Purposes of connections: a fetch that waits at the broker must not hold up other requests."""
+"""Purposes of connections. They are separate, because a fetch that waits would hold up other requests."""
 
 log = logger_named("penstock.client")
 
 
 class AsyncClient:
-    """Connections to a cluster and what is known about it."""
+    """The connections to a cluster, its metadata, and retries of requests."""
 
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
@@ -73,20 +73,20 @@ class AsyncClient:
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.dice = random.Random().random
         self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}
-        """The group APIs of brokers older than ApiVersions, as far as they were needed."""
+        """The group APIs of brokers older than ApiVersions, by address, as far as they have been probed."""
         self._topics: set[str] = set()
         self._metadata_requests = MetadataRequests(self._ask_metadata)
         self._refreshed_at = float("-inf")
         self._told_by: object = "unknown"
-        """Which broker has answered the last request for metadata."""
+        """The broker that has answered the last metadata request."""
         self.troubles = Troubles()
         self._pool = ConnectionPool(config, self.dice, self.troubles)
         self.made_at = time.monotonic()
         self.reports: StatisticsReports | None = None
-        """Reports of statistics, where ``stats_cb`` is set. They begin when the cluster is reached."""
+        """The reports of statistics if ``stats_cb`` is set. They begin when the cluster is reached."""
         self._snapshot: Callable[[], Statistics] | None = None
         self.metrics_push: MetricsPush | None = None
-        """What pushes metrics, once a broker has been met that takes them (KIP-714)."""
+        """The metrics push (KIP-714), or None until a broker that takes metrics was met."""
         register(self)
 
     def __repr__(self) -> str:
@@ -103,9 +103,7 @@ class AsyncClient:
         return self.config.request_timeout_ms / 1000
 
     def begin_reports(self, snapshot: Callable[[], Statistics]) -> None:
-        """Begin to report `snapshot` every ``statistics.interval.ms``, if that is set, and to push
-        metrics.
-        """
+        """Begin to push metrics, and to report `snapshot` every ``statistics.interval.ms`` if that is set."""
         self._snapshot = snapshot if self.config.enable_metrics_push else None
         if self.config.stats_cb is not None:
             from penstock.client.statistics_reports import StatisticsReports
@@ -115,12 +113,12 @@ class AsyncClient:
             )
 
     async def drained(self) -> None:
-        """Wait until the kernel has taken everything that was sent: other bytes are lost on close."""
+        """Wait until the kernel has taken all sent bytes, since closing a connection would lose the rest."""
         while any(each.unsent_bytes for each in self.connections() if each.cause is None):
             await asyncio.sleep(DRAIN_STEP_S)
 
     async def close(self, timeout_s: float | None = None) -> None:
-        """Close every connection, after a last push of metrics. Requests in flight raise a NetworkError."""
+        """Close every connection, after a last push of metrics. Requests in flight raise NetworkError."""
         self.troubles.clear()
         self._snapshot = None
         if self.metrics_push is not None:
@@ -146,11 +144,11 @@ class AsyncClient:
         at_most: int | None = None,
         purpose: str = MAIN,
     ) -> Any:
-        """Send one request to one node, once, and return the answer.
+        """Send one request to one node, without retries, and return the response.
 
         Raises:
             NetworkError, RequestTimeoutError, DecodeError: as `Connection.request`.
-            UnsupportedVersionError: the broker is too old or too new for it.
+            UnsupportedVersionError: the broker is too old or too new for the request.
         """
         peer = await self.peer(node_id, purpose)
         return await peer.request(message, timeout_s or self.request_timeout_s, at_most)
@@ -158,10 +156,12 @@ class AsyncClient:
     async def retrying(
         self, what: str, attempt: Callable[[], Awaitable[T]], timeout_ms: float | None = None
     ) -> T:
-        """Await `attempt()` until it succeeds, fails for good, or the time is up.
+        """Await `attempt()` until it succeeds, and return its result.
+
+        `what` names the action in messages.
 
         Raises:
-            RequestTimeoutError: not within `timeout_ms` (default ``default.api.timeout.ms``).
+            RequestTimeoutError: no success within `timeout_ms` (default ``default.api.timeout.ms``).
             PenstockError: `attempt` raised an error that is not retriable.
         """
         timeout_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
@@ -200,11 +200,11 @@ class AsyncClient:
 
     @property
     def is_reached(self) -> bool:
-        """Whether a broker has answered once. (A new 0.8 cluster answers without naming any broker.)"""
+        """Whether a broker has answered once, even without naming a broker, as a new cluster of 0.8 does."""
         return self._refreshed_at > float("-inf")
 
     async def bootstrap(self) -> None:
-        """Make sure that the cluster has been reached once. A broker just starting gets a second.
+        """Connect to the cluster unless that was done. A broker that is starting gets a second of patience.
 
         Raises:
             NetworkError: no bootstrap server answers.
@@ -223,56 +223,61 @@ class AsyncClient:
                 await asyncio.sleep(self.backoff.seconds(tries, self.dice))
 
     def connections(self) -> list[Connection]:
-        """Return the open connections, from any thread."""
+        """Return the open connections. Any thread may call this method."""
         return self._pool.connections()
 
     @property
     def counters(self) -> ClientCounters:
-        """Return the counters of each broker."""
+        """The counters of each broker."""
         return self._pool.counters
 
     def feature_level(self, name: str) -> int:
-        """Return the finalised level of a feature of the cluster, from the open connections; 0 for none."""
+        """Return the finalized level of a cluster feature, as open connections have it; 0 if it has none."""
         return self._pool.feature_level(name)
 
     def addresses_opening(self) -> list[Address]:
-        """Return where connections are being opened, from any thread."""
+        """Return the addresses to which connections are being opened. Any thread may call this method."""
         return self._pool.addresses_opening()
 
     async def connect(self, address: Address) -> Connection:
-        """Open one more connection, which is the caller's.
+        """Return a new connection outside the pool, which the caller closes.
 
         Raises:
-            NetworkError: it cannot be opened.
+            NetworkError: the connection cannot be opened.
         """
         return await self._pool.connect(address)
 
     async def greet(self, address: Address) -> Peer:
-        """Open one more connection, negotiate versions and log in. It is the caller's.
+        """Return a new connection outside the pool, with negotiated versions and logged in.
+
+        The caller closes the connection.
 
         Raises:
-            NetworkError: it cannot be opened.
-            PenstockError: the broker refuses the login, or its answer makes no sense.
+            NetworkError: the connection cannot be opened.
+            PenstockError: the broker refuses the login, or its response makes no sense.
         """
         return await self._pool.greet(address)
 
     @property
     def secured(self) -> SecuredOpener | None:
-        """What opens connections with TLS or SASL; None where they have neither."""
+        """The opener of connections with TLS or SASL, or None if connections use neither."""
         return self._pool.secured
 
     def live_peer(self, node_id: int, purpose: str = MAIN) -> Peer | None:
-        """Return the open connection to a node, if there is one."""
+        """Return the open connection to a node for a purpose, or None."""
         node = self.cluster.nodes.get(node_id)
         return self._pool.live(node.address, purpose) if node else None
 
     def address_of(self, node_id: int) -> object:
-        """Return how messages name a node: its address, where that is known."""
+        """Return the name of a node for messages: its address if the metadata have it."""
         node = self.cluster.nodes.get(node_id)
         return node.address if node is not None else f"node {node_id}"
 
     def throttle_s(self, broker: object, throttle_time_ms: int) -> float:
-        """Return how many seconds a broker's quota makes this client wait; ``request.timeout.ms`` at most."""
+        """Return for how many seconds a broker's quota throttles this client.
+
+        At most ``request.timeout.ms``: a longer throttle is logged and cut.
+        """
         if throttle_time_ms > 0 and isinstance(broker, Address):
             self._pool.note_throttled(broker, throttle_time_ms)
         if throttle_time_ms <= self.config.request_timeout_ms:
@@ -286,10 +291,10 @@ class AsyncClient:
         return self.request_timeout_s
 
     async def peer(self, node_id: int = ANY_NODE, purpose: str = MAIN) -> Peer:
-        """Return a live connection to a node, opening it if need be.
+        """Return a live connection to a node, opened if necessary.
 
         Raises:
-            NetworkError: it cannot be reached.
+            NetworkError: the node cannot be reached.
         """
         if node_id == CONTROLLER:
             node_id = (
@@ -303,10 +308,10 @@ class AsyncClient:
         return await self._pool.open(node.address, purpose)
 
     async def check_node(self, node_id: int) -> None:
-        """Make sure that the cluster has a broker of this id.
+        """Check that the cluster has a broker with this id.
 
         Raises:
-            ConfigError: it has none.
+            ConfigError: the cluster has no such broker.
             NetworkError: no broker answers.
         """
         await self.bootstrap()
@@ -317,7 +322,7 @@ class AsyncClient:
             raise ConfigError(f"there is no broker {node_id} in the cluster; it has {some}")
 
     async def _any_peer(self, purpose: str) -> Peer:
-        """Any open connection, otherwise any known broker, otherwise the bootstrap addresses."""
+        """Return an open connection to any broker; open one if there is none, to known brokers first."""
         known = [node.address for node in self.cluster.nodes.values()]
         live = [peer for address in known if (peer := self._pool.live(address, purpose))]
         idle = [peer for peer in live if peer.connection.is_idle]
@@ -340,7 +345,9 @@ class AsyncClient:
     # -- metadata
 
     async def refresh(self, topics: Iterable[str] = (), *, all_topics: bool = False) -> None:
-        """Ask any broker for the metadata of `topics`, which are in use from now on; or of all in use.
+        """Refresh the metadata of `topics` from any broker; if empty, of all topics that this client uses.
+
+        `topics` count as used from now on. `all_topics` asks for every topic of the cluster.
 
         Raises:
             NetworkError: no broker answers.
@@ -382,12 +389,12 @@ class AsyncClient:
 
     @property
     def metadata_is_old(self) -> bool:
-        """Whether the last answer is older than ``metadata.max.age.ms``."""
+        """Whether the last metadata response is older than ``metadata.max.age.ms``."""
         age = asyncio.get_running_loop().time() - self._refreshed_at
         return age * 1000 > self.config.metadata_max_age_ms
 
     async def topic(self, name: str) -> TopicInfo:
-        """Return what is known about a topic, asking if need be.
+        """Return a topic's metadata, from a broker if they are not known.
 
         Raises:
             KafkaError: the topic does not exist, or this client may not see it.
@@ -396,7 +403,7 @@ class AsyncClient:
         return (await self.topics_of([name]))[name]
 
     async def topics_of(self, names: Collection[str]) -> dict[str, TopicInfo]:
-        """Return what is known about several topics. Raises as `topic`."""
+        """Return the metadata of several topics by name. Raises as `topic`."""
         loop = asyncio.get_running_loop()
         deadline: float | None = None
         for tries in range(1 << 30):
@@ -417,9 +424,9 @@ class AsyncClient:
         return {name: self.cluster.topics[name] for name in names}
 
     async def topics_with(self, partitions: Collection[TopicPartition]) -> dict[str, TopicInfo]:
-        """Return what is known about the topics of `partitions`, all of which exist.
+        """Return the metadata of the topics of `partitions`, and check that these partitions exist.
 
-        Topics grow while clients run: a partition that is not known is asked for again for a moment.
+        Since topics may grow, the client asks again for a short time if it does not know a partition.
 
         Raises:
             ConfigError: a topic has no such partition.
@@ -443,13 +450,13 @@ class AsyncClient:
         return topics
 
     async def _freshen(self) -> None:
-        """Ask again for metadata that is old. Without an answer the known metadata stay in use."""
+        """Refresh metadata that are old. Without a response, the known metadata stay in use."""
         if self.metadata_is_old:
             with contextlib.suppress(PenstockError):
                 await self.refresh()
 
     def _patience_s(self) -> float:
-        """Return how long an unknown topic may take to appear: a moment, unless asking for it creates it."""
+        """Return how many seconds an unknown topic may take to appear: more if the client creates topics."""
         patience_s = self.config.topic_metadata_propagation_max_ms / 1000
         return patience_s if self.config.allow_auto_create_topics else min(patience_s, MOMENT_S)
 
@@ -458,14 +465,14 @@ class AsyncClient:
         return topic is not None and bool(topic.partitions) and topic.error_code == 0
 
     def _topic_error(self, name: str) -> PenstockError:
-        """Return what is wrong with a topic that has just been asked for."""
+        """Return the exception for a topic that the last metadata response lacks, or has with an error."""
         topic = self.cluster.topics.get(name)
         if topic is None:
             return left_out(self._told_by, f"topic {name!r}", "Metadata")
         return error_for(topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
 
     async def _with_hint(self, name: str, error: PenstockError) -> PenstockError:
-        """Drop the unknown topic; return the message, with topics of similar names."""
+        """Return the error for an unknown topic with similar names as a hint, and stop using the topic."""
         self._topics.discard(name)
         if not isinstance(error, KafkaError) or error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return error
@@ -476,10 +483,10 @@ class AsyncClient:
         return no_such_topic(name, self.cluster, was_to_be_created=self.config.allow_auto_create_topics)
 
     async def leader(self, partition: TopicPartition) -> int:
-        """Return the node that leads a partition.
+        """Return the node id of a partition's leader.
 
         Raises:
-            KafkaError: unknown topic or partition, or no leader at the moment.
+            KafkaError: the topic or the partition does not exist, or the partition has no leader now.
         """
         leader = self.cluster.leader(partition)
         if leader is None:
@@ -491,5 +498,5 @@ class AsyncClient:
 
 
 def _without(where: str, reason: str) -> str:
-    """Drop the address from a reason when it has just been named."""
+    """Return `reason` without the address `where` at its start, since the message has just named it."""
     return reason.removeprefix(f"{where}: ")

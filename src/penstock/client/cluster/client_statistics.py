@@ -1,4 +1,4 @@
-"""The part of a snapshot that every client has: its brokers, and the totals over them."""
+"""The part of a statistics snapshot that every client has: its brokers, and totals over them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def client_statistics(client: AsyncClient, kind: str, **more: Any) -> Statistics:
-    """Return a snapshot of a client of some kind, with `more` of its fields. From any thread."""
+    """Return a snapshot of a client; `kind` is its type, `more` are further fields. Thread-safe."""
     now = time.monotonic()
     waiting: Counter[str] = Counter()
     for connection in client.connections():

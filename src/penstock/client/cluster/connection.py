@@ -1,17 +1,17 @@
-"""One TCP connection to one broker, for asyncio: requests out, answers in, in order.
+"""One TCP connection to one broker, for asyncio: requests are answered in order.
 
-Drives a sans-I/O `ClientConnection` (`penstock.protocol.connection.client`), which cuts frames and matches
-answers to requests; adds the socket, deadlines and futures.
+`Connection` drives a sans-I/O `ClientConnection` (`penstock.protocol.connection.client`), which cuts frames
+and matches responses to requests; it adds the socket, timeouts and futures.
 
-- A long frame is received straight into one buffer of its size, and the answer's `records` are views of it:
+- A long frame is received into one buffer of its size, and the response's `records` are views of that buffer:
   nothing is copied between the socket and the decoder.
-- Any number of requests may be in flight; brokers answer in order.
+- Any number of requests may be in flight.
 - A dead connection keeps its cause, and raises it for every request in flight and every later call.
-- TLS is decrypted straight into the buffer that a frame is received into.
-- A request whose answer is overdue ends the connection: in-order answers mean that nothing sent after
-  it can be answered either.
+- TLS is decrypted directly into the buffer that a frame is received into.
+- A request whose response is overdue ends the connection: since responses are in order, no later request can
+  be answered either.
 
-Independent of what the requests mean, and of the broker's versions.
+This module does not depend on the meaning of requests, nor on the broker's versions.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ if TYPE_CHECKING:
     from penstock.security.tls import TlsConnection
 
 UNSENT_BYTES_MAX = 1 << 20
-"""Bytes that asyncio may hold for the kernel before `is_clogged` is set."""
+"""The bytes that asyncio may hold for the kernel before `is_clogged` becomes True."""
 
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
-"""Linux has it."""
+"""The socket option, which only Linux has; elsewhere None."""
 
 IOV_MAX = 1024
-"""The most chunks that one sendmsg takes (limits.h on Linux)."""
+"""The most chunks that one sendmsg accepts (limits.h on Linux)."""
 
 
 class AbandonedError(NetworkError):
-    """The connection was closed by this client, to be rid of a request that waits at the broker."""
+    """The client itself has closed the connection, to get rid of a request that the broker holds back."""
 
 
 class _Waiting:
-    """The caller of a request in flight: a future, and times in seconds of the loop's clock."""
+    """A request in flight: the future of its response, and times in seconds of the loop's clock."""
 
     __slots__ = ("deadline", "durations", "future", "sent_at")
 
@@ -73,13 +73,13 @@ class _Waiting:
         self.sent_at = sent_at
         self.deadline = deadline
         self.durations = durations
-        """Where the time to the answer is counted."""
+        """The counter to which the round-trip time is added."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A connection to one broker. Made by `connect`, or by `SecuredOpener`: then through TLS, or with SASL.
+    """A connection to one broker, opened by `connect`, or by `SecuredOpener` with TLS or SASL.
 
-    What arrives through `tls` is received into the buffer `ciphertext`, which connections share.
+    Bytes that arrive through TLS are received into the buffer `ciphertext`, which connections share.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         self.address = address
         self.cause: PenstockError | None = None
-        """Why the connection is dead; None while it lives."""
+        """The error that has ended the connection; None while it is alive."""
         self.counters = BrokerCounters(str(address))
-        """What is counted for this broker. A pool of connections has its own put here."""
+        """The counters of this broker, which a connection pool replaces by its own."""
         self._sock = sock
         self._frame_bytes_max = frame_bytes_max
         self._wire: ClientConnection[_Waiting] = ClientConnection(
@@ -108,14 +108,14 @@ class Connection(asyncio.BufferedProtocol):
         self._tls = tls
         self._ciphertext = None if tls is None else ciphertext
         self.ready: asyncio.Future[None] = self._loop.create_future()
-        """Done when the TLS handshake is over, which is at once without TLS."""
+        """A future that is done after the TLS handshake; without TLS, at once."""
         self.session: LoginSession | None = None
-        """What has the credentials shown again, once they have been accepted."""
+        """The SASL session, which authenticates again in time; None before the first login."""
         self._raw: asyncio.Future[bytes] | None = None
-        """The next frame is a SASL token without correlation id."""
+        """The future of the next frame if that is a raw SASL token, else None."""
         self._timer: asyncio.TimerHandle | None = None
         self.is_clogged = False
-        """Whether more than `UNSENT_BYTES_MAX` are unsent, so that nothing more should be sent yet."""
+        """Whether more than `UNSENT_BYTES_MAX` are unsent, so that nothing more should be sent now."""
         self._writable_callbacks: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
@@ -124,42 +124,41 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is in flight, and none waits for a login."""
+        """Whether no request is in flight, and none is held back until a login ends."""
         return not (self._wire.requests_in_flight or (self.session is not None and self.session.is_holding))
 
     @property
     def requests_in_flight(self) -> int:
-        """How many requests wait for their answers."""
+        """The number of requests that await their responses."""
         return self._wire.requests_in_flight
 
     def first_due(self) -> tuple[int, str] | None:
-        """Correlation id and API name of the oldest request in flight; None if there is none. Thread-safe."""
+        """Return correlation id and API name of the oldest request in flight, or None. Thread-safe."""
         return self._wire.oldest()
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes that asyncio holds until the kernel takes them; one more where requests wait for a login."""
+        """The bytes that asyncio still holds, plus one if requests are held back until a login ends."""
         held = self.session is not None and self.session.is_holding
         return held + (0 if self._transport is None else self._transport.get_write_buffer_size())
 
     @property
     def is_receiving(self) -> bool:
-        """Whether part of an answer has arrived."""
+        """Whether part of a response has arrived."""
         return self._wire.is_receiving
 
     def request(
         self, message: Message, version: int, timeout_s: float, *, at_once: bool = False
     ) -> asyncio.Future[Any]:
-        """Send `message` and return the future of its answer.
+        """Send `message` and return the future of its response.
 
-        It waits while credentials are shown again, unless it is to be sent `at_once`.
-
-        The future raises NetworkError when the connection ends first, RequestTimeoutError when no answer
-        comes within `timeout_s` seconds, DecodeError when the answer cannot be read.
+        While the connection authenticates again (KIP-368), the request is held back, unless `at_once`. The
+        future raises NetworkError if the connection ends first, RequestTimeoutError if no response comes
+        within `timeout_s` seconds, DecodeError if the response cannot be decoded.
 
         Raises:
-            NetworkError: the connection is already dead.
-            EncodeError: the message cannot be written in this version.
+            NetworkError: the connection is dead already.
+            EncodeError: the message cannot be encoded in this version.
         """
         if self.cause is not None or self._transport is None:
             raise self._not_alive()
@@ -184,11 +183,11 @@ class Connection(asyncio.BufferedProtocol):
         return future
 
     def send_only(self, message: Message, version: int, *, at_once: bool = False) -> None:
-        """Send a request that gets no answer: Produce with acks=0. It waits as `request` does.
+        """Send a request that has no response (Produce with acks=0). It is held back as by `request`.
 
         Raises:
-            NetworkError: the connection is already dead.
-            EncodeError: the message cannot be written in this version.
+            NetworkError: the connection is dead already.
+            EncodeError: the message cannot be encoded in this version.
         """
         if self.cause is not None or self._transport is None:
             raise self._not_alive()
@@ -201,11 +200,11 @@ class Connection(asyncio.BufferedProtocol):
         self._write(chunks)
 
     async def exchange_token(self, token: bytes, timeout_s: float, *, is_answered: bool) -> bytes:
-        """Send a SASL token as brokers before 1.0 take it, and return the one that answers it, if any does.
+        """Send a raw SASL token, as to brokers before 1.0; return the response, empty if not `is_answered`.
 
         Raises:
             NetworkError: the connection is dead, or ends.
-            RequestTimeoutError: no answer comes within `timeout_s` seconds. The connection is dead.
+            RequestTimeoutError: no response within `timeout_s` seconds. The connection is dead.
         """
         if self.cause is not None:
             raise self._not_alive()
@@ -225,12 +224,12 @@ class Connection(asyncio.BufferedProtocol):
             raise error from None
 
     def when_writable(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once the kernel has taken most of what was sent, or the connection is dead."""
+        """Call `callback` once the kernel has taken most of the sent bytes, or the connection is dead."""
         if callback not in self._writable_callbacks:
             self._writable_callbacks.append(callback)
 
     def close(self, cause: PenstockError | None = None) -> None:
-        """End the connection. Requests in flight raise `cause`; by default a NetworkError."""
+        """Close the connection. Requests in flight raise `cause`, by default a NetworkError."""
         if self.cause is not None:
             return
         if self._tls is not None and cause is None:
@@ -254,12 +253,12 @@ class Connection(asyncio.BufferedProtocol):
                 future.exception()  # marks it as retrieved: asyncio need not report it
 
     def hand_over(self) -> tuple[asyncio.Transport, TlsConnection | None]:
-        """Give the open connection away: its transport, and its TLS if any. This object is dead then.
+        """Return the open connection's transport, and its TLS or None. This object is dead afterwards.
 
-        The caller sets another protocol object at once.
+        The caller sets another protocol object on the transport at once.
 
         Raises:
-            NetworkError: it is dead already.
+            NetworkError: the connection is dead already.
             ConfigError: a request is in flight.
         """
         if self.cause is not None or self._transport is None:
@@ -286,13 +285,13 @@ class Connection(asyncio.BufferedProtocol):
         return _copy_of(self.cause or NetworkError(f"not connected to {self.address}"))
 
     def _write(self, chunks: Sequence[Buffer]) -> None:
-        """Send chunks in order; all bytes to the broker pass here.
+        """Send chunks in order. All bytes to the broker pass through this method.
 
-        The kernel gets them at once as far as it takes them, and asyncio keeps the rest. asyncio's own
-        `writelines` joins the chunks first (until Python 3.12): a copy of every batch.
+        The kernel gets as many of the bytes as it takes at once; asyncio buffers the rest. asyncio's
+        `writelines` would join the chunks first (until Python 3.12), which copies every batch.
 
         Raises:
-            NetworkError: the kernel refuses them; the connection is dead.
+            NetworkError: the kernel refuses the bytes; the connection is dead.
         """
         transport, tls = self._transport, self._tls
         assert transport is not None
@@ -315,7 +314,7 @@ class Connection(asyncio.BufferedProtocol):
             transport.write(memoryview(chunk))
 
     def _flush(self) -> None:
-        """Send the pending ciphertext of the TLS connection."""
+        """Send the pending ciphertext of the TLS connection, if the connection is alive."""
         if self.cause is None and self._transport is not None:
             self._write(())
 
@@ -354,7 +353,7 @@ class Connection(asyncio.BufferedProtocol):
             self.connection_lost(None)
 
     def _received(self, count: int) -> None:
-        """Take `count` bytes of the stream, which are in the buffer of the frames."""
+        """Process `count` bytes of the stream, which are in the frame buffer."""
         wire = self._wire
         counters = self.counters
         try:
@@ -417,7 +416,7 @@ class Connection(asyncio.BufferedProtocol):
         return NetworkError(f"{ended}{while_due}{why}")
 
     def _described(self, error: DecodeError) -> PenstockError:
-        """Return what the broker did wrong, with its address."""
+        """Return an error that names the broker and what it has sent instead of a valid frame."""
         if isinstance(error, FrameSizeError):
             other = known_beginning(error.beginning)
             if other is TLS:
@@ -453,10 +452,10 @@ class Connection(asyncio.BufferedProtocol):
 
 
 async def connect(address: Address, config: ClientConfig, memory: ReusedMemory) -> Connection:
-    """Open a TCP connection.
+    """Return a new TCP connection to a broker.
 
     Raises:
-        NetworkError: name not known, connection refused, no answer in time.
+        NetworkError: the host name is not known, the connection is refused, or there is no answer in time.
     """
     sock = await open_socket(address, config)
     loop = asyncio.get_running_loop()
@@ -475,7 +474,7 @@ async def open_socket(address: Address, config: ClientConfig) -> socket.socket:
     """Return a connected socket.
 
     Raises:
-        NetworkError: name not known, connection refused, no answer in time.
+        NetworkError: the host name is not known, the connection is refused, or there is no answer in time.
     """
     timeout_s = config.socket_connection_setup_timeout_ms / 1000
     try:
@@ -486,7 +485,7 @@ async def open_socket(address: Address, config: ClientConfig) -> socket.socket:
 
 
 async def _open_socket(address: Address, config: ClientConfig) -> socket.socket:
-    """Try every address that the name stands for, in order."""
+    """Return a socket connected to the first address of the host name that accepts, in order."""
     loop = asyncio.get_running_loop()
     failure: OSError | None = None
     for family, kind, protocol, _, where in await _resolve(address):
@@ -512,7 +511,7 @@ async def _open_socket(address: Address, config: ClientConfig) -> socket.socket:
 
 
 async def _resolve(address: Address) -> list[Any]:
-    """Numbers are read here; only names cost a thread and a look-up."""
+    """Return the socket addresses of a host. Only a name, not an IP address, needs a thread and a look-up."""
     if not 0 < address.port < 65536:
         raise NetworkError(f"{address}: there is no port {address.port}")
     if not address.host.isprintable():
@@ -530,7 +529,7 @@ async def _resolve(address: Address) -> list[Any]:
 
 
 def _after(chunks: Sequence[Buffer], sent: int) -> list[Buffer]:
-    """Return what is left of the chunks after the first `sent` bytes."""
+    """Return the chunks that are left after the first `sent` bytes."""
     for index, chunk in enumerate(chunks):
         view = memoryview(chunk)
         if sent < view.nbytes:
@@ -540,16 +539,14 @@ def _after(chunks: Sequence[Buffer], sent: int) -> list[Buffer]:
 
 
 def _copy_of(error: PenstockError) -> PenstockError:
-    """Return a copy of an exception, for one more caller: a shared one would collect the tracebacks of
-    all.
-    """
+    """Return a copy of an exception for one more caller, since a shared one would collect all tracebacks."""
     duplicate = copy.copy(error)
     duplicate.__cause__ = error.__cause__
     return duplicate
 
 
 def _why(error: BaseException | None) -> str:
-    """Return the operating system's words for an error, in lower case and without its number."""
+    """Return the operating system's message for an error, in lower case and without its number."""
     if isinstance(error, OSError) and error.errno is not None:
         return os.strerror(error.errno).lower()
     return str(error) or type(error).__name__

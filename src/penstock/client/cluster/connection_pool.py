@@ -1,6 +1,6 @@
 """The open connections of a client: one per broker and purpose, opened when first needed.
 
-Attempts that failed are repeated after a pause that grows (``reconnect.backoff.ms``).
+The pause between failed attempts to connect grows (``reconnect.backoff.ms``).
 """
 
 from __future__ import annotations
@@ -30,32 +30,35 @@ if TYPE_CHECKING:
 log = logger_named("penstock.client")
 
 ONE_LOSS_S = 1.0
-"""Connections to one broker for several purposes are lost together: within this time that is one loss."""
+"""Connections to one broker that are lost within this time of each other count as one loss."""
 
 
 SILENCE_S = 0.5
-"""After so long without an answer from one address, the next is tried beside it."""
+"""After so many seconds without an answer from one address, the next one is tried in parallel."""
 
 STALLED = "did not say what versions it speaks, and others of its cluster did: it is asked again"
 
 ONE_THROTTLING_S = 60.0
-"""Pauses that a broker asks for within this time of each other are said once."""
+"""Throttles of one broker within this time of each other are logged once."""
 
 
 class Peer:
-    """An open connection and the versions of its broker."""
+    """An open connection, and the API versions of its broker."""
 
     def __init__(self, connection: Connection, versions: NodeVersions) -> None:
         self.connection = connection
         self.versions = versions
 
     def request(self, message: Message, timeout_s: float, at_most: int | None = None) -> asyncio.Future[Any]:
-        """Send `message` in the highest common version; see `Connection.request`."""
+        """Send `message` in the highest common version, at most `at_most`; return the response's future.
+
+        Raises as `Connection.request`.
+        """
         return self.connection.request(message, self.versions.choose(type(message), at_most), timeout_s)
 
 
 class ConnectionPool:
-    """Connections by address and purpose. `random` returns a number from 0 to 1."""
+    """The connections of a client by address and purpose. `random` returns a number from 0 to 1."""
 
     def __init__(self, config: ClientConfig, random: Callable[[], float], troubles: Troubles) -> None:
         self._config = config
@@ -74,25 +77,25 @@ class ConnectionPool:
         self._is_closed = False
 
     def connections(self) -> list[Connection]:
-        """Return the open connections, from any thread."""
+        """Return the open connections. Any thread may call this method."""
         return [peer.connection for peer in list(self._peers.values())]
 
     def feature_level(self, name: str) -> int:
-        """Return the finalised level of a feature, the newest of all open connections; 0 for none."""
+        """Return the finalized level of a cluster feature, by the newest data of open connections, or 0."""
         newest = max(self._peers.values(), key=lambda peer: peer.versions.features_epoch, default=None)
         return newest.versions.features.get(name, 0) if newest is not None else 0
 
     def addresses_opening(self) -> list[Address]:
-        """Return where connections are being opened, from any thread."""
+        """Return the addresses to which connections are being opened. Any thread may call this method."""
         return [address for address, _ in list(self._opening)]
 
     def failures(self, address: Address) -> int:
-        """Return how many attempts to connect have failed in a row."""
+        """Return how many attempts to connect to an address have failed since the last success."""
         known = self.counters.brokers.get(address)
         return known.failures_in_a_row if known is not None else 0
 
     def live(self, address: Address, purpose: str) -> Peer | None:
-        """Return the open connection to an address for a purpose; None if there is none."""
+        """Return the open connection to an address for a purpose, or None."""
         peer = self._peers.get((address, purpose))
         if peer is not None and peer.connection.cause is not None:
             del self._peers[address, purpose]
@@ -108,7 +111,7 @@ class ConnectionPool:
         """Return the connection to an address for a purpose; concurrent callers share one attempt to open it.
 
         Raises:
-            NetworkError: it cannot be reached, or the pool is closed.
+            NetworkError: the broker cannot be reached, or the pool is closed.
             PenstockError: as `negotiate`.
         """
         peer = self.live(address, purpose)
@@ -133,13 +136,13 @@ class ConnectionPool:
     async def open_any(
         self, addresses: Sequence[Address], purpose: str
     ) -> tuple[Peer | None, list[PenstockError]]:
-        """Return the first connection that opens, or None and why none did, in the order of addresses.
+        """Return the first connection that opens, or None, with the errors in the order of addresses.
 
-        Another address is tried at once where one fails, and beside it where one says nothing for
-        `SILENCE_S`.
+        The next address is tried at once after a failure, and in parallel after `SILENCE_S` seconds without
+        an answer.
 
         Raises:
-            AuthenticationError: a broker has refused what all would refuse.
+            AuthenticationError: a broker has refused the login in a way in which all brokers would.
         """
         attempts: list[asyncio.Task[Peer]] = []
         failed: dict[asyncio.Task[Peer], PenstockError] = {}
@@ -223,7 +226,7 @@ class ConnectionPool:
             log.info("%s: cannot reach %s: %s", self._config.client_id, address, error)
 
     def note_throttled(self, address: Address, pause_ms: int) -> None:
-        """Count a pause that a quota of the broker asks for; the first of a minute is logged."""
+        """Count a pause that a broker's quota asks for; log only the first one of a minute."""
         now, counters = time.monotonic(), self.counters.of(address)
         if now - counters.throttled_at > ONE_THROTTLING_S:
             log.info(
@@ -236,10 +239,10 @@ class ConnectionPool:
         counters.throttle.add(pause_ms / 1000)
 
     async def connect(self, address: Address) -> Connection:
-        """Open one more connection, which is the caller's.
+        """Return a new connection outside the pool, which the caller closes.
 
         Raises:
-            NetworkError: it cannot be opened.
+            NetworkError: the connection cannot be opened.
         """
         if self._secured is not None:
             connection: Connection = await self._secured.connect(address)
@@ -250,17 +253,18 @@ class ConnectionPool:
 
     @property
     def secured(self) -> SecuredOpener | None:
-        """What opens connections with TLS or SASL; None where they have neither."""
+        """The opener of connections with TLS or SASL, or None if connections use neither."""
         return self._secured
 
     async def greet(self, address: Address) -> Peer:
-        """Connect, negotiate versions, authenticate; again, while a refused login is waited out.
+        """Return a new connection outside the pool, with negotiated versions and logged in.
 
-        The connection is the caller's. A broker that has once answered ApiVersions is never taken for one
-        before 0.10, and neither is one beside it.
+        The caller closes the connection. If a login is refused while its secrets are being replaced, the
+        method tries again. A broker that has answered ApiVersions once is never taken for one before 0.10,
+        nor are the other brokers of its cluster.
 
         Raises:
-            NetworkError: it cannot be reached.
+            NetworkError: the broker cannot be reached.
             PenstockError: as `negotiate`.
         """
         while True:
@@ -299,22 +303,22 @@ class ConnectionPool:
         return Peer(connection, versions)
 
     def _has_met_newer(self) -> bool:
-        """Return whether a broker has answered ApiVersions, ever."""
+        """Return True if any broker has ever answered ApiVersions."""
         return any(each.is_ancient is False for each in self.counters.brokers.values())
 
     def _end_ancient(self) -> None:
-        """Close what speaks the oldest versions: with the first newer broker, the others have stalled."""
+        """Close connections that use version 0 of every API: brokers beside a newer one have only stalled."""
         for (address, _), peer in list(self._peers.items()):
             if peer.versions.is_ancient:
                 peer.connection.close(NetworkError(f"{address} {STALLED}"))
 
     def end_opening(self) -> list[asyncio.Task[Peer]]:
-        """Open nothing any more; return the attempts that are under way, for the caller to cancel."""
+        """Refuse to open more connections; return the attempts under way, for the caller to cancel."""
         self._is_closed = True
         return list(self._opening.values())
 
     def close(self) -> None:
-        """Close every connection. Requests in flight raise a NetworkError."""
+        """Close every connection. Requests in flight raise NetworkError."""
         self._is_closed = True
         for peer in self._peers.values():
             peer.connection.close(NetworkError("the client was closed"))

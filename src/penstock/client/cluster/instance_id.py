@@ -1,4 +1,4 @@
-"""`client_instance_id`: the id that brokers give a client for its metrics (KIP-714)."""
+"""The call `client_instance_id`: the id that brokers give a client for its metrics (KIP-714)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENCE_S = 30.0
 
 
 class HasInstanceId:
-    """A client for asyncio that may push metrics."""
+    """Base of the asyncio clients, which may push metrics: the call `client_instance_id`."""
 
     _client: AsyncClient
 
@@ -22,7 +22,7 @@ class HasInstanceId:
     async def client_instance_id(self, timeout: float | None = None) -> str:
         """Return the id that a broker has given this client, by which its metrics are known (KIP-714).
 
-        It is text, as Kafka prints ids. Waits for `timeout` seconds at most, by default 30.
+        The id is text, as Kafka prints ids. The call waits for `timeout` seconds at most, by default 30.
 
         Raises:
             ConfigError: ``enable.metrics.push`` is false.

@@ -1,6 +1,6 @@
-"""The session of a connection with SASL: credentials are shown again before the broker ends it (KIP-368).
+"""The SASL session of a connection: the client authenticates again before it ends (KIP-368).
 
-Requests made meanwhile wait and are sent in order; none is lost.
+Requests made during a re-authentication are held back and then sent in order.
 """
 
 from __future__ import annotations
@@ -16,31 +16,29 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 SESSION_PARTS = (0.85, 0.95)
-"""After which part of a session credentials are shown again; at random, as in Java, so that clients
-disperse.
-"""
+"""The part of a session after which the client authenticates again: random, as in Java, to spread clients."""
 
 REAUTHENTICATION_S_MIN = 1.05
-"""Brokers take a second authentication within one second of the first for a mistake."""
+"""The least time between two authentications, since brokers refuse a second one within one second."""
 
 
 class Requests(Protocol):
-    """What a session needs of its connection. What is sent `at_once` does not wait for the session."""
+    """The connection of a session. Requests sent `at_once` are not held back during a login."""
 
     def request(
         self, message: Message, version: int, timeout_s: float, *, at_once: bool = False
     ) -> asyncio.Future[Any]:
-        """Send a request, and return the future of its answer."""
+        """Send a request, and return the future of its response."""
 
     def send_only(self, message: Message, version: int, *, at_once: bool = False) -> None:
-        """Send a request that gets no answer."""
+        """Send a request that has no response."""
 
     def close(self, cause: PenstockError | None = None) -> None:
-        """End the connection."""
+        """Close the connection."""
 
 
 class Held(NamedTuple):
-    """A request that waits for the end of a re-authentication; without a future it gets no answer."""
+    """A request that is held back during a re-authentication. `future` is None if it has no response."""
 
     message: Message
     version: int
@@ -49,24 +47,24 @@ class Held(NamedTuple):
 
 
 class LoginSession:
-    """Until when a broker accepts the credentials of one connection, and what waits for the next login."""
+    """The end of one connection's SASL session, and the requests held back during the next login."""
 
     def __init__(self, connection: Requests, log_in: Callable[[], Awaitable[None]]) -> None:
-        """`log_in` shows the credentials of the connection once more, and calls `keep`."""
+        """Begin without an end. `log_in` authenticates the connection again, and calls `keep`."""
         self.lifetime_s = 0.0
-        """For how long the broker has accepted the credentials shown last, in seconds; 0 for ever."""
+        """The length of the session that the broker has granted, in seconds; 0 for no end."""
         self.ends_at: float | None = None
-        """When the session ends, in seconds of the loop's clock; None: it does not."""
+        """When the session ends, in seconds of the loop's clock, or None if it does not end."""
         self._connection = connection
         self._log_in = log_in
         self._loop = asyncio.get_running_loop()
         self._held: list[Held] | None = None
-        """None while there is no re-authentication."""
+        """The requests that are held back; None while no re-authentication is under way."""
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     def keep(self, lifetime_ms: int) -> None:
-        """Show credentials again in time, where a session of `lifetime_ms` ends; 0: it does not."""
+        """Schedule the next authentication before the session ends in `lifetime_ms`; 0 means no end."""
         self.end()
         self.ends_at = None
         if lifetime_ms > 0:
@@ -83,23 +81,23 @@ class LoginSession:
 
     @property
     def is_holding(self) -> bool:
-        """Whether a request waits."""
+        """Whether a request is held back."""
         return bool(self._held)
 
     def must_wait(self) -> bool:
-        """Return whether requests wait; begins to authenticate anew where the session is over already."""
+        """Return True if requests are to be held back; begin to authenticate if the session has expired."""
         if self._held is None and self.has_expired:
             self.renew()
         return self._held is not None
 
     def hold(self, message: Message, version: int, timeout_s: float) -> asyncio.Future[Any]:
-        """Keep a request until the credentials are accepted; return the future of its answer."""
+        """Hold a request back until the login ends; return the future of its response."""
         future: asyncio.Future[Any] = self._loop.create_future()
         self._hold(Held(message, version, timeout_s, future))
         return future
 
     def hold_unanswered(self, message: Message, version: int) -> None:
-        """Keep a request that gets no answer until the credentials are accepted."""
+        """Hold a request that has no response back until the login ends."""
         self._hold(Held(message, version, 0.0, None))
 
     def _hold(self, held: Held) -> None:
@@ -107,7 +105,7 @@ class LoginSession:
         self._held.append(held)
 
     def renew(self) -> None:
-        """Show the credentials once more, unless that is under way. Requests wait from now on."""
+        """Begin to authenticate again, unless that is under way. Requests are held back from now on."""
         if self._held is None:
             self._held = []
             self._task = self._loop.create_task(self._renew())
@@ -132,20 +130,20 @@ class LoginSession:
                     future.set_exception(error)
 
     def end(self) -> None:
-        """Show no credentials any more."""
+        """Cancel the next authentication."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def drop(self) -> list[asyncio.Future[Any]]:
-        """End, and return the futures of the requests that wait, for the caller to fail."""
+        """End the session, and return the futures of the requests held back, for the caller to fail."""
         self.end()
         held, self._held = self._held or [], None
         return [each.future for each in held if each.future is not None]
 
 
 def _hand_over(source: asyncio.Future[Any], target: asyncio.Future[Any]) -> None:
-    """Give the outcome of one future to another."""
+    """Copy the outcome of one future to another, once it is done."""
 
     def done(_: asyncio.Future[Any]) -> None:
         error = None if source.cancelled() else source.exception()

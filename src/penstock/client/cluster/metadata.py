@@ -1,8 +1,7 @@
-"""A client's metadata of the cluster: brokers, topics, leaders. Pure state, fed with answers.
+"""A client's metadata of the cluster: brokers, topics, leaders. Pure state, made from responses.
 
-Promises never to go back to an older leader (KIP-320: an answer with a lower leader epoch than the
-known one is out of date, from any broker), nor to a topic that another one of its name has replaced.
-Does not fetch anything.
+The metadata never go back to an older leader (KIP-320: a response with a lower leader epoch is out of date),
+nor to a topic that a new topic of the same name has replaced. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ NO_TOPIC_ID = bytes(16)
 NO_NODE = -1
 
 LATE_ANSWERS_MAX = 5
-"""So many answers in a row may have the id that a topic had before it was created anew: metadata of that
-broker are old. A further one counts: the cluster was set back."""
+"""How many responses in a row with a topic's former id are ignored as stale. One more is accepted: the
+cluster was then set back to an earlier state."""
 
 
 class Node(NamedTuple):
@@ -46,7 +45,7 @@ class Node(NamedTuple):
 
 
 class PartitionInfo(NamedTuple):
-    """A partition and who holds it. `leader` is -1 where there is none at the moment."""
+    """A partition, its leader and its replicas. `leader` is -1 while there is none."""
 
     partition: int
     leader: int
@@ -58,7 +57,7 @@ class PartitionInfo(NamedTuple):
 
 
 class TopicInfo(NamedTuple):
-    """A topic and its partitions by number."""
+    """A topic, and its partitions by number."""
 
     name: str
     partitions: Mapping[int, PartitionInfo]
@@ -68,7 +67,7 @@ class TopicInfo(NamedTuple):
 
 
 class Lineage(NamedTuple):
-    """The newest id of a topic, the one before, and how many answers in a row have come late with that."""
+    """A topic's newest id, its id before, and how many stale responses in a row had that former id."""
 
     topic_id: bytes
     former_id: bytes
@@ -76,7 +75,7 @@ class Lineage(NamedTuple):
 
 
 class ClusterMetadata:
-    """The latest known state of the cluster, merged from Metadata answers."""
+    """The latest known state of the cluster, merged from Metadata responses."""
 
     def __init__(self) -> None:
         self.nodes: dict[int, Node] = {}
@@ -84,15 +83,15 @@ class ClusterMetadata:
         self.controller_id = NO_NODE
         self.cluster_id: str | None = None
         self.is_complete = False
-        """Whether the topics are all that the cluster has (an answer to "all topics" came)."""
+        """Whether `topics` are all topics of the cluster, from a response to a request for all."""
         self._names: dict[bytes, str] = {}
         self._lineages: dict[str, Lineage] = {}
 
     def update(self, answer: MetadataResponse, asked: Iterable[str] | None) -> None:
-        """Merge one answer; `asked` are the topics asked for, None for all.
+        """Merge one response. `asked` are the requested topics, or None for all.
 
-        Topics that were asked for and are answered with an error are kept with that error and
-        without partitions, unless the error leaves the known partitions valid (no leader just now).
+        A requested topic with an error is kept with the error and without partitions, unless the error leaves
+        the known partitions valid (no leader now).
         """
         self.nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in answer.brokers}
         self.controller_id = answer.controller_id
@@ -126,9 +125,7 @@ class ClusterMetadata:
             self._names[topic_id] = name
 
     def _is_late(self, name: str, topic_id: bytes) -> bool:
-        """Return whether an answer is from before a topic was created anew, of a broker whose metadata are
-        old.
-        """
+        """Return True if the response is from before the topic was created anew, from a stale broker."""
         lineage = self._lineages.get(name)
         if topic_id == NO_TOPIC_ID:
             return False
@@ -148,13 +145,14 @@ class ClusterMetadata:
         return topic.partitions.get(where.partition) if topic else None
 
     def leader(self, where: TopicPartition) -> int | None:
-        """Return the node that leads a partition; None when unknown, gone or not elected."""
+        """Return the node id of a partition's leader; None if the partition or its leader is not known."""
         info = self.partition(where)
         return info.leader if info and info.leader in self.nodes else None
 
     def note_leader(self, where: TopicPartition, leader: int, leader_epoch: int, node: Node | None) -> bool:
-        """Note the leader of a partition that another broker has named (KIP-951), unless the metadata are
-        newer; return whether the leader can be asked now. `node` is its address.
+        """Take a partition's leader from another broker's response (KIP-951), unless the metadata are newer.
+
+        Returns True if the leader can be asked now. `node` is its address, or None.
         """
         topic = self.topics.get(where.topic)
         info = self.partition(where)
@@ -167,7 +165,7 @@ class ClusterMetadata:
         return leader in self.nodes
 
     def topic_id(self, name: str) -> bytes:
-        """Return the id of a topic; all zero where the broker has none."""
+        """Return the id of a topic, or the zero id if it is not known."""
         topic = self.topics.get(name)
         return topic.topic_id if topic else NO_TOPIC_ID
 
@@ -175,12 +173,12 @@ class ClusterMetadata:
         return self._names.get(bytes(topic_id))
 
     def partitions_of(self, name: str) -> list[int]:
-        """Return the partition numbers of a topic, ascending; empty when it is not known."""
+        """Return the partition numbers of a topic in order, or an empty list if the topic is not known."""
         topic = self.topics.get(name)
         return sorted(topic.partitions) if topic else []
 
     def unknown_topic_hint(self, name: str) -> str:
-        """Near names among the known topics, as the end of a sentence."""
+        """Return the known topics with names near `name` as the end of an error message."""
         usable = [t.name for t in self.topics.values() if t.partitions and not t.is_internal]
         return did_you_mean(name, usable, 3, quoted=True)
 
@@ -201,8 +199,9 @@ def _newer(known: PartitionInfo | None, told: MetadataResponsePartition) -> Part
 
 
 def no_such_topic(name: str, cluster: ClusterMetadata, *, was_to_be_created: bool = False) -> KafkaError:
-    """Return the error for a topic that is not there, and that the brokers did not create although they may
-    have.
+    """Return the exception for a topic that does not exist.
+
+    `was_to_be_created` adds that the brokers have not created the topic although the client allowed it.
     """
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     why = ", and the broker does not create topics that are asked for" if was_to_be_created else ""
@@ -211,24 +210,22 @@ def no_such_topic(name: str, cluster: ClusterMetadata, *, was_to_be_created: boo
 
 
 MOMENT_S = 0.3
-"""How long a change of the cluster may take to reach all brokers."""
+"""How many seconds a change of the cluster may take to reach all brokers."""
 
 
 def no_such_partition(partition: TopicPartition, count: int) -> ConfigError:
-    """Return the error for a partition number that the topic does not have."""
+    """Return the exception for a partition number that the topic does not have."""
     has = f"{count} partitions, 0 to {count - 1}" if count > 1 else "one partition, 0"
     return ConfigError(f"topic {partition.topic!r} has {has}: there is no partition {partition.partition}")
 
 
 def is_recreated(known_id: bytes, topic_id: bytes) -> bool:
-    """Return whether `topic_id` is another topic's than `known_id`; of one that has no id that is not
-    known.
-    """
+    """Return True if both ids are known and differ, so that the topic was deleted and created anew."""
     return topic_id != known_id and NO_TOPIC_ID not in (known_id, topic_id)
 
 
 def recreated(name: str, known_id: bytes, topic_id: bytes, why: str) -> TopicRecreatedError:
-    """Return the error for a topic whose id was `known_id` and is `topic_id`; `why` says what follows."""
+    """Return the exception for a topic whose id has changed; `why` ends the message."""
     code = ErrorCode.OFFSET_OUT_OF_RANGE
     what = (
         f"topic {name!r} was deleted and created anew: its id was {uuid_to_text(known_id)} and is "

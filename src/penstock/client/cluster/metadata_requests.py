@@ -1,4 +1,4 @@
-"""Requests for metadata, one at a time: what is asked for meanwhile goes into the next one, together."""
+"""Metadata requests, one at a time: topics that are needed meanwhile go into the next request together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.errors import NetworkError
 
 
 class _Request:
-    """A request of `names`, or of all topics where that is None."""
+    """A request for the metadata of the topics `names`, or of all topics if `names` is None."""
 
     task: asyncio.Task[None]
 
@@ -26,16 +26,16 @@ class _Request:
 
 
 class MetadataRequests:
-    """Sends requests by `ask`, which is given the names of topics in order, or None for all there are."""
+    """Sends requests by `ask`, which gets sorted topic names, or None for all topics."""
 
     def __init__(self, ask: Callable[[list[str] | None], Awaitable[None]]) -> None:
         self._ask = ask
         self._sent: _Request | None = None
         self._next: _Request | None = None
-        """The one that is sent when that has ended, to which names can be added until then."""
+        """The request to send after the one in flight; names are added to it until then."""
 
     async def get(self, wanted: set[str] | None) -> None:
-        """Return when an answer has come to a request that asks for the topics, None for all.
+        """Wait for the response to a request that covers the topics `wanted`, or all topics if None.
 
         Raises:
             NetworkError: the client was closed.
@@ -73,5 +73,5 @@ class MetadataRequests:
                     self._next = None
 
     def tasks(self) -> list[asyncio.Task[None]]:
-        """Return what is under way."""
+        """Return the tasks of the requests that are under way or waiting."""
         return [each.task for each in (self._sent, self._next) if each is not None]

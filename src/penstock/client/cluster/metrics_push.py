@@ -1,8 +1,7 @@
-"""Pushing metrics to a broker that asks for them (KIP-714). Imported where a broker offers it.
+"""Pushes of a client's metrics to a broker that asks for them (KIP-714). Imported if a broker does.
 
-The client asks a broker what it is to push, how often and how; then it pushes. One broker at a time is spoken
-to, over a connection that is open anyway: none is opened for this. What goes wrong ends the
-pushing alone.
+The client asks a broker which metrics to push, how often and how; then it pushes. It uses one broker at a
+time, over a connection that is open anyway. An error ends the pushing and nothing else.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
     from penstock.client.statistics import Statistics
 
 INTERVAL_S = 300.0
-"""How long to wait where no broker says it, or one cannot be asked."""
+"""The seconds between pushes if no broker gives an interval, or none can be asked."""
 
 STEP_S = 1.0
-"""How long to wait before a question that is to be repeated at once: a broker may say so always."""
+"""The least pause before a question that should be repeated at once, in case a broker always says so."""
 
 LAST_PUSH_S = 1.0
-"""How long the last push may hold up the end of a client, as in librdkafka."""
+"""How many seconds the last push may delay the close of a client, as in librdkafka."""
 
 _CODECS = range(1, 5)
 _AT_ONCE = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
@@ -45,7 +44,7 @@ log = logger_named("penstock.client")
 
 
 class Connected(Protocol):
-    """The parts of a client that pushing needs."""
+    """The parts of a client that pushing metrics uses."""
 
     @property
     def config(self) -> ClientConfig: ...
@@ -57,11 +56,11 @@ class Connected(Protocol):
     def request_timeout_s(self) -> float: ...
 
     def live_peer(self, node_id: int) -> Peer | None:
-        """Return the open connection to a node, if there is one."""
+        """Return the open connection to a node, or None."""
 
 
 class MetricsPush:
-    """The pushing of one client. `snapshot` returns its statistics, `dice` a number from 0 to 1."""
+    """The metrics push of one client. `snapshot` returns its statistics, `dice` a number from 0 to 1."""
 
     def __init__(
         self,
@@ -75,9 +74,9 @@ class MetricsPush:
         self._id = ZERO_UUID
         self._known = asyncio.Event()
         self._asked: GetTelemetrySubscriptionsResponse | None = None
-        """What is to be pushed; None before it is known, or while it has to be asked for again."""
+        """The subscription to push for; None before it is known, or while it must be asked for again."""
         self._pushed: Statistics | None = None
-        """What has been pushed last."""
+        """The statistics of the last push, or None before the first."""
         self._was_delta = False
         self._sending = asyncio.Lock()
         self._has_ended = False
@@ -99,7 +98,7 @@ class MetricsPush:
         return uuid_to_text(self._id)
 
     async def close(self, timeout_s: float | None) -> None:
-        """Push for the last time, and end. Takes `timeout_s` or `LAST_PUSH_S` seconds, the lesser of them."""
+        """Push for the last time, and end, within `timeout_s` or `LAST_PUSH_S` seconds, if that is less."""
         end_s = LAST_PUSH_S if timeout_s is None else min(timeout_s, LAST_PUSH_S)
         try:
             async with asyncio.timeout(end_s), self._sending:
@@ -126,7 +125,7 @@ class MetricsPush:
             log.exception("pushing metrics has failed, and ends; the client goes on without")
 
     async def _step(self) -> float:
-        """Ask or push; return after how many seconds there is something to do again."""
+        """Ask for a subscription or push; return the seconds until the next step."""
         peer = self._peer()
         if peer is None:
             return self._interval_s()
@@ -160,7 +159,7 @@ class MetricsPush:
         return self._interval_s() * (0.5 + self._dice())
 
     async def _push(self, peer: Peer, asked: GetTelemetrySubscriptionsResponse, *, is_last: bool) -> int:
-        """Push what has come since the last push; return the error code of the answer."""
+        """Push the metrics since the last push; return the error code of the response."""
         stats = self._snapshot()
         node_ids = {str(node.address): key for key, node in self._client.cluster.nodes.items()}
         points = standard_metrics(
@@ -183,7 +182,10 @@ class MetricsPush:
         return int(answer.error_code)
 
     def _after(self, code: int) -> float:
-        """Return the seconds to wait after an answer, as Java's client does."""
+        """Return the seconds to wait after a response with this error code, as Java's client does.
+
+        After an error that retries do not mend, the push ends for good.
+        """
         wait_s = self._interval_s()
         if not code:
             return wait_s
@@ -199,7 +201,7 @@ class MetricsPush:
         return INTERVAL_S if self._asked is None else _seconds(self._asked.push_interval_ms)
 
     def _peer(self) -> Peer | None:
-        """Return an open connection to a broker that takes metrics."""
+        """Return an open connection to a broker that takes metrics, or None."""
         for node_id in self._client.cluster.nodes:
             peer = self._client.live_peer(node_id)
             if peer is not None and takes_metrics(peer):
@@ -207,7 +209,7 @@ class MetricsPush:
         return None
 
     def _attributes(self, stats: Statistics) -> dict[str, str]:
-        """Labels of the client, as KIP-714 has them."""
+        """Return the labels of the client that KIP-714 defines."""
         config = self._client.config
         named: Mapping[str, object] = {
             "client_rack": getattr(config, "client_rack", None),
@@ -220,7 +222,7 @@ class MetricsPush:
 
 
 def takes_metrics(peer: Peer) -> bool:
-    """Return whether the broker at the other end offers GetTelemetrySubscriptions."""
+    """Return True if the broker of this connection offers GetTelemetrySubscriptions."""
     return GetTelemetrySubscriptionsRequest.API_KEY in peer.versions.ranges
 
 
@@ -229,8 +231,9 @@ def _seconds(interval_ms: int) -> float:
 
 
 def _compressed(data: bytes, asked: GetTelemetrySubscriptionsResponse) -> tuple[int, bytes]:
-    """Return the number of the first codec that the broker takes, and the data so compressed; 0 for not at
-    all.
+    """Return the id of the first codec that the broker accepts, and the data compressed with it.
+
+    The id is 0, and the data are not compressed, if no codec is available.
     """
     from penstock.records.compression.codecs import compress
 

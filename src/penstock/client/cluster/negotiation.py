@@ -1,9 +1,9 @@
 """The version of each API to use with one broker.
 
-Brokers from 0.10 on list their versions in ApiVersions. One that does not support the version of the
-request answers error 35 in the layout of version 0, and names its own range (KIP-511). Brokers before
-0.10 close the connection on a request they do not support, and 0.9.0.0 and 0.9.0.1 leave it unanswered;
-with those, version 0 of every API is used.
+Brokers from 0.10 on list their versions in ApiVersions. A broker that does not support the version of that
+request answers error 35 in the layout of version 0, with its own range (KIP-511). Brokers before 0.10 close
+the connection after an unknown request, and 0.9.0.0 and 0.9.0.1 leave it unanswered; with those, the client
+uses version 0 of every API.
 """
 
 from __future__ import annotations
@@ -34,30 +34,32 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 OLDEST = {int(key): (0, 0) for key in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA)}
-"""What every broker from 0.8.0 on understands without being asked; `old_groups` finds out about groups."""
+"""The APIs that every broker from 0.8.0 on has. `old_groups` finds out the APIs of groups."""
 
 FIRST_ASKED_VERSION = 3
-"""Known to every broker since 2.4. What newer versions add, a client has no use for."""
+"""The version of the first ApiVersions request, which every broker since 2.4 has. Clients need no newer
+one."""
 
 PROMPT_S = 0.1
-"""After so long without an answer, another request shows whether the broker is slow or has no ApiVersions."""
+"""After so many seconds without an answer, another request shows whether the broker is slow or lacks
+ApiVersions."""
 
 GRACE_S = 0.3
-"""An answer may come so long after that of the other request, or thrice as long as that took."""
+"""How long the answer may come after that of the other request; or three times as long as that took."""
 
 ONCE_MORE_S = 1.0
-"""How long each of the last questions may take before a broker is taken for one without ApiVersions."""
+"""How many seconds each of the last ApiVersions requests may take before a broker counts as lacking the
+API."""
 
 ONCE_MORE_TIMES = 4
-"""How often it is asked once more. A machine that gives broker and client no processor for a second must not
-cost a producer its idempotence, and with it write records twice.
-"""
+"""How many more times ApiVersions is sent. If a machine gives neither end processor time for a second, a
+producer must not lose its idempotence, and with it write records twice."""
 
 SOFTWARE_NAME = "penstock"
 
 
 class NodeVersions:
-    """The versions that one broker and this client have in common."""
+    """The API versions that one broker and this client have in common."""
 
     def __init__(
         self,
@@ -72,19 +74,20 @@ class NodeVersions:
         self.address = address
         self.ranges = dict(ranges)
         self.is_ancient = is_ancient
-        """Whether the broker is older than ApiVersions, that is before 0.10."""
+        """Whether the broker is older than ApiVersions (before 0.10)."""
         self.unstable = unstable
-        """Whether this client uses versions that may still change."""
+        """Whether this client uses versions that are not final yet."""
         self.features = {} if features is None else features
-        """The finalised level of each feature of the cluster, as known to this broker (KIP-584)."""
+        """The finalized level of each feature of the cluster, as this broker reports it (KIP-584)."""
         self.features_epoch = features_epoch
-        """Counts the changes of `features`: the highest is the newest; -1 where the broker has none."""
+        """The number of changes of `features` so far, by which the newest is found; -1 if the broker has
+        none."""
 
     def choose(self, message_class: type[Message], at_most: int | None = None) -> int:
-        """Return the highest version of a request that both ends support, and that is not above `at_most`.
+        """Return the highest version of a request that both ends support, at most `at_most`.
 
         Raises:
-            UnsupportedVersionError: there is none.
+            UnsupportedVersionError: there is no common version.
         """
         key = message_class.API_KEY
         assert key is not None
@@ -112,22 +115,24 @@ class NodeVersions:
 
     @property
     def is_of_controller(self) -> bool:
-        """Whether this is the listener of a controller: it takes the registrations of brokers, no records."""
+        """Whether this is a controller's listener: it has BrokerRegistration, and no Produce."""
         return ApiKey.BROKER_REGISTRATION in self.ranges and ApiKey.PRODUCE not in self.ranges
 
     def highest(self, key: int) -> int:
-        """Return the highest version of an API that the broker speaks; -1 when it does not know it."""
+        """Return the highest version of an API that the broker supports, or -1 if it lacks the API."""
         return self.ranges.get(key, (-1, -1))[1]
 
 
 async def ask_versions(connection: Connection, timeout_s: float, *, unstable: bool = False) -> NodeVersions:
-    """Ask a fresh connection for its broker's versions. `unstable`: whether to use those that may change.
+    """Ask the broker of a new connection for its API versions, and return them.
+
+    `unstable` allows versions that are not final yet.
 
     Raises:
-        NetworkError: the connection ended without an answer, as with brokers before 0.10.
-        RequestTimeoutError: no answer, as with 0.9.0.0.
-        KafkaError: the broker refuses to answer.
-        DecodeError: the answer makes no sense.
+        NetworkError: the connection ended without a response, as with brokers before 0.10.
+        RequestTimeoutError: no response, as with 0.9.0.0.
+        KafkaError: the broker refuses.
+        DecodeError: the response makes no sense.
     """
 
     version = FIRST_ASKED_VERSION
@@ -156,15 +161,15 @@ async def negotiate(
     is_ancient: bool | None = None,
     unstable: bool = False,
 ) -> tuple[Connection, NodeVersions]:
-    """Open a connection to a broker and find out which versions it supports.
+    """Open a connection to a broker; return the connection, and the versions that the broker supports.
 
-    A broker that hangs up on ApiVersions twice, or keeps silent, then answers Metadata version 0, and
-    still does not answer ApiVersions, several times, is older than 0.10. A broker in trouble must not be
-    taken for one: it would be sent message sets without producer ids and headers. `is_ancient` is what is
-    known from an earlier connection; `unstable`, that versions may be used that are not settled yet.
+    A broker counts as older than 0.10 if it closes the connection on ApiVersions twice, or does not answer,
+    then answers Metadata version 0, and still does not answer ApiVersions several times. An overloaded broker
+    must not count as old, because it would get message sets without producer ids and headers. `is_ancient` is
+    what an earlier connection has shown, or None; `unstable` allows versions that are not final yet.
 
     Raises:
-        NetworkError: it cannot be reached, or answers nothing at all.
+        NetworkError: the broker cannot be reached, or does not answer at all.
         KafkaError, DecodeError: as `ask_versions`.
     """
     silence: PenstockError | None = None
@@ -208,7 +213,7 @@ async def negotiate(
 async def _ask_once_more(
     open_connection: Callable[[], Awaitable[Connection]], timeout_s: float, unstable: bool
 ) -> tuple[Connection, NodeVersions] | None:
-    """Ask a broker that works after all, several times; None when it never answers this question."""
+    """Ask for the versions again, several times; return None if the broker never answers."""
     for _ in range(ONCE_MORE_TIMES):
         connection = await open_connection()
         try:
@@ -227,7 +232,7 @@ async def _ask_patiently(
     timeout_s: float,
     unstable: bool,
 ) -> NodeVersions | None:
-    """Ask for the versions; return None if the broker answers other requests meanwhile, but not this one."""
+    """Ask for the versions; return None if the broker answers another request meanwhile, but not this one."""
     asking = asyncio.ensure_future(ask_versions(connection, timeout_s, unstable=unstable))
     try:
         await asyncio.wait([asking], timeout=PROMPT_S)

@@ -1,8 +1,8 @@
-"""What clients of this process wait for, read from another thread to be shown as progress.
+"""The failures and waits of this process's clients, which another thread shows as progress.
 
-Clients note what goes wrong and is tried again (`Troubles`), at the price of an entry in a dictionary for
-each failure. A request without an answer costs nothing: the `Observer` sees that the same one is still
-first in its connection's queue. Nothing here changes what a client does.
+Clients note failures that they retry (`Troubles`), at the cost of an entry in a dictionary. A request without
+a response costs nothing: the `Observer` sees that the same request is still first in its connection's queue.
+This module does not influence clients.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from penstock.client.addresses import Address
 
 PASSING_S = 3.0
-"""A failure that was not repeated for so long is over. Attempts come at most a second apart."""
+"""A failure that was not repeated for so many seconds counts as over. Attempts are at most 1 s apart."""
 
 UNREACHABLE_S = 15.0
-"""After this time a failure of an address is over: attempts come up to ``reconnect.backoff.max.ms`` apart."""
+"""After so many seconds, a failed address counts as over: ``reconnect.backoff.max.ms`` separates attempts."""
 
 ENTRIES_MAX = 1_000
-"""Beyond so many entries those that hold no longer are dropped: metadata could name new brokers for ever."""
+"""Above this number, entries that have lapsed are dropped: metadata could name new brokers for ever."""
 
 
 class Obstacle(NamedTuple):
-    """A failure or a wait, in words, and its begin in seconds of the monotonic clock."""
+    """A failure or a wait as text, and its beginning in seconds of the monotonic clock."""
 
     text: str
     since: float
     is_effect: bool = False
-    """Whether it may be no more than what a broker that cannot be reached leads to."""
+    """Whether this failure may only be the effect of an unreachable broker."""
 
 
 class Troubles:
-    """Failures of one client that are going to be tried again, by what failed. Written on its event loop.
+    """The failures of one client that will be retried, by broker address or name of the action.
 
-    What failed is the address of a broker, or the name of an action.
+    Only the client's event loop adds and removes entries.
     """
 
     __slots__ = ("_entries",)
@@ -46,7 +46,7 @@ class Troubles:
         self._entries: dict[str | Address, tuple[float, float, str]] = {}
 
     def note(self, what: str | Address, error: BaseException, valid_s: float = PASSING_S) -> None:
-        """`what` failed with `error`; without another word that holds for `valid_s` seconds."""
+        """Note that `what` has failed with `error`. The entry lapses after `valid_s` seconds."""
         now = time.monotonic()
         if len(self._entries) >= ENTRIES_MAX:
             self._entries = {each: entry for each, entry in self._entries.items() if entry[1] > now}
@@ -54,35 +54,35 @@ class Troubles:
         self._entries[what] = (since if until > now else now, now + valid_s, str(error))
 
     def end(self, what: str | Address) -> None:
-        """`what` succeeded."""
+        """Remove the entry of `what`, which has succeeded."""
         self._entries.pop(what, None)
 
     def clear(self) -> None:
-        """Drop all obstacles."""
+        """Remove all entries."""
         self._entries.clear()
 
     def present(self, now: float) -> Iterator[Obstacle]:
-        """Yield those that still hold at the monotonic time `now`, from any thread."""
+        """Yield the failures that still hold at the monotonic time `now`. Any thread may call this method."""
         for what, (since, until, text) in list(self._entries.items()):
             if until > now:
                 yield Obstacle(f"{text}; trying again", since, is_effect=isinstance(what, str))
 
 
 class Asked(Protocol):
-    """A connection as an observer sees it, from another thread."""
+    """The parts of a connection that an observer reads from another thread."""
 
     @property
     def address(self) -> object:
-        """Where the broker is; its text names the broker."""
+        """The address of the broker."""
         ...
 
     def first_due(self) -> tuple[int, str] | None:
-        """Number and name of the oldest request without an answer; None if there is none."""
+        """Return correlation id and API name of the oldest request in flight, or None."""
         ...
 
 
 class Observed(Protocol):
-    """What an observer looks at of a client, from another thread."""
+    """The parts of a client that an observer reads from another thread."""
 
     troubles: Troubles
 
@@ -91,7 +91,7 @@ class Observed(Protocol):
         ...
 
     def addresses_opening(self) -> Sequence[Address]:
-        """Return where connections are being opened."""
+        """Return the addresses to which connections are being opened."""
         ...
 
 
@@ -99,21 +99,19 @@ _clients: weakref.WeakSet[Observed] = weakref.WeakSet()
 
 
 def register(client: Observed) -> None:
-    """Show `client` to observers as long as it exists."""
+    """Let observers see `client` as long as it exists."""
     _clients.add(client)
 
 
 class Observer:
-    """Looks at all clients of the process, again and again, from one thread."""
+    """Looks at all clients of the process at intervals, from one thread."""
 
     def __init__(self) -> None:
         self._seen: dict[Hashable, float] = {}
-        """What is under way, and when that was seen first."""
+        """The requests in flight, and when each was first seen."""
 
     def look(self, now: float) -> Obstacle | None:
-        """Return the obstacle that stands longest at the monotonic time `now`, in seconds; None if there is
-        none.
-        """
+        """Return the failure or wait that has lasted longest at monotonic time `now` (seconds), or None."""
         found: list[Obstacle] = []
         under_way: dict[Hashable, str] = {}
         for client in _copy(_clients):

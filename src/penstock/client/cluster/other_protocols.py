@@ -1,6 +1,6 @@
-"""What listens at an address that does not answer as a Kafka broker should: TLS, HTTP, or something unknown.
+"""Detection of another protocol, TLS or HTTP, at an address that does not answer as a Kafka broker.
 
-Asked only when a first contact has failed, for an error message with advice.
+The client uses it only after a first contact has failed, for an error message with advice.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 UNSUPPORTED_SASL_MECHANISM = 33
-"""What a SASL listener answers a mechanism that it does not offer, with those that it does."""
+"""The error code of a SASL listener for an unknown mechanism; its response lists the enabled ones."""
 
 PROBE_S = 2.0
-"""How long a TLS handshake may take before the peer counts as one that does not speak TLS."""
+"""How many seconds a TLS handshake may take before the peer counts as one without TLS."""
 
 TLS = "expects TLS: set security.protocol=SSL, or SASL_SSL where it requires a password or token as well"
 NO_TLS = "does not speak TLS: set security.protocol=PLAINTEXT, or SASL_PLAINTEXT with sasl.mechanism"
@@ -29,26 +29,26 @@ HTTP = "speaks HTTP: bootstrap.servers takes the port of a Kafka broker"
 
 
 class Requester(Protocol):
-    """A connection that can be asked something, and closed."""
+    """A connection that sends requests and can be closed."""
 
     def request(self, message: Message, version: int, timeout_s: float) -> asyncio.Future[Any]:
-        """Send a request, and return the future of its answer."""
+        """Send a request, and return the future of its response."""
         ...
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         ...
 
 
 def known_beginning(beginning: bytes) -> str | None:
-    """Advice for a peer whose first answer begins with these four bytes; None where they are not known."""
+    """Return advice if a peer's first four bytes are those of TLS or HTTP, else None."""
     if beginning[:2] in (b"\x15\x03", b"\x16\x03"):  # an alert, or a handshake, of any version of TLS
         return TLS
     return HTTP if beginning == b"HTTP" else None
 
 
 async def expects_tls(address: Address, timeout_s: float = PROBE_S) -> bool:
-    """Return whether a TLS handshake with a peer goes well, or is refused in the words of TLS."""
+    """Return True if a peer completes a TLS handshake, or refuses it with a TLS error."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -68,9 +68,7 @@ async def expects_tls(address: Address, timeout_s: float = PROBE_S) -> bool:
 async def explained(
     error: NetworkError, address: Address, security: SecuritySettings | None
 ) -> PenstockError:
-    """Return why a first contact ended, where the port turns out to speak another protocol; otherwise
-    `error`.
-    """
+    """Return an error that says which protocol the port speaks, or `error` if that cannot be found out."""
     if security is not None and security.uses_tls and await speaks_kafka_plainly(address):
         return AuthenticationError(f"{address} {NO_TLS}")
     if security is not None and not security.uses_tls and await expects_tls(address):
@@ -79,7 +77,7 @@ async def explained(
 
 
 async def speaks_kafka_plainly(address: Address, timeout_s: float = PROBE_S) -> bool:
-    """Return whether a peer answers ApiVersions version 0 without TLS."""
+    """Return True if a peer answers ApiVersions version 0 without TLS."""
     question = bytes.fromhex("0000000a 0012 0000 00000001 0000")
     try:
         async with asyncio.timeout(timeout_s):
@@ -97,9 +95,7 @@ async def speaks_kafka_plainly(address: Address, timeout_s: float = PROBE_S) -> 
 async def wants_sasl(
     address: Address, connect: Callable[[Address], Awaitable[Requester]], *, uses_tls: bool
 ) -> AuthenticationError | None:
-    """Return the error for a broker that closes on requests because it requires SASL first; None if it does
-    not.
-    """
+    """Return the error for a broker that requires SASL before other requests, or None if it does not."""
     from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 
     try:

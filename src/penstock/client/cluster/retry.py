@@ -1,6 +1,6 @@
-"""When to try again: pure arithmetic of delays and deadlines, and what an error code asks for.
+"""Retries: delays and deadlines, and what each error code calls for.
 
-Pure: clock and random numbers come in as arguments.
+The functions are pure: clock and random numbers are arguments.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from penstock.errors import (
 )
 
 JITTER = 0.2
-"""Delays vary by a fifth either way, so that many clients do not come back in step (KIP-144)."""
+"""The part by which delays vary at random in both directions, so that clients spread (KIP-144)."""
 
 
 class Backoff:
-    """Delays that double from `initial_ms` up to `max_ms`, give or take a fifth."""
+    """Delays that double from `initial_ms` to `max_ms`, with a random 20 per cent up or down."""
 
     def __init__(self, initial_ms: float, max_ms: float) -> None:
         self.initial_ms = initial_ms
         self.max_ms = max(initial_ms, max_ms)
 
     def seconds(self, attempt: int, dice: Callable[[], float]) -> float:
-        """Return the delay after the failure number `attempt` (from 0); `dice` gives numbers in [0, 1)."""
+        """Return the delay after failure number `attempt` (from 0). `dice` returns numbers in [0, 1)."""
         delay_ms = min(self.max_ms, self.initial_ms * 2.0 ** min(attempt, 30))
         return delay_ms * (1 - JITTER + 2 * JITTER * dice()) / 1000
 
 
 class Verdict(Enum):
-    """What to do about an error."""
+    """What to do about an error: give up, try again, or refresh metadata and try again."""
 
     FATAL = "give up"
     RETRY = "ask the same broker again later"
@@ -43,11 +43,11 @@ class Verdict(Enum):
 
 
 REFRESH_CODES = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
-"""Codes after which the metadata may be out of date (protocol table of error codes)."""
+"""The error codes after which metadata may be out of date (protocol table of error codes)."""
 
 
 def judge(error: BaseException) -> Verdict:
-    """Return whether an error is worth another try, and whether metadata must be fetched before it."""
+    """Return whether to give up after `error`, try again, or refresh metadata and try again."""
     if isinstance(error, KafkaError):
         if not error.retriable:
             return Verdict.FATAL
@@ -62,7 +62,7 @@ def judge(error: BaseException) -> Verdict:
 
 
 def timed_out(what: str, timeout_ms: float, cause: BaseException | None) -> PenstockError:
-    """Return the error for something that did not succeed in time, naming the last obstacle."""
+    """Return the exception for an action that did not succeed in time, with the last error as its cause."""
     because = f"; the last obstacle: {cause}" if cause is not None else ""
     error = RequestTimeoutError(f"{what} did not succeed within {timeout_ms / 1000:g} s{because}")
     error.__cause__ = cause

@@ -1,9 +1,8 @@
-"""Opens connections with TLS and SASL: shakes hands, and shows credentials.
+"""Opens connections with TLS and SASL: handshakes and authentication.
 
-Promises:
-- Ciphertext passes one buffer that all connections of a client share.
-- Nothing is sent to a broker before it has proved who it is, except what proves that to it.
-- A failure names the broker, which end refused, and what to do.
+- All connections of a client share one buffer for ciphertext.
+- Before a broker has proved its identity, the client sends only what is needed for that proof.
+- An error names the broker, the end that refused, and what to do.
 """
 
 from __future__ import annotations
@@ -41,14 +40,17 @@ if TYPE_CHECKING:
     from penstock.common.reused_buffers import ReusedMemory
 
 CIPHERTEXT_BYTES = 64 << 10
-"""How much ciphertext is received at a time, into the buffer that connections share."""
+"""How many bytes of ciphertext are received at a time, into the buffer that connections share."""
 
 
 class SecuredOpener:
     """Opens and authenticates the connections of one client."""
 
     def __init__(self, settings: SecuritySettings, config: ClientConfig, memory: ReusedMemory) -> None:
-        """Raises ConfigError for certificates that cannot be used, MissingDependencyError for a library."""
+        """Read the certificates.
+
+        Raises ConfigError if they cannot be used, MissingDependencyError for a library.
+        """
         self.settings = settings
         self._config = config
         self._memory = memory
@@ -60,11 +62,11 @@ class SecuredOpener:
         self._ciphertext = memoryview(bytearray(CIPHERTEXT_BYTES if settings.uses_tls else 0))
 
     async def connect(self, address: Address) -> Connection:
-        """Open a connection, and shake hands by TLS.
+        """Return a new connection after the TLS handshake.
 
         Raises:
-            AuthenticationError: the broker is not who it should be, or does not speak TLS.
-            NetworkError: it cannot be reached, or not in time.
+            AuthenticationError: the broker's certificate is not valid for it, or it does not speak TLS.
+            NetworkError: the broker cannot be reached, or not in time.
         """
         await self._renew()
         config, context = self._config, self._context
@@ -106,11 +108,11 @@ class SecuredOpener:
         return connection
 
     async def authenticate(self, connection: Connection, versions: NodeVersions) -> None:
-        """Show credentials, the first time or again, where the settings have some.
+        """Authenticate a connection by SASL, for the first time or again, if the settings have credentials.
 
         Raises:
-            AuthenticationError: the broker refuses, or does not prove who it is. The connection is closed.
-            LoginPendingError: the broker refuses what a file has; another try is worth while.
+            AuthenticationError: the broker refuses, or does not prove its identity. The connection is closed.
+            LoginPendingError: the broker refuses credentials from a file, which may be replaced soon.
             NetworkError, RequestTimeoutError: the connection ended.
         """
         if self._credentials is None:
@@ -134,13 +136,13 @@ class SecuredOpener:
     async def authenticator(
         self, address: Address, session_s: float, *, is_raw: bool
     ) -> Authenticator | None:
-        """Return what shows the credentials to a broker once more; None where the settings have none.
+        """Return the state machine for one more authentication, or None if there are no credentials.
 
-        `session_s` is for how long the broker has accepted those shown last; `is_raw`: it has no
+        `session_s` is the length of the last session in seconds. `is_raw`: the broker has no
         SaslAuthenticate.
 
         Raises:
-            AuthenticationError: there is no token at the moment.
+            AuthenticationError: no token is available now.
         """
         if self._credentials is None:
             return None
@@ -149,7 +151,7 @@ class SecuredOpener:
         return Authenticator(mechanism, address, is_raw=is_raw)
 
     async def until_another_try(self) -> None:
-        """Return when a login that is waited out is worth another try."""
+        """Wait until a pending login is worth another try: a file has changed, or seconds have passed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + TRY_AGAIN_AFTER_S
         while loop.time() < deadline:
@@ -158,7 +160,7 @@ class SecuredOpener:
                 return
 
     async def _renew(self) -> None:
-        """Take certificates and secrets from their files again, where these have changed."""
+        """Read certificates and secrets from their files again, if these have changed."""
         if not self._files.have_changed():
             return
         async with self._renewing:
@@ -201,7 +203,7 @@ class SecuredOpener:
 
 
 async def _exchange(connection: Connection, message: Outgoing, version: int, timeout_s: float) -> Incoming:
-    """Send one message of an authentication and await its answer."""
+    """Send one message of an authentication, and return the response."""
     if isinstance(message, RawToken):
         return await connection.exchange_token(message.token, timeout_s, is_answered=message.is_answered)
     answered: Incoming = await connection.request(message, version, timeout_s, at_once=True)

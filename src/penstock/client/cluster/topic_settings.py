@@ -1,4 +1,4 @@
-"""Settings of a topic that the client itself looks at: whether it is compacted, how long records stay."""
+"""Settings of a topic that the client itself uses: whether it is compacted, and its retention."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ COMPACT = "compact"
 async def topic_settings(
     client: AsyncClient, topic: str, names: Sequence[str], timeout_s: float | None = None
 ) -> dict[str, str]:
-    """Return the values of some settings of a topic, as texts; {} where the broker does not return them.
+    """Return the values of some settings of a topic as text; an empty dict if the broker returns none.
 
-    Brokers before 0.11 have no such API, and others may refuse this client. The answer is waited for up to
-    `timeout_s` seconds, by default ``request.timeout.ms``.
+    Brokers before 0.11 have no DescribeConfigs, and others may not authorize this client. The client waits up
+    to `timeout_s` seconds for the response, by default ``request.timeout.ms``.
 
     Raises:
-        NetworkError, RequestTimeoutError: no answer.
-        ProtocolViolationError: an answer that is none.
+        NetworkError, RequestTimeoutError: no response.
+        ProtocolViolationError: the response makes no sense.
     """
     request = DescribeConfigsRequest(
         resources=[
@@ -53,7 +53,7 @@ async def topic_settings(
 
 
 async def is_compacted(client: AsyncClient, topic: str) -> bool | None:
-    """Return whether compaction removes records of a topic; None where that cannot be found out now."""
+    """Return True if a topic is compacted, False if not, None if that cannot be found out now."""
     try:
         policy = (await topic_settings(client, topic, ["cleanup.policy"])).get("cleanup.policy")
     except PenstockError:
@@ -65,9 +65,9 @@ RETENTION_SETTINGS = ("cleanup.policy", "message.timestamp.type", "retention.ms"
 
 
 def retention_warning(topic: str, settings: Mapping[str, str], oldest_ms: int, now_ms: int) -> str | None:
-    """Return the warning for records with old timestamps; None where retention keeps them.
+    """Return a warning if retention will remove records as old as `oldest_ms`, else None.
 
-    `settings` are `RETENTION_SETTINGS` of the topic; None where they are not known.
+    `settings` are the topic's `RETENTION_SETTINGS`, as far as they are known.
     """
     retention = settings.get("retention.ms", "-1")
     retention_ms = int(retention) if retention.lstrip("-").isdigit() else -1

@@ -1,1 +1,1 @@
-"""Fetching: positions, requests, and records or columns out of answers."""
+"""Fetching: positions, Fetch requests, and records or Arrow columns out of their responses."""

@@ -1,7 +1,7 @@
 """The consumer for asyncio: partitions, assigned by hand or by a group, read as records or Arrow batches.
 
-`fetched_records` hands out what has been fetched; this module assigns partitions, seeks, commits, and waits
-for what is to come. Fetching begins with the first poll: `assign`, `subscribe` and `seek` cost nothing.
+`fetched_records` returns fetched records; this module assigns partitions, seeks, commits, and waits for
+records. Fetching begins with the first poll: `assign`, `subscribe` and `seek` do no I/O.
 """
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ if TYPE_CHECKING:
     from penstock.client.statistics import Statistics
 
 BREATH_S = 0.02
-"""How long ``async for`` may run without letting the event loop do anything else."""
+"""How many seconds ``async for`` may run before other tasks of the event loop get a turn."""
 
 ITERATION_POLL_S = 1.0
 INNER = ("fetched_bytes", "iterate_now", "poll_arrow_now", "poll_limit", "poll_now", "wait")
-"""What is called for each record or for each poll, by the consumers alone."""
+"""The methods that are called for each record or each poll, and only by the consumers themselves."""
 ARROW_BATCH_BYTES = 4 << 20
 THREADED_BYTES_MIN = 128 << 10
-"""Parts from this size on are decoded in another thread, so that the event loop goes on; the first always."""
+"""Parts from this size on are decoded in another thread, and the first part always."""
 
 
 WhenDone = Callable[[Committable, "PenstockError | None"], object]
-"""Called with the offsets of a commit in the background, and with its error if it failed."""
+"""A function that gets the offsets of a commit in the background, and its error or None."""
 
 
 @with_hints("AsyncConsumer", leave=INNER)
 class AsyncConsumer(HasInstanceId, Generic[K, V]):
-    """Reads records of partitions, those of its choice or those that its group gives it.
+    """Reads records of partitions that the application assigns, or that the consumer's group assigns to it.
 
     >>> async with AsyncConsumer("localhost:9092", group_id="billing") as consumer:
     ...     consumer.subscribe("orders")
@@ -93,9 +93,9 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
 
     `penstock.client.ConsumerOptions` describes all of them.
 
-    Keys and values are bytes, or what `key_deserializer` and `value_deserializer` make of them. These are
-    functions of one argument, such as ``bytes.decode``; None is never given to them. `poll_arrow` is not
-    concerned.
+    Keys and values are bytes, or what `key_deserializer` and `value_deserializer` return for them. A
+    deserializer is a function of one argument, such as ``bytes.decode``, and is never called with None.
+    `poll_arrow` does not use deserializers.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         self._group = GroupSession(self._client, self.config, self) if self.config.group_id else None
         self._starting: asyncio.Task[None] | None = None
         self._columns_read: set[tuple[str, ...]] = set()
-        """The columns of which a batch has been decoded: what decodes them is loaded and compiled."""
+        """The columns that were decoded before, so that their decoders are imported and compiled."""
         self._client.begin_reports(self.stats)
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return f"<{type(self).__name__} of {self.config.described}{group}, {count} partitions>"
 
     async def start(self) -> Self:
-        """Reach the cluster. Optional: the first `poll` does it as well.
+        """Connect to the cluster. This call is optional: the first `poll` connects if necessary.
 
         Raises:
             NetworkError: no bootstrap server answers.
@@ -151,8 +151,9 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     async def close(self, *, has_failed: bool = False) -> None:
         """Leave the group, stop fetching and close the connections.
 
-        Automatic commits include what has been handed out last; unless the application `has_failed`,
-        so that those records come again. A static member keeps its place until its session ends.
+        An automatic commit includes the records that were returned last, unless the application `has_failed`.
+        A static member (``group.instance.id``) does not leave: it keeps its partitions until its session
+        ends.
         """
         if not self._is_closed:
             try:
@@ -171,10 +172,9 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return self._group is not None
 
     async def begin_leaving(self, has_failed: bool = False) -> None:
-        """Commit if commits are automatic; callbacks that are still due come with `notice`.
+        """Commit if commits are automatic. `notice` then returns the callbacks that are still due.
 
-        If the application `has_failed`, positions go back before what has been handed out last, so that
-        what its callbacks commit leaves that out as well.
+        If the application `has_failed`, positions go back before the records that were returned last.
         """
         if self._group is not None:
             if has_failed:
@@ -182,7 +182,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
             await self._group.begin_leaving(self.consumed())
 
     async def end_leaving(self) -> None:
-        """Wait briefly for the LeaveGroup request to be answered."""
+        """Wait a short time for the response to the LeaveGroup request."""
         if self._group is not None:
             await self._group.end_leaving()
 
@@ -199,12 +199,12 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- what to read
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read these partitions and no others. Positions of those that stay are kept.
+        """Read these partitions and no others. Partitions that were assigned before keep their positions.
 
-        With a ``group.id``, reading begins at the committed offsets; it does not join the group.
+        With a ``group.id``, reading begins at its committed offsets; the consumer does not join the group.
 
         Raises:
-            ConfigError: topics are subscribed to.
+            ConfigError: topics are subscribed to, or an item is no partition.
         """
         if self._group is not None and self._group.is_subscribed:
             raise ConfigError("assign() and subscribe() exclude each other: unsubscribe() first")
@@ -222,18 +222,20 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         on_revoked: Callback | None = None,
         on_lost: Callback | None = None,
     ) -> None:
-        """Share the partitions of these topics with the other members of the group.
+        """Join the group, and read the partitions of these topics that the group assigns to this member.
 
-        `topics` are names, or a pattern that must fit whole names: compiled, or text beginning with
+        `topics` are names, or a pattern that must match whole names: compiled, or text that begins with
         ``^``, which the broker matches with ``group.protocol=consumer`` (KIP-848). Subscribing again replaces
-        the topics and the callbacks. Callbacks get a list of partitions and run inside `poll`, or any other
-        call that waits for records; they may be coroutines. They get what changes with
-        ``group.protocol=consumer``, or with ``cooperative-sticky`` alone; otherwise everything each time.
-        `on_revoked` is the last chance to commit; when partitions are lost it is too late for that (without
-        `on_lost`, `on_revoked` is called then, too).
+        the topics and the callbacks.
+
+        Callbacks get a list of partitions and run inside `poll`, or any other call that waits for records;
+        they may be coroutine functions. The list has the partitions that change with
+        ``group.protocol=consumer``, or with ``cooperative-sticky`` alone; otherwise all of them. `on_revoked`
+        is the last chance to commit. When partitions are lost, it is too late: `on_lost` is called, or
+        `on_revoked` without it.
 
         Raises:
-            ConfigError: no ``group.id``; no topic; a pattern that is none; partitions are assigned.
+            ConfigError: no ``group.id``; no topic; an invalid pattern; partitions are assigned.
         """
         if self._group is None:
             raise ConfigError('subscribe() needs the option "group.id": which group shares the topics?')
@@ -242,23 +244,23 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         self._group.subscribe(topics, Callbacks(on_assigned, on_revoked, on_lost))
 
     async def unsubscribe(self) -> None:
-        """Leave the group. Commits before, if commits are automatic."""
+        """Leave the group. If commits are automatic, commit first."""
         await self._leave()
 
     @property
     def member_id(self) -> str:
-        """The id of this consumer in its group; empty before it has one."""
+        """The id of this consumer in its group, or an empty string before the consumer has joined."""
         return self._group.member_id if self._group is not None else ""
 
     # -- what the group gives and takes (see `penstock.client.group.session.Holder`)
 
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these too, from where the group has committed them. The group calls it."""
+        """Read more partitions, from the group's committed offsets on. The group calls this method."""
         for tp in partitions:
             self._fetched.positions[tp] = COMMITTED
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these no more. The group calls it."""
+        """Stop reading partitions that the group has taken away. The group calls this method."""
         gone = set(partitions)
         # What is being looked up may be old by the time the partition comes back.
         self._stop_starting()
@@ -267,7 +269,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
 
     @property
     def needs_attention(self) -> bool:
-        """Whether the group needs something to be done before more records are handed out."""
+        """Whether the group has changes to process before the consumer returns more records."""
         return self._fetched.needs_attention
 
     @needs_attention.setter
@@ -275,14 +277,11 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         self._fetched.needs_attention = needs_attention
 
     def consumed(self) -> dict[TopicPartition, int]:
-        """Return the positions that are known: the next offset to read of each partition.
-
-        Those in topics that are known to be others by now are left out: they must not be committed.
-        """
+        """Return the known positions: the next offset of each partition, except of topics created anew."""
         return self._fetched.consumed()
 
     def progress(self) -> object:
-        """Return a value that changes whenever records are handed out."""
+        """Return a value that differs after each call that has returned records."""
         return self._fetched.progress()
 
     def wake_up(self) -> None:
@@ -293,9 +292,9 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     async def notice(
         self,
     ) -> tuple[Callable[[], object] | None, Callable[[], Coroutine[None, None, None]]] | None:
-        """Return the group's pending work: a call to make, and one to await afterwards.
+        """Return the group's next pending change, as a callback or None, and a function to await after it.
 
-        None when there is nothing more. Raises as `poll`.
+        Returns None if no change is pending. Raises as `poll`.
         """
         self._fetched.come_back()
         group = self._group
@@ -309,7 +308,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         )
 
     async def _attend(self) -> None:
-        """Do the group's pending work, and call the callbacks."""
+        """Process the group's pending changes, and call or await the callbacks."""
         while (notice := await self.notice()) is not None:
             call, confirm = notice
             try:
@@ -322,16 +321,14 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- offsets
 
     async def position(self, partition: TopicPartition) -> int:
-        """Return the offset of the next record to be handed out. Raises as `poll`."""
+        """Return the offset of the next record that this consumer will return. Raises as `poll`."""
         tp = self._assigned(partition)
         if self._fetched.positions[tp] < 0:
             await self._look_up_positions()
         return self._fetched.positions[tp]
 
     async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """Return how many offsets lie between the position of each partition and its end. Raises as
-        `poll`.
-        """
+        """Return how many offsets each partition's position is before its end. Raises as `poll`."""
         wanted = self.assignment() if partitions is None else topic_partitions(partitions, "lag()")
         for tp in wanted:
             self._assigned(tp)
@@ -348,9 +345,9 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
             raise ConfigError(f"partition {nowhere[0]} has no position: seek(), or set auto.offset.reset")
 
     def stats(self) -> Statistics:
-        """Return what this consumer has done since it was made, and what it has in hand. From any thread.
+        """Return a snapshot of this consumer's counters and positions. Any thread may call this method.
 
-        ``statistics.interval.ms`` and ``stats_cb`` have it reported again and again.
+        To get snapshots at intervals, set ``statistics.interval.ms`` and ``stats_cb``.
         """
         from penstock.client.fetch.consumer_statistics import consumer_statistics
 
@@ -370,17 +367,17 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- records
 
     async def poll(self, timeout_ms: float = 1_000.0, max_records: int | None = None) -> list[Record[K, V]]:
-        """Return the next records, of one partition or several: what is there at once, at most
-        `max_records` (default ``max.poll.records``); wait up to `timeout_ms` for the first.
+        """Return the next records, of one or more partitions; wait up to `timeout_ms` for the first.
+
+        The list has what is fetched already, at most `max_records` (default ``max.poll.records``).
 
         Raises:
-            KafkaError: a topic does not exist, or the position is outside the log and
-                ``auto.offset.reset`` is none.
-            CorruptRecordError: a batch is damaged. Its partition stays where it is: `seek` past it.
-            DeserializationError: a deserializer has raised. The error has the record, which counts as handed
-                out: the next poll goes on behind it, unless you `seek` to it.
-            NetworkError: no broker has been reached so far.
-            PenstockError: the group refuses the member, or an assignor of one's own has failed.
+            KafkaError: a topic does not exist, or a position is outside the log and may not be reset.
+            CorruptRecordError: a batch is damaged. The position stays before the batch: `seek` past it.
+            DeserializationError: a deserializer has raised. The error has the record. The next poll continues
+                behind the record, unless you `seek` to it.
+            NetworkError: the client has not reached any broker so far.
+            PenstockError: the group refuses the member, or an assignor of the application has failed.
         """
         limit = self.poll_limit(max_records)
         deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
@@ -395,10 +392,10 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
                 return records
 
     def poll_limit(self, max_records: int | None) -> int:
-        """Return how many records one poll may return.
+        """Return how many records one poll may return at most.
 
         Raises:
-            ConfigError: `max_records` is no whole number.
+            ConfigError: `max_records` is not a whole number.
         """
         return self.config.max_poll_records if max_records is None else whole(max_records, "max_records")
 
@@ -411,7 +408,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     ) -> pa.RecordBatch | None:
         """Return the next records of one partition as an Arrow batch with the given columns, in that order.
 
-        About `batch_bytes` large, or less; None when nothing comes within `timeout_ms`. Raises as `poll`.
+        The batch has about `batch_bytes` bytes, or less. None after `timeout_ms`. Raises as `poll`.
         """
         need_arrow("poll_arrow")
         names = column_names(columns, COLUMN_NAMES)
@@ -430,10 +427,10 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     async def _poll_arrow_in_thread(
         self, columns: tuple[str, ...], batch_bytes: int
     ) -> pa.RecordBatch | None:
-        """Return what `poll_arrow_now` returns. If cancelled, positions stay as they were before the call.
+        """Run `poll_arrow_now` in another thread, and return its result.
 
-        The first batch may take seconds, for what decodes it is loaded and compiled: the application is no
-        less alive, and heartbeats go on.
+        If the call is cancelled, positions stay as before it. The first batch may take seconds, while modules
+        are loaded and compiled: heartbeats continue.
         """
         group = self._group
         if group is not None:
@@ -457,38 +454,39 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
                 group.poll_ends()
 
     def poll_now(self, limit: int) -> list[Record[K, V]]:
-        """Return records that have been fetched already, in any thread. Raises as `poll`."""
+        """Return records that have been fetched already. Any thread may call this method.
+
+        Raises as `poll`.
+        """
         return self._fetched.poll_now(limit)
 
     def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
-        """Return records that have been fetched already as an Arrow batch, in any thread. Raises as
-        `poll`.
-        """
+        """Return fetched records as an Arrow batch, or None, in any thread. Raises as `poll_arrow`."""
         return self._fetched.poll_arrow_now(columns, batch_bytes)
 
     def part_now(self) -> FetchedPart | None:
-        """Return the records of one partition in one answer, as bytes, from the position on. In any thread.
+        """Return one partition's fetched record batches as bytes, or None. Any thread may call this method.
 
-        Batches may begin before the position, which is the `start` of the part. Raises KafkaError as `poll`.
+        The first batch may begin before the position, which is the `start` of the part. Raises as `poll`.
         """
         return self._fetched.part_now()
 
     def iterate_now(self) -> Iterator[Record[K, V]]:
         """Yield the records that have been fetched already, one by one.
 
-        Ends when the application seeks, or the group needs attention.
+        The iteration ends when the application seeks, or the group has changes to process.
         """
         return self._fetched.iterate_now()
 
     @property
     def fetched_bytes(self) -> int:
-        """Return the size in bytes of fetched records that `poll` has not returned."""
+        """The size in bytes of fetched records that `poll` has not returned."""
         return self._fetched.fetched_bytes
 
     async def wait(self, deadline: float) -> bool:
-        """Fetch at every position, and wait until something has come; False after the `deadline`.
+        """Fetch at every position, and wait for records; return False if none have come by the `deadline`.
 
-        True at once when the group `needs_attention`.
+        Returns True at once when the group `needs_attention`.
         """
         await self.start()
         if self._fetched.fetcher is None:
@@ -550,7 +548,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
                     self._fetched.fetcher.start(Cursor(tp, position, None, size_max, topic_id))
 
     async def __aiter__(self) -> AsyncIterator[Record[K, V]]:
-        """Yield every record, without an end. The position follows record by record."""
+        """Yield every record, without an end. The position moves record by record."""
         clock = time.monotonic
         breathe_at = clock() + BREATH_S
         while True:
@@ -567,15 +565,15 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- the partitions that are assigned
 
     def assignment(self) -> list[TopicPartition]:
-        """Return the partitions that are read."""
+        """Return the partitions that this consumer reads now."""
         return list(self._fetched.positions)
 
     def subscription(self) -> set[str]:
-        """Return the topics that are subscribed to; of a pattern, those that fit as far as they are known."""
+        """Return the subscribed topics; of a pattern, the matching topics that the client has seen."""
         return set() if self._group is None else self._group.subscription()
 
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
-        """Go on at an offset, or at `EARLIEST` or `LATEST`.
+        """Set the position of a partition to an offset, or to `EARLIEST` or `LATEST`.
 
         Raises:
             ConfigError: the partition is not assigned, or the offset is negative.
@@ -589,20 +587,23 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
             self._group.sought(tp)
 
     def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go on at the first record of some partitions, of all by default."""
+        """Set the positions of some partitions, by default all, to their first records. Raises as `seek`."""
         for tp in partitions or self.assignment():
             self.seek(tp, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go on behind the last record of some partitions, of all by default."""
+        """Set the positions of some partitions, by default all, behind their last records.
+
+        Raises as `seek`.
+        """
         for tp in partitions or self.assignment():
             self.seek(tp, LATEST)
 
     def seek_to_committed(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go back to the group's committed offsets, for some partitions, for all by default.
+        """Set the positions of some partitions, by default all, to the group's committed offsets.
 
-        Records that an aborted transaction has read come again. Where nothing is committed,
-        ``auto.offset.reset`` decides.
+        The records of an aborted transaction are then read again. ``auto.offset.reset`` decides where nothing
+        is committed.
 
         Raises:
             ConfigError: a partition is not assigned, or there is no ``group.id``.
@@ -613,11 +614,11 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
             group.sought(tp)
 
     def pause(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Hand out no records of some partitions until `resume`."""
+        """Return no records of some partitions until `resume`. Raises ConfigError if one is not assigned."""
         self._set_paused(topic_partitions(partitions, "pause()"), True)
 
     def resume(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Go on with paused partitions, where they were."""
+        """Continue to read paused partitions from their positions. Raises as `pause`."""
         self._set_paused(topic_partitions(partitions, "resume()"), False)
 
     def paused(self) -> set[TopicPartition]:
@@ -645,7 +646,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- offsets that the cluster has
 
     async def partitions_for_topic(self, topic: str) -> set[int]:
-        """Return the numbers of a topic's partitions.
+        """Return the partition numbers of a topic.
 
         Raises:
             KafkaError: the topic does not exist, or may not be seen.
@@ -671,7 +672,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the offset that the next record of each partition will get.
 
-        With ``isolation.level=read_committed``, where the first open transaction begins.
+        With ``isolation.level=read_committed``, this is the last stable offset.
 
         Raises:
             KafkaError: a partition does not exist, or may not be read.
@@ -685,7 +686,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int | datetime]
     ) -> dict[TopicPartition, int | None]:
-        """Return the first offset whose record is not older than the given time, or None.
+        """Return the offset of each partition's first record at or after a time, or None if there is none.
 
         Times are milliseconds since 1970, or datetimes (without a zone: local time).
 
@@ -700,7 +701,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return {tp: None if at is None else at.offset for tp, at in found.items()}
 
     async def _look_up(self, marker: int, unknown: list[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return the offset or other marker that a marker stands for, by partition, and note topic ids."""
+        """Return the offset that a marker such as `COMMITTED` stands for, by partition; note topic ids."""
         client = self._client
         if marker != COMMITTED:
             topics = {tp.topic for tp in unknown}
@@ -722,12 +723,12 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     # -- offsets that the group has
 
     async def commit(self, offsets: Committable | None = None) -> None:
-        """Commit `offsets`, the next to read of each partition; by default where every partition is.
+        """Commit `offsets`, the next to read of each partition; by default the consumer's positions.
 
-        Values are numbers, or `OffsetAndMetadata`. By default that is behind the last record returned.
+        Values are numbers, or `OffsetAndMetadata`. A position is behind the last record returned.
 
         Raises:
-            KafkaError: the group has gone on without this member (22, 25, 82 or 113), or refuses.
+            KafkaError: the group has removed this member (22, 25, 82 or 113), or refuses.
             ConfigError: no ``group.id``, or a negative offset.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
@@ -741,14 +742,14 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     ) -> None:
         """Commit in the background, in the order of the calls; `when_done` gets the offsets and the error.
 
-        On the event loop. Raises ConfigError without ``group.id``.
+        The event loop calls `when_done`. Raises ConfigError without ``group.id``.
         """
         self._group_of("commit_async()").begin_commit(offsets, when_done or (lambda offsets, error: None))
 
     async def committed(
         self, partitions: Iterable[TopicPartition | tuple[str, int]]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the offset that the group has committed for each partition; None for nothing.
+        """Return the committed offset of each partition, or None where the group has committed none.
 
         Raises:
             KafkaError: the group may not be read.
@@ -758,10 +759,10 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return await self._group_of("committed()").committed(topic_partitions(partitions, "committed()"))
 
     def group_metadata(self) -> GroupMetadata:
-        """Return the member's present id and generation: what `send_offsets` of a producer takes (KIP-447).
+        """Return the member's current id and generation, for `send_offsets` of a producer (KIP-447).
 
         Raises:
-            KafkaError: the group has gone on without this member (25), or it has not joined yet.
+            KafkaError: the group has removed this member (25), or the member has not joined yet.
             ConfigError: no ``group.id``.
         """
         return self._group_of("group_metadata()").metadata()
@@ -769,7 +770,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     def positions(self) -> dict[TopicPartition, int]:
         """Return the next offset to read of each assigned partition: behind the last record returned.
 
-        A partition is left out until something was read from it. Raises ConfigError without ``group.id``.
+        Partitions of which nothing has been read yet are left out. Raises ConfigError without ``group.id``.
         """
         return dict(self._group_of("positions()").positions())
 

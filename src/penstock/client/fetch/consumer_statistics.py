@@ -1,4 +1,4 @@
-"""A snapshot of what a consumer has read, and of where it is."""
+"""A snapshot of a consumer's counters, and of its position in each partition."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def partition_statistics(
     *,
     is_committed_only: bool,
 ) -> PartitionStatistics:
-    """Return what is known of one partition that a consumer has; `position` below 0 is not known yet."""
+    """Return the statistics of one assigned partition. A negative `position` is not known yet."""
     more: dict[str, Any] = {}
     if cursor is not None:
         end = cursor.last_stable_offset if is_committed_only else cursor.high_watermark
@@ -55,7 +55,7 @@ def consumer_statistics(
     cgrp: GroupStatistics | None,
     fetchq_size: int,
 ) -> Statistics:
-    """Return a snapshot of a consumer. From any thread."""
+    """Return a snapshot of a consumer's counters and positions. Any thread may call this function."""
     partitions = {
         tp: partition_statistics(
             position,

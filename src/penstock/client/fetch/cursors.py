@@ -1,4 +1,4 @@
-"""Sans-I/O core of fetching: cursors, requests, answers. `fetcher` does the I/O."""
+"""The sans-I/O core of fetching: cursors, Fetch requests and their responses. `fetcher` does the I/O."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
 FIRST_GUESS_RECORD_BYTES = 1_024
-"""How large records are taken to be before the first have come."""
+"""The assumed size of a record before the first have come."""
 
 PARTITION_BYTES_MIN = 16 << 10
 ESTIMATE_SLACK = 1.1
@@ -37,7 +37,7 @@ _BASE_OFFSET = struct.Struct(">q")
 
 
 class Cursor:
-    """How far a partition has been fetched, and where fetching ends."""
+    """The offset in a partition from which records are fetched next, and the offset where fetching ends."""
 
     __slots__ = (
         "empties",
@@ -72,35 +72,38 @@ class Cursor:
     ) -> None:
         self.tp = tp
         self.topic_id = topic_id
-        """The topic that `offset` is of; all zero until it is known, and where the broker has none."""
+        """The id of the topic that `offset` is in; zero while it is not known, or if the broker has no
+        ids."""
         self.offset = offset
         self.end = end
-        """Exclusive; None to go on for ever."""
+        """The offset at which fetching ends (exclusive); None for no end."""
         self.size_max = size_max
-        """The most bytes to ask for at once; grows when a broker before 0.10.1 cuts the first batch."""
+        """The most bytes per request. It grows when a broker before 0.10.1 cuts the first batch."""
         self.record_bytes = 0.0
-        """How much a record takes in the log, as seen so far; 0 before that."""
+        """The average size of a record in the log as seen so far; 0 before the first."""
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
-        """What the last answer said of the partition; -1 for nothing."""
+        """The offsets in the last response about the partition; -1 before the first."""
         self.is_stopped = False
-        """Whether an error has ended it. The reader of the error then starts another cursor, or none."""
+        """Whether an error has ended this cursor. The reader of the error then starts another cursor, or
+        none."""
         self.is_dropped = False
-        """Whether fetching at it was stopped: what comes of it is not handed out."""
+        """Whether fetching here was stopped: the application is handed nothing that arrives later."""
         self.not_before = 0.0
         self.failing_since = 0.0
-        """Monotonic seconds of the first of the present failures; 0 while all is well."""
+        """When the current series of failures began, in monotonic seconds; 0 after a success."""
         self.violated_since = 0.0
-        """Monotonic seconds of the first answer in a row that made no sense; 0 without. Failures to reach the
-        broker do not count."""
+        """When the current series of malformed responses began, in monotonic seconds; 0 without any. Failures
+        to reach the broker do not count."""
         self.tries = 0
         self.empties = 0
-        """How many answers in a row held nothing, although the log goes on behind `offset`."""
+        """The number of responses in a row without records, although the log has more after `offset`."""
         self.replica = NO_NODE
-        """The node that the leader has sent this reader to; -1 to ask the leader."""
+        """The node that the leader has directed this reader to; -1 to ask the leader."""
         self.replica_until = self.leader_until = 0.0
-        """Monotonic seconds until which that one is asked, and until which the leader keeps the reader."""
+        """The monotonic seconds until which `replica` is asked, and until which the reader stays with the
+        leader."""
         self.may_have_gaps: bool | None = None
-        """Whether compaction may have left nothing at the end of the log; None before that is known."""
+        """Whether compaction may have removed all records up to the log's end; None before that is known."""
 
     @property
     def is_finished(self) -> bool:
@@ -108,33 +111,33 @@ class Cursor:
 
     @property
     def wanted_bytes(self) -> int:
-        """What to ask for: not much more than what is left of the range, as far as that can be known."""
+        """How many bytes the next request asks for: by estimate, the rest of the cursor's range."""
         if self.end is None:
             return self.size_max
         left = (self.end - self.offset) * (self.record_bytes or FIRST_GUESS_RECORD_BYTES) * ESTIMATE_SLACK
         return max(min(self.size_max, PARTITION_BYTES_MIN), min(self.size_max, int(left)))
 
     def advance(self, next_offset: int, size: int) -> None:
-        """Note that `size` bytes up to `next_offset` have come."""
+        """Note that `size` bytes of records up to `next_offset` have been fetched."""
         if next_offset > self.offset:
             self.record_bytes = size / (next_offset - self.offset)
         self.offset = next_offset
         self.note_well()
 
     def note_well(self) -> None:
-        """Reset the failures: records have come, or there are none to come."""
+        """Reset the counts of failures, because records have come, or the log has no more."""
         self.failing_since = self.violated_since = 0.0
         self.tries = self.empties = 0
 
 
 class FetchedPart(NamedTuple):
-    """The part of an answer for one partition: whole batches in offset order, or an error."""
+    """One partition's share of a Fetch response: whole batches in offset order, or an error."""
 
     cursor: Cursor
     tp: TopicPartition
     records: memoryview
     start: int
-    """The offset that was asked for; batches may begin before it."""
+    """The offset that was requested. The first batch may begin before it."""
     next_offset: int
     aborted: Sequence[tuple[int, int]]
     high_watermark: int
@@ -142,7 +145,7 @@ class FetchedPart(NamedTuple):
 
     @classmethod
     def failed(cls, cursor: Cursor, error: PenstockError) -> FetchedPart:
-        """Return the part with the error that ends a cursor."""
+        """Return a `FetchedPart` without records, which carries the error that ends a cursor."""
         return cls(cursor, cursor.tp, memoryview(b""), cursor.offset, cursor.offset, (), -1, error)
 
     @property
@@ -158,22 +161,22 @@ class FetchLimits(NamedTuple):
     max_bytes: int
     isolation_level: int
     rack: str = ""
-    """``client.rack``: leaders may send readers to a replica there."""
+    """The ``client.rack``, in which leaders may name a replica to read from."""
 
 
 class FetchSettings(NamedTuple):
-    """How much to fetch, and how long failures are tried again."""
+    """How much to fetch at a time, and for how long to retry after failures."""
 
     limits: FetchLimits
     buffered_bytes_max: int
     patience_s: float | None
-    """After so many seconds of failures in a row a cursor is given up; None never gives up."""
+    """How many seconds of failures in a row end a cursor; None for no limit."""
     violation_patience_s: float = 60.0
-    """Seconds of answers that make no sense after which a cursor is given up, where `patience_s` is None."""
+    """How many seconds of malformed responses end a cursor, if `patience_s` is None."""
 
     @classmethod
     def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:
-        """Return the options of a consumer that concern fetching."""
+        """Return the settings of fetching that a consumer's options say."""
         limits = FetchLimits(
             config.fetch_max_wait_ms,
             config.fetch_min_bytes,
@@ -188,8 +191,9 @@ class FetchSettings(NamedTuple):
 def fetch_request(
     cursors: Iterable[Cursor], cluster: ClusterMetadata, limits: FetchLimits, rack: str = ""
 ) -> FetchRequest:
-    """Make a Fetch request for the cursors, in their order: brokers fill the answer in this order. A leader
-    may name a replica in `rack` instead.
+    """Return a Fetch request for the cursors, in their order, in which brokers fill the response.
+
+    With a `rack`, a leader may answer with the id of a replica in that rack (KIP-392).
     """
     topics: dict[str, FetchTopic] = {}
     for cursor in cursors:
@@ -213,7 +217,10 @@ def fetch_request(
 
 
 def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> int | None:
-    """Return the highest version to use: topics without an id cannot be named in the newer ones."""
+    """Return the highest Fetch version to use, or None for no limit.
+
+    Newer versions name topics by their ids only, and a topic may have none.
+    """
     has_ids = all(cluster.topic_id(cursor.tp.topic) != NO_TOPIC_ID for cursor in cursors)
     return None if has_ids else TOPIC_ID_FETCH_VERSION - 1
 
@@ -221,7 +228,7 @@ def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> 
 def fetch_answers(
     answer: FetchResponse, cluster: ClusterMetadata
 ) -> Iterator[tuple[TopicPartition, PartitionData]]:
-    """Yield the partitions of an answer by name, whether it names topics or their ids."""
+    """Yield the partitions of a response with their names, if it names topics or their ids."""
     for topic in answer.responses:
         name = topic.topic or cluster.name_of(topic.topic_id)
         if name is not None:
@@ -230,13 +237,14 @@ def fetch_answers(
 
 
 def measure(records: memoryview, offset: int) -> tuple[int, int]:
-    """Return the offset after the last whole batch, and where it ends in `records`.
+    """Return the offset after the last whole batch, and where that batch ends in `records`.
 
-    The offset is `offset` when there is no whole batch, and may be anything else when the broker lies.
-    Looks at nothing but lengths: this happens before the next request can be sent, and decoding later.
+    If there is no whole batch, the offset is `offset`. If the broker sends wrong offsets, the result is
+    wrong, too. The function reads only the lengths and offsets of batches, because the next request waits for
+    it; decoding comes later.
 
     Raises:
-        CorruptRecordError: a length is too small to be one.
+        CorruptRecordError: a batch's length is too small.
     """
     size = records.nbytes
     position = last = 0
@@ -260,7 +268,7 @@ def measure(records: memoryview, offset: int) -> tuple[int, int]:
 
 
 def cut_batch_bytes(records: memoryview) -> int:
-    """Return how large the batch is of which `records` are the beginning; 0 where that has not come."""
+    """Return the size of the batch that `records` begin, or 0 if they are too short to have its length."""
     if records.nbytes < LENGTH_POSITION + 4:
         return 0
     return int(_BATCH_LENGTH.unpack_from(records, LENGTH_POSITION)[0]) + LENGTH_EXTRA_BYTES

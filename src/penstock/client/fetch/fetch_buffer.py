@@ -1,6 +1,4 @@
-"""The parts that have been fetched and not been read yet: filled on the event loop, emptied from any
-thread.
-"""
+"""A buffer of fetched parts that are not read yet: filled on the event loop, emptied from any thread."""
 
 from __future__ import annotations
 
@@ -18,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class FetchBuffer:
-    """Parts of partitions in the order in which they came. It is full from `limit_bytes` on."""
+    """A queue of fetched parts, each one partition's share of a Fetch response.
+
+    Full from `limit_bytes` on.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limit_bytes: int) -> None:
         self._loop = loop
@@ -33,17 +34,20 @@ class FetchBuffer:
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be fetched."""
+        """Whether the buffer has less than its limit, so that more may be fetched."""
         return self.size_bytes < self._limit_bytes
 
     def put(self, part: FetchedPart) -> None:
-        """Add a part. Readers that wait are not woken: see `announce`."""
+        """Add a fetched part at the end, without waking waiting readers: `announce` does that."""
         with self._lock:
             self._parts.append(part)
             self.size_bytes += part.size
 
     def take(self) -> tuple[FetchedPart | None, bool]:
-        """Remove the oldest part, if there is one. The second value is whether this has made room again."""
+        """Remove and return the oldest fetched part, or None.
+
+        The second value is True if the buffer was full before, and has room again.
+        """
         with self._lock:
             if not self._parts:
                 return None, False
@@ -53,7 +57,7 @@ class FetchBuffer:
             return part, self.has_room and not had_room
 
     def discard(self, partitions: Collection[TopicPartition]) -> None:
-        """Drop all parts of some partitions."""
+        """Drop all fetched records of some partitions."""
         with self._lock:
             self._parts = deque(part for part in self._parts if part.tp not in partitions)
             self.size_bytes = sum(part.size for part in self._parts)
@@ -61,9 +65,10 @@ class FetchBuffer:
     async def wait(
         self, timeout_s: float | None, wake: Callable[[], object], is_enough: Callable[[], bool]
     ) -> bool:
-        """Wait until there is a part, or `is_enough()`; return whether there is a part.
+        """Wait until the buffer has a fetched part, or `is_enough()` is true; return True if it has one.
 
-        `wake` is called before each wait, `is_enough` after each `announce`.
+        `wake` is called before each wait, `is_enough` after each `announce`. `timeout_s` is in seconds; None
+        means no limit.
         """
         deadline = None if timeout_s is None else self._loop.time() + timeout_s
         while not self._parts and not is_enough():
@@ -81,7 +86,7 @@ class FetchBuffer:
         return bool(self._parts)
 
     def announce(self) -> None:
-        """Wake every waiting reader. On the event loop."""
+        """Wake every waiting reader. Call this method on the event loop."""
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():

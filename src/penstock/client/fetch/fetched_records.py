@@ -1,7 +1,8 @@
 """The fetched records of a consumer, which it returns as records or as Arrow batches.
 
-A position is the offset of the next record to be handed out: it moves when records are handed out, not when
-they are fetched. No I/O: the fetcher's buffer is read, and decoded here, in the thread of the caller.
+A position is the offset of the next record that the consumer will return: positions move when records are
+returned, not when they are fetched. This module does no I/O: it takes parts from the fetcher's buffer, and
+decodes them in the thread of the caller.
 """
 
 from __future__ import annotations
@@ -39,69 +40,72 @@ log = logger_named("penstock.client")
 
 
 NO_POSITION = -4
-"""No position: the application must set one, because of ``auto.offset.reset=none``."""
+"""A marker for no position: with ``auto.offset.reset=none``, the application must set one."""
 
 COMMITTED = -5
-"""Stands for what the group has committed."""
+"""A marker for the group's committed offset."""
 
 BY_AGE = -6
-"""Stands for the first record that is not older than the duration of ``auto.offset.reset``."""
+"""A marker for the first record that is not older than the duration in ``auto.offset.reset``."""
 
 
 @with_hints("records", leave=("__init__",))
 class Records(list[Record[K, V]], Generic[K, V]):
-    """What `poll` returns: a list of records, which says so where one record or a mapping is expected."""
+    """The list of records that `poll` returns.
+
+    Its errors name `poll` if it is used as a record or a mapping.
+    """
 
     __slots__ = ()
 
 
 class FetchedRecords(Generic[K, V]):
-    """The positions of a consumer, and the records that it returns at them.
+    """The positions of a consumer, and the fetched records that it returns from there on.
 
-    The consumer assigns partitions in `positions`, and sets `fetcher` once it has begun to fetch.
+    The consumer puts assigned partitions into `positions`, and sets `fetcher` once it has begun to fetch.
     """
 
     def __init__(self, config: ConsumerConfig, cluster: ClusterMetadata) -> None:
         self._config = config
         self._cluster = cluster
         self.needs_attention = False
-        """Whether the group needs something to be done before more records are handed out."""
+        """Whether the group has changes to process before the consumer returns more records."""
         self.fetcher: Fetcher | None = None
         self.positions: dict[TopicPartition, int] = {}
-        """The next offset to hand out; a marker such as `COMMITTED` until that has been looked up."""
+        """The next offset to return of each partition, or a marker such as `COMMITTED` before its look-up."""
         self.topic_ids: dict[TopicPartition, bytes] = {}
-        """The topic that a position is of. A seek has none: what it means is seen when fetching begins."""
+        """The topic id of each position. A position set by a seek has none until fetching begins."""
         self.is_out_of_range = False
-        """Whether a position was outside its log: then the topic may be another one than metadata say."""
+        """Whether a position was outside its log, so that the topic may be another one than metadata say."""
         self.position_lock = threading.Lock()
-        """Held while a position is read and acted upon: `seek` may come from another thread."""
+        """A lock for reading and changing positions, since another thread may call `seek`."""
         self._before: dict[TopicPartition, int] = {}
-        """The positions before the last poll, of the partitions that it returned something of."""
+        """The positions before the last poll, of the partitions of which it returned records."""
         self._reading: RowReading | ColumnReading | None = None
         self._is_iterating = False
         self._polls = 0
         self._deserialize = deserializers_of(config)
         self.counted: dict[TopicPartition, PartitionCounters] = {}
-        """What was handed out of each partition that is assigned."""
+        """The counters of records that were returned, by assigned partition."""
         self.counted_in_all = PartitionCounters()
 
     @property
     def reset_marker(self) -> int:
-        """What stands for the position that ``auto.offset.reset`` chooses."""
+        """The negative number that stands for the position which ``auto.offset.reset`` chooses."""
         reset = self._config.auto_offset_reset
         if self._config.reset_age_ms is not None:
             return BY_AGE
         return {"earliest": EARLIEST, "latest": LATEST}.get(reset, NO_POSITION)
 
     def assign(self, partitions: Iterable[TopicPartition], start: int) -> None:
-        """Read these partitions and no others, from `start` on; those that stay keep their positions."""
+        """Read these partitions and no others, new ones from `start` on; the others keep their positions."""
         positions = {tp: self.positions.get(tp, start) for tp in partitions}
         self.forget(self.positions.keys() - positions.keys())
         self.positions = positions
         self.counted = {tp: counted for tp, counted in self.counted.items() if tp in positions}
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions no more."""
+        """Stop reading these partitions, and drop their positions."""
         gone = set(partitions)
         self.forget(gone)
         for tp in gone:
@@ -110,7 +114,7 @@ class FetchedRecords(Generic[K, V]):
             self.counted.pop(tp, None)
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
-        """Set the position to an offset, or to the offset that a marker stands for. From any thread."""
+        """Set a position to an offset, or to a marker such as `EARLIEST`. Any thread may call this."""
         with self.position_lock:
             self.forget([tp])
             self.positions[tp] = offset
@@ -118,18 +122,18 @@ class FetchedRecords(Generic[K, V]):
         self._before.pop(tp, None)
 
     def at(self, marker: int) -> list[TopicPartition]:
-        """Return the partitions whose position is a marker."""
+        """Return the partitions whose position is a marker such as `EARLIEST`, to be looked up."""
         return [tp for tp, position in self.positions.items() if position == marker]
 
     def found(self, marker: int, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set the positions that a marker stands for, unless a seek has come in between."""
+        """Replace a marker, such as `EARLIEST`, by the offsets found for it, unless a seek was made since."""
         with self.position_lock:
             for tp, offset in offsets.items():
                 if self.positions.get(tp) == marker:
                     self.positions[tp] = offset
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Drop the fetched records of some partitions, and stop fetching them."""
+        """Drop the fetched records of some partitions, and stop fetching those partitions."""
         gone = set(partitions)
         if self.fetcher is not None:
             self.fetcher.stop(gone)
@@ -137,9 +141,10 @@ class FetchedRecords(Generic[K, V]):
             self._reading = None
 
     def consumed(self) -> dict[TopicPartition, int]:
-        """Return the positions that are known: the next offset to read of each partition.
+        """Return the next offset to read of each partition whose position is known.
 
-        Those in topics that are known to be others by now are left out: they must not be committed.
+        Partitions of topics that were deleted and created again are left out: their old positions must not be
+        committed.
         """
         topic_id, none = self._cluster.topic_id, NO_TOPIC_ID
         return {
@@ -149,12 +154,12 @@ class FetchedRecords(Generic[K, V]):
         }
 
     def progress(self) -> object:
-        """Return a value that changes whenever records are handed out."""
+        """Return a value that differs after each call that has returned records."""
         reading = self._reading
         return self._polls, id(reading), reading.position if isinstance(reading, RowReading) else 0
 
     def finished(self) -> dict[TopicPartition, int]:
-        """Return the positions before the records that were handed out last."""
+        """Return the known positions, set back before the records that were returned last."""
         finished = self.consumed()
         finished.update({tp: at for tp, at in self._before.items() if tp in finished and at >= 0})
         reading = self._reading
@@ -163,14 +168,17 @@ class FetchedRecords(Generic[K, V]):
         return finished
 
     def come_back(self) -> None:
-        """Note that the application has processed all records returned so far, because it asks for more."""
+        """Note that the application has processed all records returned so far, since it asks for more."""
         self._polls += 1
         self._is_iterating = False
         if self._before:
             self._before.clear()
 
     def poll_now(self, limit: int) -> list[Record[K, V]]:
-        """Return records that have been fetched already, in any thread. Raises as `poll`."""
+        """Return up to `limit` records that have been fetched already. Raises as `Consumer.poll`.
+
+        Any thread may call this method.
+        """
         records: list[Any] = []
         self.come_back()
         while len(records) < limit:
@@ -203,10 +211,10 @@ class FetchedRecords(Generic[K, V]):
     def _deserialized(
         self, reading: RowReading, taken: list[Record], *, is_first: bool
     ) -> tuple[list[Record[K, V]], bool]:
-        """Return the records that `reading` has just given out with keys and values read, and whether they
-        end before one that cannot be read.
+        """Return the records, deserialized, up to the first that fails, and True if one has failed.
 
-        That one comes again in the next poll, as the first. There it raises, and counts as handed out.
+        The next poll begins with the record that failed. If the first record of a poll fails, the
+        deserializer's error is raised, and the record counts as returned.
         """
         assert self._deserialize is not None
         index = reading.index - len(taken)
@@ -224,7 +232,7 @@ class FetchedRecords(Generic[K, V]):
         return made, False
 
     def _row_reading(self) -> RowReading | None:
-        """Return the part to hand records out of; None when nothing has been fetched."""
+        """Return decoded records of one fetched part, as a reading that is not done; None without any."""
         reading = self._reading
         while not isinstance(reading, RowReading) or reading.is_done:
             if isinstance(reading, RowReading):
@@ -276,12 +284,15 @@ class FetchedRecords(Generic[K, V]):
 
     @property
     def fetched_bytes(self) -> int:
-        """Return the size in bytes of fetched records that `poll` has not returned."""
+        """The size in bytes of fetched records that `poll` has not returned."""
         held = self._reading.part.size if self._reading is not None else 0
         return held + (self.fetcher.buffer.size_bytes if self.fetcher is not None else 0)
 
     def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
-        """Return records that have been fetched already, in any thread. Raises as `poll`."""
+        """Return fetched records as an Arrow batch, or None. Raises as `Consumer.poll_arrow`.
+
+        Any thread may call this method.
+        """
         size(batch_bytes, "batch_bytes")
         self.come_back()
         while True:
@@ -313,9 +324,10 @@ class FetchedRecords(Generic[K, V]):
             self._reading = None
 
     def part_now(self) -> FetchedPart | None:
-        """Return the records of one partition in one answer, as bytes, from the position on. In any thread.
+        """Return the fetched record batches of one partition as bytes, or None if nothing has been fetched.
 
-        Batches may begin before the position, which is the `start` of the part. Raises KafkaError as `poll`.
+        Any thread may call this method. The first batch may begin before the position, which is the `start`
+        of the part. Raises KafkaError as `poll`.
         """
         self.come_back()
         part = self._part_to_read(bytes)
@@ -326,7 +338,11 @@ class FetchedRecords(Generic[K, V]):
         return part._replace(start=start)
 
     def _part_to_read(self, kind: type) -> FetchedPart | None:
-        """Return the next part; or the present one, if it was being handed out as the other kind."""
+        """Return the fetched records to read next, or None.
+
+        If records were begun to be read as rows and `kind` is for columns, or the reverse, return the rest of
+        them again.
+        """
         reading, self._reading = self._reading, None
         if reading is not None and not isinstance(reading, kind):
             if self.positions.get(reading.part.tp, reading.part.next_offset) < reading.part.next_offset:
@@ -352,7 +368,7 @@ class FetchedRecords(Generic[K, V]):
         self._reset(tp, error)
 
     def _reset(self, tp: TopicPartition, error: KafkaError) -> None:
-        """Apply ``auto.offset.reset`` to a position that is invalid because of `error`."""
+        """Set a position that is invalid because of `error` to what ``auto.offset.reset`` says."""
         what = str(error)
         if not isinstance(error, TopicRecreatedError):
             what = f"offset {self.positions[tp]} of {tp} is outside the log"
@@ -366,7 +382,7 @@ class FetchedRecords(Generic[K, V]):
     def leave_former_topics(self, partitions: Iterable[TopicPartition]) -> None:
         """Apply ``auto.offset.reset`` to positions in topics that were deleted and created anew.
 
-        Positions that are not known to be of any topic are of the present one from now on.
+        A position whose topic id is not known is taken to be in the current topic from now on.
         """
         for tp in partitions:
             known_id, topic_id = self.topic_ids.get(tp, NO_TOPIC_ID), self._cluster.topic_id(tp.topic)
@@ -381,13 +397,13 @@ class FetchedRecords(Generic[K, V]):
 
     @property
     def has_rows(self) -> bool:
-        """Whether there are records that have been decoded and not handed out."""
+        """Whether decoded records remain that have not been returned."""
         return isinstance(self._reading, RowReading) and not self._reading.is_done
 
     def iterate_now(self) -> Iterator[Record[K, V]]:
         """Yield the records that have been fetched already, one by one.
 
-        Ends when the application seeks, or the group needs attention.
+        The iteration ends when the application seeks, or the group has changes to process.
         """
         self.come_back()
         self._is_iterating = True

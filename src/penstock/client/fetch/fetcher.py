@@ -1,8 +1,8 @@
-"""Keeps one fetch under way at every leader, for a changing set of cursors.
+"""A fetcher, which keeps one Fetch request in flight at every leader, for a changing set of cursors.
 
-Lives on one event loop; `start`, `stop` and `take` may be called from any thread. Promises the parts of
-a partition in offset order, each once; that no more than ``buffered_bytes_max`` plus one answer per leader
-is held; and, for cursors with an end, that nothing is asked for from there on.
+A fetcher belongs to one event loop; any thread may call `start`, `stop` and `take`. It returns the parts of a
+partition in offset order, each once. It holds no more than ``buffered_bytes_max`` plus one response per
+leader. It never asks for records at or after the end of a cursor.
 """
 
 from __future__ import annotations
@@ -39,27 +39,28 @@ from penstock.protocol.messages.fetch_request import FetchRequest
 from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
 
 AGAIN_AFTER_S = 1.0
-"""When the next turn is after one has failed for a reason that is no error of Kafka."""
+"""The seconds until the next turn after one that an unexpected exception has ended."""
 
 TIMEOUT_SLACK_S = 1.0
 EMPTY_ANSWERS_MAX = 3
-"""So many empty answers in a row, although the log goes on, are accounted for by compaction, or a failure."""
+"""How many empty responses in a row, although the log has more, lead to a check for compaction."""
 
 OFFSET_MAX = 2**63 - 1
 
 JUMP_OFFSETS_MAX = 1 << 20
-"""How far records may lie behind the high watermark of their own answer. Brokers look at it first and read
-then, so that records written in between are there as well; an offset with a flipped bit is much farther."""
+"""How far records may lie beyond the high watermark of their own response. Brokers read the watermark first
+and the records then, so that records written in between are included; an offset with a flipped bit is much
+farther."""
 
 COMPLAIN_AFTER_S = 5.0
 COMPLAIN_EVERY_S = 60.0
-"""When failures to fetch, which are tried again, are logged."""
+"""The seconds between log lines about fetches that fail and are retried."""
 
 PARKED_AFTER_S = 0.02
-"""A fetch that has had no answer for so long waits at the broker for records to come."""
+"""A fetch without a response for so many seconds is held back at the broker until records come."""
 
 BEYOND_END_PATIENCE_S = 5.0
-"""How long a new leader may take to show records that the old one has shown already."""
+"""How many seconds a new leader may take to have the records that the old one has returned."""
 
 SIZE_MAX_LIMIT = 1 << 30
 
@@ -80,10 +81,10 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._thread_id = threading.get_ident()
         self._lock = threading.Lock()
-        """Held while `cursors` changes."""
+        """A lock for changes of `cursors`."""
         self.buffer = FetchBuffer(self._loop, settings.buffered_bytes_max)
         self._under_way: dict[int, tuple[Sequence[Cursor], float]] = {}
-        """Per node: what was asked for, and when."""
+        """The cursors of the request in flight, and when it was sent, by node."""
         self._tasks = KeyedTasks(self._loop, self.wake)
         self._timer: asyncio.TimerHandle | None = None
         self._complain_at = 0.0
@@ -93,14 +94,14 @@ class Fetcher:
     # -- what to fetch
 
     def start(self, cursor: Cursor) -> None:
-        """Fetch at a cursor, instead of the present one of the same partition."""
+        """Fetch at a cursor, which replaces the current cursor of the same partition."""
         self.stop([cursor.tp])
         with self._lock:
             self.cursors[cursor.tp] = cursor
         self.wake()
 
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Stop fetching some partitions, and drop their fetched parts."""
+        """Stop fetching some partitions, and drop their records from the buffer."""
         with self._lock:
             gone = set(partitions) & self.cursors.keys()
             for tp in gone:
@@ -110,9 +111,10 @@ class Fetcher:
             self._on_loop(lambda: self._interrupt(gone))
 
     def _interrupt(self, gone: set[TopicPartition]) -> None:
-        """Abandon fetches that wait at a broker without records: the next requests would queue behind them.
+        """Abandon requests for partitions in `gone` that a broker holds back until records come.
 
-        A fetch whose answer has begun, or may begin soon, goes on: it ends soon.
+        Later requests to that broker would queue behind them. A request whose response has begun, or was sent
+        only just now, goes on.
         """
         now = self._loop.time()
         for node_id, (cursors, started) in self._under_way.items():
@@ -126,7 +128,7 @@ class Fetcher:
                 peer.connection.close(AbandonedError("the fetch is no longer wanted"))
 
     def wake(self) -> None:
-        """Wake the fetcher, so that it sends what it can."""
+        """Schedule a run of the fetcher on its event loop, which sends the requests that can be sent."""
         if not self._is_woken and not self._is_closed:
             self._is_woken = True
             self._on_loop(self._pump)
@@ -144,21 +146,21 @@ class Fetcher:
     # -- what has come
 
     def take(self) -> FetchedPart | None:
-        """Return the next part that has been fetched, if any. From any thread."""
+        """Return the next fetched records of one partition, or None. Any thread may call this method."""
         part, has_room_again = self.buffer.take()
         if has_room_again:
             self.wake()
         return part
 
     async def wait(self, timeout_s: float | None, is_enough: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until `take` has something; False when it still has nothing after `timeout_s`.
+        """Wait until `take` has records; return False if it has none after `timeout_s` seconds.
 
-        Waiting ends as well when `is_enough()`, which is called again after each announcement of the buffer.
+        The wait also ends when `is_enough()` is true, which is called after each announcement of the buffer.
         """
         return await self.buffer.wait(timeout_s, self.wake, is_enough)
 
     async def close(self) -> None:
-        """Stop fetching. Parts that have come may still be taken."""
+        """Stop fetching. Parts that are in the buffer may still be taken."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -180,7 +182,7 @@ class Fetcher:
         self._arm(wake_at)
 
     def _take_turn(self, now: float) -> float:
-        """Send what is due; return when the next turn is."""
+        """Send the requests that are due; return the time of the next turn, on the event loop's clock."""
         wake_at = float("inf")
         by_node: dict[int, list[Cursor]] = {}
         leaderless = False
@@ -202,7 +204,7 @@ class Fetcher:
         return wake_at
 
     def _is_of_another_topic(self, cursor: Cursor) -> bool:
-        """Give a cursor up whose topic was created anew: its offset means nothing in the new one."""
+        """Return True if a cursor's topic was deleted and created anew, and end the cursor with an error."""
         topic_id = self._client.cluster.topic_id(cursor.tp.topic)
         if is_recreated(cursor.topic_id, topic_id):
             if not cursor.is_stopped:
@@ -300,7 +302,7 @@ class Fetcher:
                 self._give_up(cursor, error)
 
     def _refused(self, cursor: Cursor, offset: int, code: int, node_id: int) -> None:
-        """Take the error of a partition. What a replica behind its leader does not have, the leader may."""
+        """Handle a partition's error code. If a follower has failed, ask the leader before giving up."""
         if code == ErrorCode.OFFSET_OUT_OF_RANGE and self._replicas.failed(
             cursor, node_id, self._loop.time()
         ):
@@ -310,9 +312,7 @@ class Fetcher:
         self._failed([cursor], error_for(code, what), node_id)
 
     def _slow_down(self, node_id: int, asked: Sequence[tuple[Cursor, int]], started: float) -> None:
-        """Pause before the next request to a broker that answers without records at once, where it should
-        wait.
-        """
+        """Delay the next request to a broker that has answered at once without records, not after a wait."""
         limits, now = self._settings.limits, self._loop.time()
         if limits.min_bytes and now - started < limits.max_wait_ms / 2000:
             for cursor, offset in asked:
@@ -353,7 +353,7 @@ class Fetcher:
                     self.cursors[cursor.tp] = self.cursors.pop(cursor.tp)
 
     def _note_cut(self, cursor: Cursor, records: memoryview, broker: object) -> None:
-        """Ask for more bytes, within the limits, because only the beginning of a batch came."""
+        """Ask for more bytes next time, within the limits, because only the beginning of a batch has come."""
         wanted, batch_bytes = cursor.wanted_bytes, cut_batch_bytes(records)
         what = f"a batch of {batch_bytes} bytes at offset {cursor.offset} of {cursor.tp}"
         bytes_max = min(SIZE_MAX_LIMIT, self._client.config.receive_message_max_bytes)
@@ -369,8 +369,9 @@ class Fetcher:
         )
 
     def _note_empty(self, cursor: Cursor, data: PartitionData, broker: object, *, was_first: bool) -> None:
-        """Handle an answer without records: none have been written yet, or compaction has removed them, or
-        the broker is wrong.
+        """Handle a partition's response without records.
+
+        The log may have no more, compaction may have removed the records, or the broker is wrong.
         """
         visible = data.high_watermark
         if self._settings.limits.isolation_level and data.last_stable_offset >= 0:
@@ -392,9 +393,7 @@ class Fetcher:
             self._tasks.start(cursor, self._look_for_gap(cursor, visible, broker))
 
     async def _look_for_gap(self, cursor: Cursor, visible: int, broker: object) -> None:
-        """Check whether compaction has removed all records up to the end of the log, so that none can
-        come.
-        """
+        """Check whether compaction has removed all records from the cursor to the visible end of the log."""
         if cursor.may_have_gaps is None:
             cursor.may_have_gaps = await is_compacted(self._client, cursor.tp.topic)
         if cursor.is_dropped or not cursor.empties:
@@ -419,8 +418,9 @@ class Fetcher:
             self.buffer.announce()
 
     def _wait_for_end(self, cursor: Cursor, visible: int) -> None:
-        """Wait, because the log ends before the range of the cursor: the replica may lag, or the log may have
-        been cut.
+        """Delay the next request for a cursor whose range ends behind the log's end.
+
+        The replica may lag behind its leader, or the log may have been truncated.
         """
         now = self._loop.time()
         cursor.failing_since = cursor.failing_since or now
@@ -433,7 +433,10 @@ class Fetcher:
             self._give_up(cursor, KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, "OFFSET_OUT_OF_RANGE", why))
 
     def _failed(self, cursors: Iterable[Cursor], error: PenstockError, node_id: int = NO_NODE) -> None:
-        """Try again later, or give the cursors up. `node_id` is the node that was asked, if any."""
+        """Schedule another try for the cursors, or end them with `error`.
+
+        `node_id` is the node asked, if any.
+        """
         now = self._loop.time()
         verdict = judge(error)
         if verdict is not Verdict.FATAL:
@@ -462,7 +465,7 @@ class Fetcher:
         self.wake()
 
     def _complain(self, cursor: Cursor, error: PenstockError, now: float) -> None:
-        """Log fetches that have failed for a while, once a minute at most."""
+        """Log a warning about fetches that have failed for a while, at most once a minute."""
         if now - cursor.failing_since >= COMPLAIN_AFTER_S and now >= self._complain_at:
             self._complain_at = now + COMPLAIN_EVERY_S
             since_s = now - cursor.failing_since
@@ -494,7 +497,7 @@ class Fetcher:
         await asyncio.sleep(self._client.backoff.seconds(0, self._client.dice))
 
     def _check_topics(self) -> None:
-        """Count a partition that still has no leader as a failure."""
+        """Count a failure for each partition that has no leader after a refresh of metadata."""
         for cursor in self._cursors():
             if self._is_nowhere(cursor) and not cursor.is_stopped:
                 topic = self._client.cluster.topics.get(cursor.tp.topic)
@@ -502,5 +505,5 @@ class Fetcher:
                 self._failed([cursor], error_for(code, f"partition {cursor.tp}"))
 
     def _is_nowhere(self, cursor: Cursor) -> bool:
-        """Return whether no node is known that a partition can be read from."""
+        """Return True if the client has no node from which the partition can be read."""
         return self._replicas.node_of(cursor, self._loop.time()) is None

@@ -1,4 +1,4 @@
-"""Which offsets a partition has: the earliest, the latest, the first at or after a time.
+"""Look-ups of a partition's offsets: the earliest, the latest, the first at or after a time.
 
 This module imports neither numpy nor records, because planning in Spark uses it alone.
 """
@@ -23,19 +23,19 @@ from penstock.protocol.messages.list_offsets_request import (
 from penstock.protocol.messages.list_offsets_response import ListOffsetsResponse
 
 MAX_TIMESTAMP = -3
-"""Stands for the record with the greatest timestamp, as in ListOffsets from version 7 on."""
+"""A question for the record with the greatest timestamp, as in ListOffsets from version 7 on."""
 
 TIMESTAMP_VERSION = 1
-"""Before it, brokers look for segments of their log, not for records."""
+"""The first version of ListOffsets that finds records. Before it, brokers look for segments of their log."""
 
 ISOLATION_VERSION = 2
-"""Before it, brokers have no transactions: every record is committed."""
+"""The first version of ListOffsets with isolation levels. Before it, brokers have no transactions."""
 
 MAX_TIMESTAMP_VERSION = 7
 
 
 class OffsetAt(NamedTuple):
-    """An offset, and the timestamp of its record where the question was about time (else -1)."""
+    """An offset and its record's timestamp in milliseconds, or -1 if the look-up was not by time."""
 
     offset: int
     timestamp: int = -1
@@ -51,10 +51,10 @@ async def fetch_offsets(
     isolation: str = "read_uncommitted",
     timeout_ms: float | None = None,
 ) -> Answers:
-    """Look up one offset per partition: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, or a time in milliseconds.
+    """Return one offset per partition: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, or by time in milliseconds.
 
-    The answer is None where no record is that late. With ``read_committed``, the latest offset is the
-    last stable one: where the first open transaction begins.
+    The answer for a time is None if no record is at or after it. With ``read_committed``, the latest offset
+    is the last stable offset: where the first open transaction begins.
 
     Raises:
         KafkaError: a topic or partition does not exist, or may not be read.
@@ -85,7 +85,7 @@ async def fetch_offsets(
 
 
 def _raise_worst(outcomes: Iterable[BaseException | None]) -> None:
-    """Raise what no repetition mends rather than what one might."""
+    """Raise the first error that retries cannot mend; if there is none, raise the first error."""
     errors = [error for error in outcomes if error is not None]
     fatal = [e for e in errors if not isinstance(e, KafkaError) or not e.retriable]
     for error in [*fatal, *errors]:
@@ -99,7 +99,7 @@ async def _ask(
     isolation: str,
     answers: Answers,
 ) -> None:
-    """Ask one leader; put what it answers into `answers`, and raise the first error it gives."""
+    """Ask one leader for offsets, put its answers into `answers`, and raise the first error in them."""
     peer = await client.peer(leader)
     version = peer.versions.choose(ListOffsetsRequest)
     _check_version(questions.values(), version)
@@ -150,7 +150,7 @@ async def fetch_known_offsets(
     *,
     isolation: str = "read_uncommitted",
 ) -> dict[TopicPartition, int]:
-    """`EARLIEST` or `LATEST` of several partitions: these always exist. Raises as `fetch_offsets`."""
+    """Return the offsets of `EARLIEST` or `LATEST`, which every partition has. Raises as `fetch_offsets`."""
     answers = await fetch_offsets(client, dict.fromkeys(partitions, question), isolation=isolation)
     known: dict[TopicPartition, int] = {}
     for tp, answer in answers.items():
@@ -167,7 +167,10 @@ def list_offsets(
     isolation: str = "read_uncommitted",
     config: Mapping[str, object] | None = None,
 ) -> Answers:
-    """Look up offsets from blocking code, on a new connection. `Admin.list_offsets` keeps its connection."""
+    """Return offsets as `fetch_offsets` does, from blocking code, on a new connection.
+
+    `Admin.list_offsets` keeps its connection.
+    """
     from penstock.client.background_loop import run
     from penstock.client.config import ClientConfig
 

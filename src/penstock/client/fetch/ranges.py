@@ -1,8 +1,8 @@
-"""Given ranges of offsets, fetched and decoded into Arrow batches in bounded memory.
+"""Ranges of offsets, fetched and decoded into Arrow batches in bounded memory.
 
-What `read_topic`, `scan_topic` and Spark's executors stand on. Promises exactly the records in each
-range, in order; one fetch ahead while the present one is decoded; and never a fetch at or past a range's
-end, where a broker would make it wait for records that are not wanted.
+`read_topic`, `scan_topic` and Spark's executors use this module. It yields exactly the records of each range,
+in order, and fetches the next part while the caller decodes one. It never fetches at or after the end of a
+range, where a broker would wait for new records.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FETCH_BYTES = 4 << 20
-"""Large enough to hide the round trip, small enough to stay in the processor's cache while decoded."""
+"""The size of fetches: it hides the round trip, and fits into the processor's cache for decoding."""
 
 BATCH_BYTES = 1 << 20
-"""About the size of the Arrow batches: what Spark likes best."""
+"""The approximate size of Arrow batches, which suits Spark."""
 
 MAX_WAIT_MS = 100
-"""There is always something to answer with, except in the rare gap that compaction leaves at an end."""
+"""How long brokers may wait for records. It rarely matters: only after a gap by compaction at a log's end."""
 
 START_AGAIN_AFTER_S = 1.0
-"""Seconds between two first contacts, where there is patience for more than one."""
+"""The seconds between two first contacts, if a failed one may be repeated."""
 
 OTHER_ID_PATIENCE_S = 2.0
-"""How long metadata may be those of another topic of that name, before the one of a range counts as gone."""
+"""How many seconds metadata may show another topic of the same name before a range's topic counts as gone."""
 
 log = logger_named("penstock.client")
 
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-"""The errors of a topic that was deleted."""
+"""The error codes of a topic that was deleted."""
 
 
 class RangeReader:
-    """Fetches ranges, part by part. On one event loop."""
+    """Fetches the records of given ranges of offsets, on one event loop."""
 
     def __init__(
         self,
@@ -73,10 +73,13 @@ class RangeReader:
         may_begin_later: Collection[TopicPartition] = (),
         topic_ids: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
-        """`patience_s` is how long a partition may make no progress (default ``default.api.timeout.ms``),
-        `start_patience_s` how long the first contact may fail. In partitions of `may_begin_later`, records
-        that retention removes before they are read are not missed: a warning says how many. `topic_ids` are
-        those of the topics that the ranges are of, as far as they are known; others are of what is there now.
+        """Prepare to fetch `ranges`; `start` begins.
+
+        `patience_s` is how many seconds a partition may make no progress (default
+        ``default.api.timeout.ms``), `start_patience_s` how many seconds the first contact may fail. If
+        retention removes records of a partition in `may_begin_later` before they are read, a warning says how
+        many, and reading continues. `topic_ids` are the ids of the ranges' topics as far as they are known;
+        for other topics, the current id is taken.
         """
         self._client = client
         self._start_patience_s = start_patience_s
@@ -84,7 +87,7 @@ class RangeReader:
         self._may_begin_later = may_begin_later
         self._unfinished: dict[TopicPartition, Cursor] = {}
         self._waiting: list[Cursor] = []
-        """Further ranges of partitions that have one under way."""
+        """Ranges that wait until the current range of their partition is finished."""
         config = client.config
         rack = config.client_rack if isinstance(config, ConsumerConfig) else None
         limits = FetchLimits(MAX_WAIT_MS, 1, fetch_bytes, ISOLATION_LEVELS[isolation], rack or "")
@@ -163,13 +166,14 @@ class RangeReader:
         self._waiting = later
 
     async def next_parts(self) -> list[FetchedPart]:
-        """Return all parts that have come since the last call, or wait for the first; an empty list at the
-        end.
+        """Return all records fetched since the last call, by partition; wait for the first.
+
+        Returns an empty list at the end of the ranges.
 
         Raises:
-            KafkaError: records of a range are gone (and that is not to be skipped), or a broker refuses.
+            KafkaError: records of a range are gone (and may not be skipped), or a broker refuses.
             RequestTimeoutError: no success for ``default.api.timeout.ms``.
-            DecodeError: an answer makes no sense.
+            DecodeError: a response cannot be decoded.
         """
         parts: list[FetchedPart] = []
         while self._unfinished and not parts:
@@ -191,7 +195,7 @@ class RangeReader:
             self._start_waiting()
 
     async def _handle(self, cursor: Cursor, error: Exception) -> None:
-        """Skip records that have been deleted, if that is allowed; raise all other errors."""
+        """Skip records that have been deleted, if the reader's options allow it; raise all other errors."""
         cause = error.__cause__ if isinstance(error, RequestTimeoutError) else error
         is_gone = isinstance(cause, TopicRecreatedError) or (
             isinstance(cause, KafkaError) and cause.code in _GONE
@@ -242,7 +246,9 @@ def decode_part(
     check_crcs: bool = True,
     unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of one part within its range, as batches of about `batch_bytes`.
+    """Yield fetched records of one partition as Arrow batches of about `batch_bytes`.
+
+    Records outside the requested range are left out.
 
     Raises:
         CorruptRecordError: a batch is damaged.
@@ -271,7 +277,7 @@ def _range(value: Any, what: str) -> OffsetRange:
     """Return a range of offsets, given as `OffsetRange` or as (topic, partition, start, end).
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: `value` is neither.
     """
     if not isinstance(value, (tuple, list)) or len(value) != 4:
         raise ConfigError(f"{what} is {value!r}: a range is needed, such as ('orders', 0, 5, 42)")
@@ -292,9 +298,9 @@ def fetch_ranges(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of all ranges as Arrow batches with the given columns, in that order.
 
-    Each batch belongs to one partition; those of one partition come in offset order, partitions may
-    alternate. Records outside the log are an error unless `fail_on_data_loss` is False. Fetching
-    goes on in the background while the caller works on a batch.
+    Each batch belongs to one partition. Batches of one partition come in offset order; partitions may
+    alternate. Records outside the log are an error unless `fail_on_data_loss` is False. Fetching continues in
+    the background while the caller processes a batch.
 
     Raises: as `RangeReader.start` and `RangeReader.next_parts`, and CorruptRecordError.
     """
@@ -339,8 +345,9 @@ def scan_ranges(
     may_begin_later: Collection[TopicPartition] = (),
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Generator[tuple[TopicPartition, pa.RecordBatch], None, None]:
-    """Fetch ranges with a client of the background loop, which stays open; yield batches with their
-    partitions. The options are those of `fetch_ranges` and `RangeReader`.
+    """Yield the Arrow batches of ranges with their partitions, through a client of the background loop.
+
+    The client stays open. The options are those of `fetch_ranges` and `RangeReader`.
     """
 
     async def open_reader() -> RangeReader:
@@ -388,9 +395,10 @@ async def fetch_ranges_async(
     may_begin_later: Collection[TopicPartition] = (),
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> AsyncGenerator[tuple[TopicPartition, pa.RecordBatch], None]:
-    """Fetch ranges on the running loop, with a client that stays open; decode in another thread.
+    """Yield the Arrow batches of ranges with their partitions; fetch on the running loop.
 
-    Yields batches with their partitions. The options are those of `fetch_ranges` and `RangeReader`.
+    Another thread decodes them, and the client stays open. The options are those of `fetch_ranges` and
+    `RangeReader`.
     """
     reader = RangeReader(
         client,

@@ -1,9 +1,10 @@
-"""Which replica each partition is read from: its leader, or the nearest one that the leader names (KIP-392).
+"""The choice of the replica to read each partition from: the leader, or the nearest replica (KIP-392).
 
-Without I/O: times are seconds of the event loop's clock. Rules as in Java's consumer: the replica that the
-leader has named is asked until `metadata.max.age.ms` is over, it fails, or the metadata have it offline; then
-the leader is asked again. Unlike there, a partition then stays with its leader for a while, since the leader
-names a replica that does not answer for as long as its session lasts.
+This module does no I/O; times are seconds of the event loop's clock. As in Java's consumer, the replica that
+the leader has named is asked until `metadata.max.age.ms` has passed, the replica fails, or the metadata list
+it as offline; then the leader is asked again. Unlike in Java's consumer, a partition then stays with its
+leader for a while, since the leader names a replica that does not answer for as long as the replica's session
+lasts.
 """
 
 from __future__ import annotations
@@ -19,26 +20,29 @@ if TYPE_CHECKING:
     from penstock.client.fetch.cursors import Cursor
 
 LEADER_S = 10.0
-"""How long a partition is read from its leader after another replica has failed: longer than the session of a
-broker (9 s by default), after whose end the leader does not name it any more."""
+"""How many seconds a partition is read from its leader after another replica has failed: longer than a
+broker's session (9 s by default), after whose end the leader does not name that replica any more."""
 
 BEHIND_S = 1.0
-"""How long a replica may take to have what a range needs: twice the longest wait of a follower's fetch."""
+"""How many seconds a replica may lack records of a range: twice the longest wait of a follower's fetch."""
 
 log = logger_named("penstock.client")
 
 
 class ReadReplicas:
-    """Chooses for the cursors of one fetcher. Without a `rack` every partition is read from its leader."""
+    """Chooses the node to read from for each cursor of a fetcher.
+
+    Without a `rack` it is always the leader.
+    """
 
     def __init__(self, cluster: ClusterMetadata, rack: str, max_age_s: float) -> None:
-        """`max_age_s` is ``metadata.max.age.ms`` in seconds."""
+        """Begin with the leaders. `max_age_s` is ``metadata.max.age.ms`` in seconds."""
         self._cluster = cluster
         self._rack = rack
         self._max_age_s = max_age_s
 
     def node_of(self, cursor: Cursor, now: float) -> int | None:
-        """Return the node to ask next; None while the partition has no leader."""
+        """Return the id of the node to ask next, or None while the partition has no leader."""
         replica = cursor.replica
         if replica == NO_NODE:
             return self._cluster.leader(cursor.tp)
@@ -52,15 +56,16 @@ class ReadReplicas:
         return replica in self._cluster.nodes and info is not None and replica not in info.offline_replicas
 
     def rack_for(self, cursors: Iterable[Cursor], now: float) -> str:
-        """Return the rack that a request names; empty where a partition of it is to stay with its leader."""
+        """Return the rack for a request; empty if one of its partitions must stay with its leader."""
         if self._rack and any(cursor.leader_until > now for cursor in cursors):
             return ""
         return self._rack
 
     def sent_on(self, cursor: Cursor, node: int, preferred: int, now: float) -> bool:
-        """Note which replica `node` names in its answer, if any; return whether that replica is asked next.
+        """Note which replica `node` names in its response, if any; return True if that replica is asked next.
 
-        A node that names itself, or one that the metadata do not have, is asked again without a rack.
+        If a node names itself, or a node that the metadata do not have, the cursor stays with its leader for
+        a while.
         """
         if preferred == NO_NODE or not self._rack:
             return False
@@ -72,7 +77,7 @@ class ReadReplicas:
         return True
 
     def failed(self, cursor: Cursor, node: int, now: float) -> bool:
-        """Note that a node could not be read from; return whether it was another replica than the leader."""
+        """Note that reading from `node` has failed; return True if the cursor read from it as a follower."""
         if cursor.replica != node or node == NO_NODE:
             return False
         log.debug("%s is read from its leader again: broker %d has failed", cursor.tp, node)
@@ -80,7 +85,5 @@ class ReadReplicas:
         return True
 
     def is_behind(self, cursor: Cursor, now: float) -> bool:
-        """Return whether a replica has not had what a range needs for so long that the leader is asked
-        instead.
-        """
+        """Return True if a follower has lacked records for so long that the leader is to be asked instead."""
         return now - cursor.failing_since >= BEHIND_S and self.failed(cursor, cursor.replica, now)

@@ -1,7 +1,7 @@
 """Fetched parts on their way to the application: as records, or as Arrow batches.
 
-A reading has the position behind the records that it has returned, so that the other kind
-of reading can go on from there.
+A reading has the position behind the records that it has returned, so that a reading of the other kind can
+continue from there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RowReading:
-    """A part that is being handed out record by record.
+    """The fetched records of one partition from one response, which are returned record by record.
 
     Raises, here and in `load`:
         CorruptRecordError: a batch is damaged.
@@ -32,7 +32,7 @@ class RowReading:
         self.part = part
         self.next_offset = position
         self.rows: list[Record] = []
-        """The records that exist as objects: of a large part not all at once."""
+        """The decoded records that exist as objects: for a large part, only some at a time."""
         self.index = 0
         self._pieces = iter_rows(
             part.records,
@@ -47,7 +47,7 @@ class RowReading:
         self.load()
 
     def load(self) -> bool:
-        """Decode the next records, if none are left; return whether there are any."""
+        """Decode the next records if none are left; return True if there are records to take."""
         with naming_place(self.part.tp):
             while self.index >= len(self.rows) and not self._is_exhausted:
                 piece = next(self._pieces, None)
@@ -65,17 +65,17 @@ class RowReading:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left that has been decoded."""
+        """Whether all decoded records have been taken."""
         return self.index >= len(self.rows)
 
     @property
     def position(self) -> int:
-        """The offset of the next record; behind the part once all have been handed out."""
+        """The offset of the next record, or behind the fetched records if all decoded ones were taken."""
         return self.rows[self.index].offset if self.index < len(self.rows) else self.next_offset
 
 
 class ColumnReading:
-    """A part that is being handed out in Arrow batches."""
+    """The fetched records of one partition from one response, which are returned as Arrow batches."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class ColumnReading:
         )
 
     def take(self) -> pa.RecordBatch | None:
-        """Return the next batch; None when there is nothing left."""
+        """Return the next Arrow batch, or None if nothing is left."""
         from penstock.records.arrow import to_arrow
 
         with naming_place(self.part.tp):

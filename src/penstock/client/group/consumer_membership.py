@@ -1,11 +1,11 @@
-"""Sans-I/O core of a member of a consumer group by KIP-848: the broker assigns, one request says everything.
+"""The sans-I/O core of a consumer group member by KIP-848, where the broker assigns partitions.
 
-A member joins with epoch 0 under an id of its own. Answers to its heartbeats have its epoch, and its
-assignment where that has changed. What is not in the assignment any more is revoked first, by the
-application's next poll; then the application gets what is new, and the next heartbeat lists what it has. Only
-then does the coordinator hand on what was revoked.
+A member joins with epoch 0 under an id that it has made. Responses to its heartbeats have its epoch, and its
+assignment if that has changed. Partitions that the assignment lacks are revoked first, by the application's
+next poll; then the application gets the new partitions, and the next heartbeat lists its partitions. Only
+then does the coordinator give the revoked ones to other members.
 
-The driver is that of the classic protocol (`penstock.client.group.member`).
+The driver, `penstock.client.group.member`, is the same as that of the classic protocol.
 """
 
 from __future__ import annotations
@@ -45,21 +45,22 @@ from penstock.protocol.messages.consumer_group_heartbeat_request import Consumer
 from penstock.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 
 FIRST_INTERVAL_MS = 5_000.0
-"""The distance between heartbeats where the broker does not say any: the default of Apache Kafka."""
+"""The heartbeat interval if the broker gives none: Apache Kafka's default."""
 
 INTERVAL_MIN_MS = 10.0
-"""Heartbeats do not come more often than this, even where a broker asks for it."""
+"""The least heartbeat interval, even if a broker asks for a smaller one."""
 
 RELEASE_PATIENCE_MS = 60_000.0
-"""For how long a static member waits for the session of another one with its instance id to end: as long as
-sessions are at most by default (``group.consumer.max.session.timeout.ms``)."""
+"""How long a static member waits until the session of another member with its instance id ends: the longest
+session by default (``group.consumer.max.session.timeout.ms``)."""
 
 GONE_CODES = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH))
-"""The coordinator does not have the member, or not at its epoch: it loses its partitions and joins again."""
+"""Codes that mean that the coordinator has lost the member or its epoch: it loses its partitions and joins
+again."""
 
 
 class ConsumerMembership:
-    """One member. Times are milliseconds of any clock that goes forward. `make_id` makes ids of members."""
+    """The state of one member. Times are milliseconds of a monotonic clock. `make_id` returns member ids."""
 
     def __init__(
         self,
@@ -75,12 +76,12 @@ class ConsumerMembership:
         self.coordinator: int | None = None
         self.timeouts = Timeouts(settings)
         self.error: PenstockError | None = None
-        """Why the member cannot go on by itself. The application's next poll takes it."""
+        """The error that stops the member. The application's next poll raises it."""
         self.rejoin_reason = ""
         self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
-        """The error of commits while this is no member: what the coordinator has said."""
+        """The error code for commits after the membership was lost, as the coordinator gave it."""
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
-        """How messages name a node."""
+        """Returns the name of a node for messages."""
         self._make_id = make_id
         self._subscription = Wanted()
         self._heartbeats = Heartbeats(settings)
@@ -88,63 +89,66 @@ class ConsumerMembership:
         self._in_flight = InFlight()
         self._attempts = Attempts(backoff_ms)
         self._naming = Attempts(backoff_ms)
-        """The distance between attempts to learn the names of topics."""
+        """The attempts to look up the names of topics, and the pauses between them."""
         self._ownership = Ownership()
         self._poll = PollInterval(settings.max_poll_interval_ms)
         self._is_leaving = False
         self._is_sent = False
-        """Whether the coordinator may have the member: a request to join was sent."""
+        """Whether a request to join was sent, so that the coordinator may have the member."""
         self._is_first_assignment = True
         """Whether the application has not been notified of any assignment since the member joined."""
         self._lists_owned = False
-        """Whether the next heartbeat says what the application has, because that has changed."""
+        """Whether the next heartbeat lists the application's partitions, because these have changed."""
         self._awaits_receipt = False
-        """Whether a list of what the application has was sent, and no heartbeat been answered since then."""
+        """Whether a list of the application's partitions was sent, and no heartbeat was answered since."""
         self._interval_ms = FIRST_INTERVAL_MS
         self._heartbeat_at = NEVER
 
     @property
     def outbox(self) -> list[Outgoing]:
-        """The requests to be sent. The driver takes them with `take_requests`."""
+        """Requests to be sent, which the driver takes with `take_requests`."""
         return self._in_flight.outbox
 
     def take_requests(self) -> list[Outgoing]:
-        """Return the requests to be sent, and keep none."""
+        """Return the requests to be sent, and empty the outbox."""
         requests, self._in_flight.outbox = self._in_flight.outbox, []
         return requests
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """The partitions that the application has, after the last change that it was notified of."""
+        """The partitions that the application has, as of the last change that it was notified of."""
         return self._ownership.owned
 
     def kept_since(self, generation: int) -> frozenset[TopicPartition]:
-        """Return the partitions that the application has had without a break since a member epoch."""
+        """Return the partitions that the application has had continuously since a member epoch."""
         return self._ownership.kept_since(generation)
 
     @property
     def is_member(self) -> bool:
-        """True where the coordinator has the member under its epoch, as of its last answer."""
+        """True if the coordinator's last answer has confirmed the member under its epoch."""
         return self.generation > JOIN_EPOCH
 
     @property
     def reads_as_member(self) -> bool:
-        """True: committed offsets are read under the member's id and epoch."""
+        """Always True: committed offsets are read under the member's id and epoch."""
         return True
 
     @property
     def awaits_generation(self) -> bool:
-        """Whether a heartbeat is under way, whose answer may have a newer epoch."""
+        """Whether a heartbeat is in flight, whose response may have a newer epoch."""
         return self._in_flight.has(ConsumerGroupHeartbeatRequest)
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The names that are subscribed to. A regular expression is the coordinator's."""
+        """The subscribed topic names.
+
+        A regular expression is not among them: the coordinator evaluates it.
+        """
         return self._subscription.names
 
     @property
     def group_topics(self) -> set[str]:
-        """The topics whose metadata have to be fresh: one's own."""
+        """The topics whose metadata must be fresh: this member's own, since the broker assigns partitions."""
         return set(self._subscription.names)
 
     # -- what the application does
@@ -165,21 +169,21 @@ class ConsumerMembership:
         self.advance(now)
 
     def polled(self, now: float) -> None:
-        """The application asks for records: it is alive."""
+        """Note that the application has asked for records, so that ``max.poll.interval.ms`` starts again."""
         self._poll.polled(now)
         self.advance(now)
 
     def poll_begins(self, now: float) -> None:
-        """The application waits for records, and is alive as long as it does."""
+        """Note that the application waits for records: ``max.poll.interval.ms`` does not run meanwhile."""
         self._poll.poll_begins(now)
         self.advance(now)
 
     def poll_ends(self, now: float) -> None:
-        """The application has got records, or none in time."""
+        """Note that a poll has returned, with or without records: ``max.poll.interval.ms`` starts again."""
         self._poll.poll_ends(now)
 
     def leave(self, now: float) -> None:
-        """Revoke everything, then leave. `next_change` returns what the application must give up before."""
+        """Begin to leave the group: `next_change` returns what to revoke; after that the member leaves."""
         if self.phase is Phase.OUT:
             return
         self._is_leaving = True
@@ -187,10 +191,10 @@ class ConsumerMembership:
         self.advance(now)
 
     def next_change(self) -> Change | None:
-        """Return the next change to notify the application of; the same one until `confirm` is called.
+        """Return the next change to notify the application of, or None; the same one until `confirm`.
 
-        What comes is held back while the coordinator may be reading a list of partitions without it: what
-        such a list lacks is free for other members at once, if the assignment shrinks meanwhile.
+        New partitions are held back while the coordinator may be reading a list of this member's partitions
+        that lacks them: if the assignment shrinks meanwhile, it would give them to other members at once.
         """
         change = self._ownership.next_change(self._to_revoke())
         if self._awaits_receipt and change is not None and change.kind is Kind.ASSIGNED and change.partitions:
@@ -198,7 +202,7 @@ class ConsumerMembership:
         return change
 
     def confirm(self, change: Change, now: float) -> None:
-        """The application has been notified of `change`, and its callback has run."""
+        """Note that the application has been notified of `change`, and that its callback has returned."""
         self._ownership.confirm(change, self.generation)
         self._target.note_owned(self.owned)
         if self._target.is_known and not self._is_leaving and not self._ownership.is_lost:
@@ -211,18 +215,21 @@ class ConsumerMembership:
 
     @property
     def must_act(self) -> bool:
-        """Whether the application has to do something: `next_change`, or take the error."""
+        """Whether there is a change to notify the application of, or an error to raise."""
         return self.error is not None or self.next_change() is not None
 
     def take_error(self) -> PenstockError | None:
-        """Return the error once, for the application. After most the member tries again at the next poll."""
+        """Return the error that the next poll raises, or None, and clear it.
+
+        The member tries again at the poll after that, except after a fencing, whose error stays.
+        """
         error = self.error
         if self.phase is not Phase.FENCED:
             self.error = None
         return error
 
     def _to_revoke(self) -> frozenset[TopicPartition]:
-        """Return what must be given up before anything else can happen."""
+        """Return the partitions that the application must give up before it gets any new ones."""
         if self._ownership.is_lost or not self.owned:
             return NOTHING
         if self._is_leaving:
@@ -232,11 +239,11 @@ class ConsumerMembership:
     # -- results that the driver passes in
 
     def counted(self, counts: Mapping[str, int], now: float) -> None:
-        """Fresh metadata: nothing to do, because the broker assigns."""
+        """Act on fresh metadata: only time advances, because the broker assigns partitions."""
         self.advance(now)
 
     def refused(self, code: int, generation: int, now: float) -> None:
-        """Offsets that were sent or asked for under an epoch came back with an error of the member."""
+        """Act on a member error in a response to OffsetCommit or OffsetFetch, sent under `generation`."""
         if generation == self.generation and self.phase is Phase.STABLE:
             if code == ErrorCode.STALE_MEMBER_EPOCH:
                 # An answer was lost, or is on its way: the next heartbeat has the present epoch.
@@ -247,7 +254,7 @@ class ConsumerMembership:
         self.advance(now)
 
     def answered(self, ticket: int, outcome: object, now: float) -> None:
-        """The answer to a request, or the error that came instead. Late and repeated ones do not matter."""
+        """Act on the response to a request, or the error in its place. Late and repeated ones are ignored."""
         call = self._in_flight.take(ticket)
         if call is None or self.phase is Phase.OUT:
             return
@@ -272,7 +279,7 @@ class ConsumerMembership:
 
     @property
     def wake_at(self) -> float:
-        """The time at which `advance` must be called, if no other call comes before; `NEVER` for none."""
+        """The time at which the driver must call `advance`, if nothing happens before; `NEVER` for none."""
         if self.phase in (Phase.OUT, Phase.FENCED):
             return NEVER
         times = [self._poll.deadline if not self._is_leaving else NEVER]
@@ -311,7 +318,7 @@ class ConsumerMembership:
             self._in_flight.send(NameTopics(self._target.nameless), None, self.settings.request_timeout_ms)
 
     def _stop_for_slow_application(self) -> None:
-        """Leave the group when the application does not poll, so that other members get the partitions."""
+        """Leave the group after ``max.poll.interval.ms``, so that other members get the partitions."""
         self._poll.awaits_poll = True
         self._go()
         self._lose("max.poll.interval.ms passed without a poll")
@@ -326,7 +333,7 @@ class ConsumerMembership:
 
     @property
     def _may_join(self) -> bool:
-        """Whether the member can join now: its application has nothing left of an earlier membership."""
+        """Whether the member can join now: the application has no partitions of an earlier membership."""
         return (
             self.phase is Phase.UNJOINED
             and self.coordinator is not None
@@ -351,7 +358,7 @@ class ConsumerMembership:
     def _accepted(
         self, call: ConsumerGroupHeartbeatRequest, answer: ConsumerGroupHeartbeatResponse, now: float
     ) -> None:
-        """The coordinator has the member."""
+        """Take the member epoch and the assignment of a heartbeat response without an error."""
         if answer.member_epoch <= JOIN_EPOCH:
             where = f"broker {self.name_of(self.coordinator)}"
             what = f"{where} gave member {self.member_id!r} the epoch {answer.member_epoch}"
@@ -381,13 +388,16 @@ class ConsumerMembership:
             self._grant()
 
     def _named(self, names: Mapping[bytes, str], now: float) -> None:
-        """Names have come; those that are missing are asked for again later."""
+        """Take names of topic ids. Names that are still missing are asked for again later."""
         self._target.learn(names)
         if self._target.is_known and not self._is_leaving:
             self._grant()
 
     def _grant(self, *, always: bool = False) -> None:
-        """Assign the application the partitions of its assignment that it lacks and may have now."""
+        """Offer the application the assigned partitions that no other topic of the same name blocks.
+
+        Nothing is offered if the application has exactly these, unless `always`.
+        """
         partitions = self._target.partitions
         if always or self._is_first_assignment or partitions != self.owned:
             self._ownership.grant(partitions)
@@ -398,7 +408,7 @@ class ConsumerMembership:
     def _refused(
         self, call: ConsumerGroupHeartbeatRequest, answer: ConsumerGroupHeartbeatResponse, now: float
     ) -> None:
-        """The coordinator has answered with an error."""
+        """Act on a heartbeat response with an error."""
         code, node = answer.error_code, self.coordinator
         self._heartbeats.reset()
         is_join = call.member_epoch == JOIN_EPOCH
@@ -412,7 +422,7 @@ class ConsumerMembership:
             self._note_refusal(code, node, now)
 
     def _judge(self, code: int, detail: str | None, now: float, *, is_join: bool = False) -> None:
-        """Act on an error code of the coordinator."""
+        """Act on the coordinator's error code: lose the membership, find the coordinator, wait, or fail."""
         if code in GONE_CODES or (code == ErrorCode.GROUP_ID_NOT_FOUND and not is_join):
             self._lose(f"the coordinator does not have the member any more ({error_for(code, '').name})")
             self._attempts.wait(now)
@@ -439,7 +449,7 @@ class ConsumerMembership:
             self._fail(explain_heartbeat(code, self.settings, detail))
 
     def _note_refusal(self, code: int, node: int | None, now: float) -> None:
-        """Give up when the coordinator has not let the member in for long."""
+        """Fail if the coordinator has refused the member for so long that retries are hopeless."""
         refused_ms = self._attempts.refused(now)
         is_unreleased = code == ErrorCode.UNRELEASED_INSTANCE_ID
         patience_ms = RELEASE_PATIENCE_MS if is_unreleased else self.timeouts.rebalance_ms
@@ -454,7 +464,7 @@ class ConsumerMembership:
         self._fail(RequestTimeoutError(f"{what}; the last obstacle: {refusal}"))
 
     def _failed(self, call: Call, error: PenstockError, now: float) -> None:
-        """No answer, or one that does not concern the member."""
+        """Act on a request that failed without a response, or for a reason other than the member."""
         if isinstance(call, NameTopics):
             self._named({}, now)
             return
@@ -475,7 +485,7 @@ class ConsumerMembership:
             self._fail(error)
 
     def _lose(self, reason: str) -> None:
-        """Other members may have the partitions by now: commits are refused, and nothing can be revoked."""
+        """Mark all partitions as lost: other members may have them, so that commits would be refused."""
         self.rejoin_reason = reason
         self.generation = JOIN_EPOCH
         self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
@@ -488,7 +498,7 @@ class ConsumerMembership:
         self.phase = Phase.UNJOINED
 
     def _fail(self, error: PenstockError) -> None:
-        """Leave it to the application: its poll raises the error, and the next one tries again."""
+        """Stop with `error`, which the application's poll raises; the poll after that tries again."""
         self.error = error
         self._poll.awaits_poll = True
         self._lose("an error")
@@ -510,7 +520,7 @@ class ConsumerMembership:
         self._in_flight.send(request, self.coordinator, self.settings.request_timeout_ms)
 
     def _go(self) -> None:
-        """Say that the member leaves, if the coordinator may have it."""
+        """Send the heartbeat that leaves the group, if the coordinator may have the member."""
         self._in_flight.forget(ConsumerGroupHeartbeatRequest, NameTopics)
         if self._is_sent and self.coordinator is not None:
             request = self._heartbeats.farewell(self.member_id)

@@ -1,4 +1,4 @@
-"""Where a group's coordinator is, and how to talk to one that is older or newer."""
+"""The coordinator of a group: how to find it, and how to fit requests to its version."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 GROUP = "group"
-"""The purpose of connections on which members join: answers come in order, and a JoinGroup may wait long
-before it is answered. Commits go another way."""
+"""The purpose of connections on which members join. Responses come in order, and that to a JoinGroup may take
+long, so that commits use another connection."""
 
 MANY_KEYS_VERSION = 4
 STATIC_MEMBER_VERSION = 5
 LEAVE_LIST_VERSION = 3
 OWN_IDS_VERSION = 1
-"""The first version of ConsumerGroupHeartbeat whose members choose their ids: that of Kafka 4.0."""
+"""The first version of ConsumerGroupHeartbeat in which members choose their ids (Kafka 4.0)."""
 
 FINAL_SHARE_VERSION = 1
-"""The first version of ShareGroupHeartbeat that is not early access, which was that of Kafka 4.0."""
+"""The first version of ShareGroupHeartbeat after the early access of Kafka 4.0."""
 
 NEEDS_SHARE_GROUPS = (
     "share groups (KIP-932) need Kafka 4.2 or newer, whose feature share.version is 1: upgrade the feature, "
@@ -43,20 +43,20 @@ NEEDS_SHARE_GROUPS = (
 
 
 class Coordinator:
-    """Finds the coordinator of one group and keeps it. On one event loop."""
+    """Finds the coordinator of one group and keeps its node id, on one event loop."""
 
     def __init__(self, client: AsyncClient, group_id: str) -> None:
         self.group_id = group_id
         self.node: int | None = None
         self.has_rebalance_timeout = True
-        """Whether its JoinGroup has a timeout for the rebalance besides the session's: since 0.10.1."""
+        """Whether JoinGroup has a rebalance timeout besides the session timeout (since 0.10.1)."""
         self._client = client
 
     async def find(self) -> int:
-        """Ask any broker which node it is.
+        """Ask any broker for the group's coordinator, and return its node id.
 
         Raises:
-            KafkaError: 15 while there is none, 30 when the group may not be used.
+            KafkaError: 15 while the group has no coordinator, 30 if the client may not use the group.
             NetworkError, RequestTimeoutError: no broker answers.
         """
         client = self._client
@@ -89,7 +89,7 @@ class Coordinator:
         return self.node
 
     async def _any_node(self, peer: Peer) -> int:
-        """Return the node that `peer` leads to: with 0.8.1 every broker stores offsets, in ZooKeeper."""
+        """Return the node id of `peer`: with Kafka 0.8.1 every broker stores offsets, in ZooKeeper."""
         nodes = self._client.cluster.nodes
         if not nodes:
             # A broker of 0.8 names none before there is a topic.
@@ -101,20 +101,20 @@ class Coordinator:
         return self.node
 
     async def known(self) -> int:
-        """Return the node, asking only if need be. Raises as `find`."""
+        """Return the coordinator's node id, and ask a broker only if it is not known. Raises as `find`."""
         return await self.find() if self.node is None else self.node
 
     def forget(self, node: int | None) -> None:
-        """It is not this node any more, or does not answer."""
+        """Drop the coordinator if it is still `node`, which has failed or coordinates the group no more."""
         if self.node == node:
             self.node = None
 
     async def request(self, message: Message, node: int, timeout_s: float) -> Any:
-        """Send one request to the coordinator and return the answer.
+        """Send one request to the coordinator and return the response.
 
         Raises:
             NetworkError, RequestTimeoutError, DecodeError: as `Connection.request`.
-            UnsupportedVersionError: the broker is too old for it.
+            UnsupportedVersionError: the broker is too old for the request.
         """
         # A farewell must not queue behind a JoinGroup that waits for the others.
         is_farewell = isinstance(message, LeaveGroupRequest)
@@ -124,10 +124,10 @@ class Coordinator:
 
 
 def fitted(message: Message, version: int) -> Message:
-    """Return the message in the form that a version has.
+    """Return the request with its fields as this version of its API has them.
 
     Raises:
-        UnsupportedVersionError: the version has no such field.
+        UnsupportedVersionError: a field is set that the version does not have.
     """
     if isinstance(message, JoinGroupRequest):
         if message.group_instance_id is not None and version < STATIC_MEMBER_VERSION:
@@ -157,4 +157,4 @@ MEMBER_CODES = frozenset(
         ErrorCode.FENCED_MEMBER_EPOCH,
     )
 )
-"""Codes that concern the member rather than its request."""
+"""Error codes about the member, and not about its request."""

@@ -1,4 +1,4 @@
-"""The errors for refusals of the coordinator: what they mean for the application, and what to do."""
+"""Exceptions for error codes of a group's coordinator, whose messages explain the cause and give advice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def explain(code: int, settings: MemberSettings) -> KafkaError:
-    """Return the error for a JoinGroup, SyncGroup or Heartbeat that was refused for good."""
+    """Return the exception for an error code with which JoinGroup, SyncGroup or Heartbeat finally failed."""
     group = f"group {settings.group_id!r}"
     advice = {
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL: (
@@ -41,8 +41,9 @@ def explain(code: int, settings: MemberSettings) -> KafkaError:
 
 
 def explain_heartbeat(code: int, settings: MemberSettings, detail: str | None = None) -> KafkaError:
-    """Return the error for a ConsumerGroupHeartbeat refused for good (KIP-848); `detail` is the broker's
-    text.
+    """Return the exception for an error code with which ConsumerGroupHeartbeat (KIP-848) finally failed.
+
+    `detail` is the broker's error message.
     """
     group = f"group {settings.group_id!r}"
     advice = {
@@ -82,7 +83,7 @@ def explain_heartbeat(code: int, settings: MemberSettings, detail: str | None = 
 
 
 def explain_commit(code: int, group_id: str, broker: object = None) -> KafkaError:
-    """Return the error for an OffsetCommit that was refused, by `broker`."""
+    """Return the exception for an error code of OffsetCommit. `broker` is the address that sent it."""
     group = f"group {group_id!r}"
     gone = (
         f"committing for {group}: the group has gone on without this member, and its partitions may belong "

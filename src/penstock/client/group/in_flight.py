@@ -1,4 +1,4 @@
-"""Requests of a member: those to be sent, and those whose answers are awaited."""
+"""The requests of a group member: those to be sent, and those that await a response."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.client.group.requests import Call, Outgoing
 
 
 class InFlight:
-    """Requests by ticket. An answer whose ticket is not known any more is ignored."""
+    """Requests by ticket, a number that the response comes back with. Unknown tickets are ignored."""
 
     def __init__(self) -> None:
         self.outbox: list[Outgoing] = []
@@ -22,17 +22,17 @@ class InFlight:
         self.outbox.append(Outgoing(self._tickets, call, node, timeout_ms))
 
     def take(self, ticket: int) -> Call | None:
-        """Return the request that an outcome belongs to; None if it was answered or dropped."""
+        """Return the request with this ticket, or None if it was answered or dropped already."""
         return self._calls.pop(ticket, None)
 
     def has(self, kind: type) -> bool:
-        """Return whether a request of this kind is under way."""
+        """Return True if a request of this class awaits a response."""
         return any(isinstance(call, kind) for call in self._calls.values())
 
     def forget(self, *kinds: type) -> None:
-        """Ignore the answers to requests of these kinds."""
+        """Drop requests of these classes, so that their responses are ignored."""
         self.keep(lambda call: not isinstance(call, kinds))
 
     def keep(self, is_kept: Callable[[Call], bool]) -> None:
-        """Ignore the answers to all other requests."""
+        """Drop the requests for which `is_kept` returns False, so that their responses are ignored."""
         self._calls = {ticket: call for ticket, call in self._calls.items() if is_kept(call)}

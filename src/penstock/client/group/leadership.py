@@ -1,4 +1,4 @@
-"""The leader's part of a membership: what all members subscribe to, and the assignment of partitions."""
+"""The work of a group's leader in the classic protocol: all subscriptions, and the assignment."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from penstock.model import TopicPartition
 
 
 class Leadership:
-    """The members of the group, and the numbers of partitions that the present assignment shares."""
+    """The members of the group, and the partition counts that the current assignment is based on."""
 
     def __init__(self) -> None:
         self.members: Mapping[str, Subscription] = {}
         """The subscriptions of all members, by member id."""
         self.counts: Mapping[str, int] | None = {}
-        """The number of partitions of each topic; None where this leader has not counted them."""
+        """The number of partitions of each topic at the last assignment; None if this leader has not counted
+        them."""
 
     @property
     def topics(self) -> set[str]:
@@ -24,7 +25,7 @@ class Leadership:
         return {topic for member in self.members.values() for topic in member.topics}
 
     def update_counts(self, counts: Mapping[str, int]) -> bool:
-        """Compare fresh metadata with the present assignment; return whether it calls for a rebalance."""
+        """Compare fresh partition counts with the assignment's; return True if a rebalance is needed."""
         if self.counts is None:
             self.counts = dict(counts)
             return False
@@ -32,6 +33,6 @@ class Leadership:
         return any(counts.get(topic, 0) != known.get(topic, 0) for topic in self.topics)
 
     def assign(self, assignor: Assignor, counts: Mapping[str, int]) -> Mapping[str, Sequence[TopicPartition]]:
-        """Assign the partitions of the topics that exist. Raises what the assignor raises."""
+        """Return the assignment that `assignor` makes of the topics that exist. Raises what it raises."""
         self.counts = present = {topic: count for topic, count in counts.items() if count > 0}
         return assignor.assign(present, self.members)

@@ -1,6 +1,7 @@
-"""The I/O of a state machine, `Driven`: sends its requests, wakes it in time, keeps its metadata fresh.
+"""The driver of a group member: sends the requests of its state machine, sets timers, refreshes metadata.
 
-Lives on one event loop, in the background of the application. Promises one outcome per request.
+A driver belongs to one event loop, and works in the background of the application. Every request that it
+takes from the state machine gets exactly one outcome.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
 
 LEAVE_PATIENCE_S = 2.0
-"""How long closing waits for the answer to LeaveGroup."""
+"""How many seconds closing waits for the response to LeaveGroup."""
 
 MISSING_TOPIC_S = 2.0
-"""How often to look for topics that are subscribed to and do not exist."""
+"""The seconds between look-ups of subscribed topics that do not exist."""
 
 COMPLAIN_AFTER_S = 5.0
 COMPLAIN_EVERY_S = 60.0
-"""When failures that are tried again are logged."""
+"""The seconds between log lines about failures that are retried."""
 
 log = logger_named("penstock.client.group")
 
@@ -41,7 +42,7 @@ M = TypeVar("M", bound=Driven)
 
 
 class Member(Generic[M]):
-    """Drives one membership. `on_change` is called whenever the application may have to do something."""
+    """Drives one membership. `on_change` is called whenever the application may have to act."""
 
     def __init__(
         self,
@@ -58,9 +59,9 @@ class Member(Generic[M]):
         self._coordinator = coordinator
         self._on_change = on_change
         self._is_alive = is_alive
-        """Whether the application has taken records since it was last asked."""
+        """Returns True if the application has taken records since the last call."""
         self._topics_wanted = topics_wanted
-        """The topics to subscribe to now, after fresh metadata; None when the names are given."""
+        """Returns the topics to subscribe to, by fresh metadata; None if the subscription has names only."""
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[asyncio.Task[None], Outgoing] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -73,11 +74,11 @@ class Member(Generic[M]):
 
     @property
     def now(self) -> float:
-        """Milliseconds of the event loop's clock."""
+        """The time of the event loop's clock in milliseconds."""
         return self._loop.time() * 1000
 
     def pump(self) -> None:
-        """Send what waits in the outbox, and wake up again when something is due."""
+        """Send the requests in the outbox, and set the timer for the next one."""
         membership = self.membership
         while membership.outbox:
             waiting = membership.take_requests()
@@ -127,7 +128,7 @@ class Member(Generic[M]):
         self.pump()
 
     def _note(self, outcome: object) -> None:
-        """Log what has kept the member from its group for a while, once a minute at most."""
+        """Log a warning if the member has been kept from its group for a while, at most once a minute."""
         code = getattr(outcome, "error_code", 0)
         trouble = error_for(code, "the coordinator's answer") if code else outcome
         if not isinstance(trouble, PenstockError):
@@ -157,7 +158,7 @@ class Member(Generic[M]):
         return await self._coordinator.request(call, outgoing.node, outgoing.timeout_ms / 1000)
 
     async def _names(self, topic_ids: Iterable[bytes]) -> dict[bytes, str]:
-        """Return the names of topics as far as they are known, asking the cluster if one is not."""
+        """Return the names of topic ids as far as they are known; refresh metadata if one is unknown."""
         cluster = self._client.cluster
         if any(cluster.name_of(topic_id) is None for topic_id in topic_ids):
             # A regular expression at the broker may find topics of any name.
@@ -173,7 +174,7 @@ class Member(Generic[M]):
     # -- topics
 
     async def _watch_topics(self) -> None:
-        """Look at the topics from time to time: partitions may be added, topics may come and go."""
+        """Refresh the metadata of the topics regularly: partitions may be added, topics may come and go."""
         while True:
             is_missing = self._warn_of_missing()
             age_s = self._client.config.metadata_max_age_ms / 1000
@@ -191,7 +192,7 @@ class Member(Generic[M]):
             self.pump()
 
     def _warn_of_missing(self) -> bool:
-        """Warn once of topics that do not exist; the group waits for them."""
+        """Log a warning, once per topic, if a subscribed topic does not exist; return True if so."""
         cluster = self._client.cluster
         if self.membership.phase not in (Phase.STABLE, Phase.SYNCING):
             return True
@@ -210,7 +211,7 @@ class Member(Generic[M]):
     # -- the end
 
     async def close(self) -> None:
-        """Wait briefly for the LeaveGroup request to be answered, then stop."""
+        """Wait a short time for the response to the LeaveGroup request, then stop."""
         if self._timer is not None:
             self._timer.cancel()
         if self._watching is not None:

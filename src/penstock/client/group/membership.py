@@ -1,10 +1,10 @@
-"""Sans-I/O core of a member of a consumer group: decides what to ask the coordinator.
+"""The sans-I/O core of a member by the classic protocol: decides what to ask the coordinator.
 
-The driver takes requests from `outbox`, passes every outcome to `answered` once, calls `advance` when
-`wake_at` has come, and asks `next_change` for changes to notify the application of. Clocks, sockets and
-random numbers are the driver's (`penstock.client.group.member`, and the simulation in the tests).
+The driver takes requests from `outbox`, passes every outcome to `answered` once, calls `advance` at
+`wake_at`, and asks `next_change` for changes to notify the application of. Clocks, sockets and random numbers
+belong to the driver (`penstock.client.group.member`, and the simulation in the tests).
 
-Two halves of the state change independently. The coordinator's half (`phase`) goes on while the application
+Two halves of the state change independently. The coordinator's half (`phase`) changes while the application
 works; the application's half is `ownership.Ownership`.
 """
 
@@ -61,7 +61,7 @@ from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
 
 class Membership:
-    """One member. Times are milliseconds of any clock that goes forward."""
+    """The state of one member. Times are milliseconds of a monotonic clock."""
 
     def __init__(
         self,
@@ -78,10 +78,10 @@ class Membership:
         self.topics: tuple[str, ...] = ()
         self.is_leader = False
         self.error: PenstockError | None = None
-        """Why the member cannot go on by itself. The application's next poll takes it."""
+        """The error that stops the member. The application's next poll raises it."""
         self.rejoin_reason = ""
         self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
-        """The error of commits while this is no member: what the coordinator has said."""
+        """The error code for commits after the membership was lost, as the coordinator gave it."""
         self._assignors = {assignor.name: assignor for assignor in assignors}
         self._is_cooperative = all(assignor.is_cooperative for assignor in assignors)
         self._in_flight = InFlight()
@@ -95,45 +95,45 @@ class Membership:
         self._assignor: Assignor | None = None
         self._heartbeat_at = NEVER
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
-        """How messages name a node."""
+        """Returns the name of a node for messages."""
 
     @property
     def outbox(self) -> list[Outgoing]:
-        """The requests to be sent. The driver takes them with `take_requests`."""
+        """Requests to be sent, which the driver takes with `take_requests`."""
         return self._in_flight.outbox
 
     def take_requests(self) -> list[Outgoing]:
-        """Return the requests to be sent, and keep none."""
+        """Return the requests to be sent, and empty the outbox."""
         requests, self._in_flight.outbox = self._in_flight.outbox, []
         return requests
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """The partitions that the application has, as of the last change it was notified of."""
+        """The partitions that the application has, as of the last change that it was notified of."""
         return self._ownership.owned
 
     def kept_since(self, generation: int) -> frozenset[TopicPartition]:
-        """Return the partitions that the application has had without a break since a generation."""
+        """Return the partitions that the application has had continuously since a generation."""
         return self._ownership.kept_since(generation)
 
     @property
     def is_member(self) -> bool:
-        """True where the coordinator has the member under its generation, as of its last answer."""
+        """True if the coordinator's last answer has confirmed the member under its generation."""
         return self.generation >= 0
 
     @property
     def reads_as_member(self) -> bool:
-        """False: the classic protocol reads offsets without naming a member."""
+        """Always False: the classic protocol reads committed offsets without naming a member."""
         return False
 
     @property
     def awaits_generation(self) -> bool:
-        """Whether a JoinGroup is under way."""
+        """Whether a JoinGroup request is in flight, whose response has a newer generation."""
         return self.phase is Phase.JOINING
 
     @property
     def group_topics(self) -> set[str]:
-        """The topics whose partitions matter: all members' for the leader, otherwise one's own."""
+        """The topics whose metadata must be fresh: this member's, and for the leader those of all members."""
         topics = set(self.topics)
         if self.is_leader:
             topics |= self._leadership.topics
@@ -155,21 +155,21 @@ class Membership:
         self.advance(now)
 
     def polled(self, now: float) -> None:
-        """The application asks for records: it is alive."""
+        """Note that the application has asked for records, so that ``max.poll.interval.ms`` starts again."""
         self._poll.polled(now)
         self.advance(now)
 
     def poll_begins(self, now: float) -> None:
-        """The application waits for records, and is alive as long as it does."""
+        """Note that the application waits for records: ``max.poll.interval.ms`` does not run meanwhile."""
         self._poll.poll_begins(now)
         self.advance(now)
 
     def poll_ends(self, now: float) -> None:
-        """The application has got records, or none in time."""
+        """Note that a poll has returned, with or without records: ``max.poll.interval.ms`` starts again."""
         self._poll.poll_ends(now)
 
     def leave(self, now: float) -> None:
-        """Revoke everything, then leave. `next_change` returns what the application must give up before."""
+        """Begin to leave the group: `next_change` returns what to revoke; after that the member leaves."""
         if self.phase is Phase.OUT:
             return
         self._is_leaving = True
@@ -177,29 +177,32 @@ class Membership:
         self.advance(now)
 
     def next_change(self) -> Change | None:
-        """Return the next change to notify the application of; the same one until `confirm` is called."""
+        """Return the next change to notify the application of, or None; the same one until `confirm`."""
         return self._ownership.next_change(self._to_revoke())
 
     def confirm(self, change: Change, now: float) -> None:
-        """The application has been notified of `change`, and its callback has run."""
+        """Note that the application has been notified of `change`, and that its callback has returned."""
         if self._ownership.confirm(change, self.generation):
             self._ask_rejoin("what was revoked can be handed on")
         self.advance(now)
 
     @property
     def must_act(self) -> bool:
-        """Whether the application has to do something: `next_change`, or take the error."""
+        """Whether there is a change to notify the application of, or an error to raise."""
         return self.error is not None or self.next_change() is not None
 
     def take_error(self) -> PenstockError | None:
-        """Return the error once, for the application. After most the member tries again at the next poll."""
+        """Return the error that the next poll raises, or None, and clear it.
+
+        The member tries again at the poll after that, except after a fencing, whose error stays.
+        """
         error = self.error
         if self.phase is not Phase.FENCED:
             self.error = None
         return error
 
     def _to_revoke(self) -> frozenset[TopicPartition]:
-        """Return what must be given up before anything else can happen."""
+        """Return the partitions that the application must give up before it gets any new ones."""
         if self._ownership.is_lost or not self.owned:
             return NOTHING
         if self._is_leaving:
@@ -215,25 +218,25 @@ class Membership:
     # -- results that the driver passes in
 
     def counted(self, counts: Mapping[str, int], now: float) -> None:
-        """Fresh metadata. A leader calls for a rebalance when partitions have come or gone."""
+        """Act on fresh metadata: a leader asks for a rebalance if the number of partitions has changed."""
         if self.phase is Phase.STABLE and self.is_leader and self._leadership.update_counts(counts):
             self._ask_rejoin("the partitions of a topic have changed")
         self.advance(now)
 
     def refused(self, code: int, generation: int, now: float) -> None:
-        """A commit sent with `generation` came back with an error that concerns the member."""
+        """Act on a member error in the response to an OffsetCommit that was sent under `generation`."""
         if generation == self.generation and self.phase is Phase.STABLE:
             self._judge(code, now)
             self.advance(now)
 
     def coordinator_lost(self, node: int, now: float) -> None:
-        """The coordinator cannot be reached, or is it no longer."""
+        """Drop the coordinator if it is still `node`, which has failed or coordinates the group no more."""
         if self.coordinator == node:
             self.coordinator = None
         self.advance(now)
 
     def answered(self, ticket: int, outcome: object, now: float) -> None:
-        """The answer to a request, or the error that came instead. Late and repeated ones do not matter."""
+        """Act on the response to a request, or the error in its place. Late and repeated ones are ignored."""
         call = self._in_flight.take(ticket)
         if call is None:
             return
@@ -260,7 +263,7 @@ class Membership:
 
     @property
     def wake_at(self) -> float:
-        """The time at which `advance` must be called, if no other call comes before; `NEVER` for none."""
+        """The time at which the driver must call `advance`, if nothing happens before; `NEVER` for none."""
         times = [NEVER]
         if self.phase in (Phase.OUT, Phase.FENCED) or self._is_leaving:
             return NEVER
@@ -292,7 +295,7 @@ class Membership:
             self._beat(now)
 
     def _stop_for_slow_application(self, now: float) -> None:
-        """Leave the group when the application does not poll, so that other members get the partitions."""
+        """Leave the group after ``max.poll.interval.ms``, so that other members get the partitions."""
         self._poll.awaits_poll = True
         self._go("max.poll.interval.ms has passed since the last poll", now)
         self._lose("max.poll.interval.ms passed without a poll", keeps_id=False)
@@ -303,7 +306,7 @@ class Membership:
 
     @property
     def _may_join(self) -> bool:
-        """Whether the application allows a JoinGroup that is due."""
+        """Whether a JoinGroup is due, and the application's state allows it."""
         is_due = self.phase is Phase.UNJOINED or (self.phase is Phase.STABLE and self._rejoin)
         if not is_due or self._poll.awaits_poll or self.error is not None:
             return False
@@ -408,7 +411,7 @@ class Membership:
             self._judge(answer.error_code, now)
 
     def _failed(self, call: Call, error: PenstockError, now: float) -> None:
-        """No answer, or one that does not concern the member."""
+        """Act on a request that failed without a response, or for a reason other than the member."""
         if isinstance(call, LeaveGroupRequest) or self.phase is Phase.OUT:
             return
         is_passing = isinstance(error, (NetworkError, RequestTimeoutError)) or (
@@ -449,9 +452,10 @@ class Membership:
             self._fail(explain(code, self.settings))
 
     def _note_refusal(self, api: str, code: int, node: int | None, now: float) -> None:
-        """Keep a distance between attempts, and give up when the coordinator has never let the member in.
+        """Delay the next attempt to join, and fail if the coordinator has refused for so long.
 
-        The first is repeated at once: a rebalance may have begun in between, or an id been given out.
+        The first refusal is followed by another attempt at once: a rebalance may have begun meanwhile, or the
+        coordinator has given out a member id.
         """
         if self.error is not None or self.phase is not Phase.UNJOINED:
             return
@@ -466,7 +470,7 @@ class Membership:
             self._fail(RequestTimeoutError(f"{what}; the last obstacle: {refusal}"))
 
     def _ask_rejoin(self, reason: str) -> None:
-        """Join again as soon as the application's half allows it."""
+        """Note that the member must join again, as soon as the application's partitions allow it."""
         self.rejoin_reason = reason
         if self.phase is Phase.ASSIGNING:
             self._in_flight.forget(CountPartitions, HeartbeatRequest)
@@ -474,9 +478,7 @@ class Membership:
         self._rejoin = True
 
     def _lose(self, reason: str, *, keeps_id: bool) -> None:
-        """Lose all partitions: other members may have them by now, so that commits are refused and nothing
-        can be revoked.
-        """
+        """Mark all partitions as lost: other members may have them, so that commits would be refused."""
         self.rejoin_reason = reason
         if not keeps_id:
             self.member_id = ""
@@ -489,7 +491,7 @@ class Membership:
         self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
 
     def _fail(self, error: PenstockError) -> None:
-        """Leave it to the application: its poll raises the error, and the next one tries again."""
+        """Stop with `error`, which the application's poll raises; the poll after that tries again."""
         self.error = error
         self._poll.awaits_poll = True
         self._lose("an error", keeps_id=True)
@@ -527,7 +529,7 @@ class Membership:
         self._send(request, self.timeouts.heartbeat_ms)
 
     def _go(self, reason: str, now: float) -> None:
-        """Send LeaveGroup, unless the member is static: its assignment is kept until its session ends."""
+        """Send LeaveGroup, unless the member is static: it keeps its partitions until its session ends."""
         self._in_flight.keep(is_first_join)
         if self.member_id and self.settings.group_instance_id is None and self.coordinator is not None:
             self._say_farewell(self.member_id, reason)
@@ -541,7 +543,10 @@ class Membership:
         self._send(request, self.settings.request_timeout_ms)
 
     def _turn_down(self, answer: JoinGroupResponse) -> None:
-        """The coordinator has made an id for a member that has left meanwhile, and would wait for it."""
+        """Leave with a member id that the coordinator has given to this member after it had left.
+
+        The coordinator would otherwise wait for the id to join.
+        """
         if answer.member_id and self.settings.group_instance_id is None:
             self._say_farewell(answer.member_id, "left before it had joined")
 

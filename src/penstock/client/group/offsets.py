@@ -1,4 +1,4 @@
-"""Committed offsets of a group: written and read through its coordinator. For asyncio."""
+"""Committed offsets of a group, written and read through its coordinator. For asyncio."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 COMMIT_VERSION_MAX = 9
 FETCH_VERSION_MAX = 9
-"""Newer versions name topics by id, which older topics do not have."""
+"""The highest version of OffsetFetch to use. Newer ones name topics by id, which old topics lack."""
 
 MANY_GROUPS_VERSION = 8
 STATIC_COMMIT_VERSION = 7
@@ -53,7 +53,7 @@ NOT_COMMITTED = -1
 
 @with_hints("OffsetAndMetadata")
 class OffsetAndMetadata(NamedTuple):
-    """A committed offset: the next record to read; and a note of the application's own."""
+    """A committed offset, which is the next to read, and a string that the application stores with it."""
 
     offset: int
     metadata: str = ""
@@ -64,7 +64,7 @@ Committable = Mapping[TopicPartition, "int | OffsetAndMetadata"]
 
 
 class GroupMetadata(NamedTuple):
-    """The identity of a member in its group. With the defaults nothing of it is checked (KIP-447)."""
+    """The identity of a member in its group. With the defaults, brokers check no membership (KIP-447)."""
 
     group_id: str
     generation: int = -1
@@ -76,7 +76,7 @@ class GroupMetadata(NamedTuple):
         return self.generation >= 0 or bool(self.member_id) or self.group_instance_id is not None
 
     def check(self) -> None:
-        """Raise ConfigError where a generation has no member: the group could not check it."""
+        """Raise ConfigError if the group has no name, or if there is a generation without a member id."""
         if not self.group_id:
             raise ConfigError("offsets belong to a group: its name is empty")
         if self.generation > 0 and not self.member_id:
@@ -84,7 +84,7 @@ class GroupMetadata(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """The member that commits. The default is no member: a consumer with assigned partitions."""
+    """The member that commits. The default is no member, for consumers with assigned partitions."""
 
     generation: int = NO_GENERATION
     member_id: str = ""
@@ -92,16 +92,17 @@ class Identity(NamedTuple):
 
 
 class GroupOffsets:
-    """The committed offsets of one group. Commits arrive in the order in which they were made."""
+    """The committed offsets of one group. Commits reach the coordinator in the order of the calls."""
 
     def __init__(self, client: AsyncClient, coordinator: Coordinator) -> None:
         self._client = client
         self._coordinator = coordinator
         self._in_order = asyncio.Lock()
         self.on_refused: Callable[[int, int], None] = lambda code, generation: None
-        """Called with code and generation when offsets are refused for a reason that concerns the member."""
+        """Called with error code and generation when offsets are refused for a reason that concerns the
+        member."""
         self.join_answered: Callable[[], Awaitable[None]] = _at_once
-        """Awaits the answer to a JoinGroup or a heartbeat of KIP-848 that is in flight: it may hold a newer
+        """Waits for the response to a JoinGroup or a KIP-848 heartbeat in flight, which may have a newer
         generation or member epoch."""
 
     async def commit(
@@ -110,13 +111,13 @@ class GroupOffsets:
         identify: Callable[[Identity | None], Identity],
         timeout_ms: float | None = None,
     ) -> None:
-        """Store offsets. `identify` is given the identity of the attempt before, and may refuse another.
+        """Commit offsets. `identify` gets the identity of the previous attempt, and returns the one to use.
 
-        A rebalance may end while a commit is under way: what a member keeps over it is then committed
-        under the new generation.
+        `identify` may raise to refuse an attempt under another identity. If a rebalance ends while a commit
+        is in flight, the offsets of partitions that the member keeps are committed under the new generation.
 
         Raises:
-            KafkaError: 22, 25, 82 or 113: the group has gone on without this member; 27: it is rebalancing;
+            KafkaError: 22, 25, 82 or 113: the group has removed this member; 27: the group is rebalancing;
                 12: the metadata is too long.
             ConfigError: an offset is negative.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
@@ -181,14 +182,15 @@ class GroupOffsets:
         timeout_ms: float | None = None,
         identify: Callable[[], Identity] = lambda: Identity(),
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Read the committed offset of each partition, None where there is none; of all where None is given.
+        """Return the committed offset of each partition, or None without one.
 
-        A member of KIP-848, which `identify` returns, is checked: an epoch that is not the member's is
-        refused, and the read repeated until the member has the newer one.
+        If `partitions` is None, return all committed offsets. `identify` returns the member to read as. The
+        coordinator checks a member of KIP-848: if the member's epoch is outdated, the read is repeated once
+        the member has the newer epoch.
 
         Raises:
             KafkaError: the group or a topic may not be read.
-            UnsupportedVersionError: all were asked for, of a broker before 0.10.2.
+            UnsupportedVersionError: all partitions were requested from a broker before 0.10.2.
             NetworkError, RequestTimeoutError: no coordinator answers in time.
         """
         asked = None if partitions is None else list(partitions)
@@ -233,9 +235,9 @@ class GroupOffsets:
         return found
 
     async def _unread(self, code: int, what: str, identity: Identity) -> KafkaError:
-        """Return the error for a refusal; one that concerns the member passes when it has its new epoch.
+        """Return the exception for an OffsetFetch error; retriable if the member only needs its new epoch.
 
-        It is never taken for "nothing committed": reading would begin elsewhere.
+        An error is never taken for "nothing committed", because reading would begin at a wrong offset.
         """
         self._note(code)
         refusal = error_for(code, what)
@@ -253,7 +255,7 @@ class GroupOffsets:
     async def _ask(
         self, message: OffsetCommitRequest | OffsetFetchRequest, at_most: int
     ) -> tuple[Any, object]:
-        """Return the answer, and the address of the broker that gave it."""
+        """Send a request to the coordinator; return the response, and the address of the broker."""
         node = await self._coordinator.known()
         try:
             peer = await peer_for_groups(self._client, node, MAIN)
@@ -271,14 +273,14 @@ class GroupOffsets:
 
 
 async def _at_once() -> None:
-    """Await nothing."""
+    """Return at once: the default of `join_answered`, if no member has a heartbeat to wait for."""
 
 
 def checked_offsets(offsets: object, call: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return offsets to commit, by partition.
+    """Return the offsets to commit, by partition.
 
     Raises:
-        ConfigError: it is no mapping of partitions to offsets, or an offset is negative.
+        ConfigError: `offsets` is no mapping of partitions to offsets, or an offset is negative.
     """
     checked: dict[TopicPartition, OffsetAndMetadata] = {}
     for tp, given in by_partition(offsets, call).items():
@@ -307,7 +309,7 @@ def _topics(offsets: Committable) -> list[OffsetCommitRequestTopic]:
 def _fetch_request(
     group_id: str, asked: list[TopicPartition] | None, require_stable: bool, identity: Identity
 ) -> OffsetFetchRequest:
-    """Return a request with its topics in both places; `_fitted` leaves the one that a version has."""
+    """Return an OffsetFetch request with its topics in the fields of every version; `_fitted` chooses."""
     old: list[OffsetFetchRequestTopic] | None = None
     new: list[OffsetFetchRequestTopics] | None = None
     if asked is not None:
@@ -332,7 +334,7 @@ def _fetch_request(
 def _fitted(
     message: OffsetCommitRequest | OffsetFetchRequest, version: int
 ) -> OffsetCommitRequest | OffsetFetchRequest:
-    """Return the message in the form that a version has."""
+    """Return the request with its fields as this version of its API has them."""
     if isinstance(message, OffsetCommitRequest):
         if version < STATIC_COMMIT_VERSION and message.group_instance_id is not None:
             # Before Kafka 2.3 there are no static members, so that none could have got this far.

@@ -1,9 +1,10 @@
-"""The group and offset APIs that a broker of 0.8 or 0.9 has, found out by requests.
+"""The group and offset APIs of brokers of Kafka 0.8 and 0.9, found out by sending requests.
 
-Such brokers have no ApiVersions, and close the connection on an unknown request. 0.9 has groups as every
-later release; 0.8.2 has a coordinator that stores offsets in Kafka (OffsetCommit and OffsetFetch version 1);
-0.8.1 stores them in ZooKeeper, through any broker (version 0); 0.8.0 stores none. Asking costs a connection
-for every question and, at 0.8.2, creates the topic of the offsets, so that only those who need an answer ask.
+These brokers have no ApiVersions, and close the connection after an unknown request. Kafka 0.9 has groups
+like later releases. 0.8.2 has a coordinator that stores offsets in Kafka (OffsetCommit and OffsetFetch
+version 1). 0.8.1 stores offsets in ZooKeeper, through any broker (version 0). 0.8.0 stores none. Each probe
+costs a connection and, at 0.8.2, creates the offsets topic, so that the client probes only when it needs an
+answer.
 """
 
 from __future__ import annotations
@@ -43,24 +44,25 @@ OFFSETS_0_8_2: Ranges = {
     int(ApiKey.OFFSET_COMMIT): (1, 1),
     int(ApiKey.OFFSET_FETCH): (1, 1),
 }
-"""Version 0 is known as well, but stores in ZooKeeper: what one consumer commits, others must find."""
+"""The APIs of 0.8.2. Version 0 of the offset APIs is left out, because it uses ZooKeeper: what one consumer
+commits, others must find."""
 
 OFFSETS_0_8_1: Ranges = {int(ApiKey.OFFSET_COMMIT): (0, 0), int(ApiKey.OFFSET_FETCH): (0, 0)}
 
 PROBE_GROUP = "penstock"
-"""A group that is asked about and never made."""
+"""The name of a group that probes ask about, and that is never created."""
 
 
 async def learn(open_connection: Open, timeout_s: float) -> Ranges:
     """Return the group APIs of a broker older than ApiVersions, and their versions.
 
-    A connection may also be closed because of an overload: every request is sent twice, and the one that
-    distinguishes 0.8.1 and 0.8.2 again after another has been answered. Otherwise offsets could be stored in
-    ZooKeeper where the group has them in Kafka.
+    A broker may also close a connection because it is overloaded, so every request is sent twice. The request
+    that distinguishes 0.8.1 and 0.8.2 is sent again after another one has been answered: otherwise offsets
+    could be stored in ZooKeeper while the group has them in Kafka.
 
     Raises:
-        NetworkError: it cannot be reached.
-        RequestTimeoutError: it keeps silent.
+        NetworkError: the broker cannot be reached.
+        RequestTimeoutError: the broker does not answer.
     """
     if await _answers(open_connection, ListGroupsRequest(), timeout_s):
         return GROUPS_0_9
@@ -89,7 +91,7 @@ def check_groups(versions: NodeVersions) -> None:
     """Check that a broker has groups whose members share partitions.
 
     Raises:
-        UnsupportedVersionError: it is of 0.8.
+        UnsupportedVersionError: the broker is of Kafka 0.8.
     """
     if versions.is_ancient and ApiKey.JOIN_GROUP not in versions.ranges:
         raise UnsupportedVersionError(
@@ -99,10 +101,10 @@ def check_groups(versions: NodeVersions) -> None:
 
 
 def check_offsets(versions: NodeVersions) -> None:
-    """Check that a broker stores offsets.
+    """Check that a broker stores committed offsets.
 
     Raises:
-        UnsupportedVersionError: it is of 0.8.0.
+        UnsupportedVersionError: the broker is of Kafka 0.8.0.
     """
     if versions.is_ancient and ApiKey.OFFSET_COMMIT not in versions.ranges:
         raise UnsupportedVersionError(
@@ -116,7 +118,7 @@ def _of_offsets(versions: NodeVersions) -> str:
 
 
 async def peer_for_groups(client: AsyncClient, node_id: int, purpose: str) -> Peer:
-    """Return a connection to a node, whose `versions` are its group APIs. Errors: see `AsyncClient.peer`."""
+    """Return a connection whose `versions` include a broker's group APIs. Raises as `AsyncClient.peer`."""
     peer = await client.peer(node_id, purpose)
     if peer.versions.is_ancient:
         address = peer.connection.address

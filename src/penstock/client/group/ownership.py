@@ -1,7 +1,7 @@
-"""The application's half of a membership: the partitions that it has, and the changes it is still to be
-notified of.
+"""The application's half of a membership: its partitions, and the changes it must be notified of.
 
-It changes only when the application asks for records, so that no partition is lost in the middle of a batch.
+This state changes only when the application asks for records, so that no partition is lost in the middle of a
+batch.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ class Ownership:
         self.owned = NOTHING
         """The partitions that the application has, as of the last change it was notified of."""
         self.granted: frozenset[TopicPartition] | None = None
-        """An assignment that the application has not been notified of yet."""
+        """An assignment of which the application has not been notified yet, or None."""
         self.is_lost = False
-        """Whether `owned` has been lost and the application has not been notified yet."""
+        """Whether `owned` was lost, and the application has not been notified of that yet."""
         self._since: dict[TopicPartition, int] = {}
-        """The generation in which each of `owned` came."""
+        """The generation in which each partition in `owned` was assigned."""
         self._has_revoked = False
-        """Whether partitions were revoked on the way to `granted`, so that another rebalance is due."""
+        """Whether partitions were revoked before `granted`, so that another rebalance is due."""
 
     def grant(self, partitions: Iterable[TopicPartition]) -> None:
-        """Take a new assignment, which the application is to be notified of."""
+        """Take a new assignment, of which the application must be notified."""
         self.granted = frozenset(partitions)
 
     def withdraw_grant(self) -> None:
-        """Drop an assignment that the application has not been notified of."""
+        """Drop an assignment of which the application has not been notified."""
         self.granted = None
         self._has_revoked = False
 
     def lose(self) -> None:
-        """Other members may have the partitions by now: they cannot be revoked any more."""
+        """Mark the partitions as lost, since other members may have them: they cannot be revoked any more."""
         self.withdraw_grant()
         self.is_lost = bool(self.owned)
 
@@ -55,10 +55,10 @@ class Ownership:
         return None
 
     def confirm(self, change: Change, generation: int) -> bool:
-        """The application has acted on `change`. Return whether another rebalance is due.
+        """Apply `change` after the application has been notified; return True if the member must join again.
 
-        It is where partitions were revoked before those of this generation were assigned: the group can now
-        assign them to other members.
+        It must if partitions were revoked before those of this generation were assigned, so that the group
+        can assign them to other members.
         """
         if change.kind is Kind.LOST:
             self.is_lost = False
@@ -78,27 +78,27 @@ class Ownership:
         return False
 
     def kept_since(self, generation: int) -> frozenset[TopicPartition]:
-        """Return the partitions that the application has had without a break since a generation."""
+        """Return the partitions that the application has had continuously since a generation."""
         return frozenset(tp for tp in self.owned if self._since.get(tp, generation + 1) <= generation)
 
 
 class Target:
-    """What one member has been assigned, and what its application has, by topic id (KIP-848).
+    """A member's assignment by topic id, and the topic ids of its application's partitions (KIP-848).
 
-    The application has partitions by name. A topic that was deleted and created anew has another id: its
-    partitions are others, and come only when the former ones have been revoked.
+    The application has partitions by name. If a topic was deleted and created anew under another id, its new
+    partitions are given out only after the old ones have been revoked.
     """
 
     def __init__(self) -> None:
         self.is_known = False
-        """Whether the coordinator has said what is assigned, since the member joined."""
+        """Whether the coordinator has sent an assignment since the member joined."""
         self._assigned: dict[bytes, frozenset[int]] = {}
         self._names: dict[bytes, str] = {}
         self._owned_ids: dict[str, bytes] = {}
-        """The ids of the topics that the application has partitions of, by name."""
+        """The topic ids of the application's partitions, by topic name."""
 
     def set(self, assignment: Assignment | None) -> None:
-        """Take an assignment; None is an empty one."""
+        """Replace the assignment. None means an empty one."""
         topics = assignment.topic_partitions if assignment is not None else []
         self._assigned = {bytes(each.topic_id): frozenset(each.partitions) for each in topics}
         self._names = {
@@ -109,23 +109,26 @@ class Target:
         self.is_known = True
 
     def clear(self) -> None:
-        """Drop the assignment: the member is none any more."""
+        """Drop the assignment, because the member has lost its membership."""
         self._assigned = {}
         self.is_known = False
 
     def learn(self, names: Mapping[bytes, str]) -> None:
-        """Take the names of topics, by their ids."""
+        """Add names of assigned topics, by their ids."""
         self._names.update({topic_id: name for topic_id, name in names.items() if topic_id in self._assigned})
 
     @property
     def nameless(self) -> tuple[bytes, ...]:
-        """The ids of assigned topics whose names are not known."""
+        """The ids of assigned topics whose names are not known yet."""
         return tuple(sorted(topic_id for topic_id in self._assigned if topic_id not in self._names))
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
-        """The assigned partitions that the application can have now: their topics have names, and no
-        partition of a former topic of the same name is still there."""
+        """The assigned partitions that the application can have now.
+
+        Their topics' names are known, and the application has no partition of a deleted topic of the same
+        name.
+        """
         return frozenset(
             TopicPartition(name, number)
             for topic_id, name in self._names.items()
@@ -134,7 +137,7 @@ class Target:
         )
 
     def note_owned(self, owned: Iterable[TopicPartition]) -> None:
-        """Note which partitions the application has now."""
+        """Note the topic ids of the partitions that the application has now."""
         topics = {tp.topic for tp in owned}
         ids = {
             name: topic_id
@@ -144,5 +147,5 @@ class Target:
         self._owned_ids = {name: self._owned_ids.get(name) or ids[name] for name in topics}
 
     def owned_by_id(self, owned: Iterable[TopicPartition]) -> list[tuple[bytes, int]]:
-        """Return partitions that the application has by topic id."""
+        """Return the partitions that the application has as pairs of topic id and number."""
         return [(self._owned_ids[tp.topic], tp.partition) for tp in owned]

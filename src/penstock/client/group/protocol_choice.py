@@ -1,4 +1,4 @@
-"""Which group protocol a consumer speaks: classic, or that of KIP-848, by its options and by its brokers."""
+"""The choice of a consumer's group protocol, classic or KIP-848, by its option and its brokers."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ GROUP_FEATURE = "group.version"
 
 
 class ProtocolChoice:
-    """The protocol of one consumer. ``auto`` is that of KIP-848 where the brokers and the group allow it."""
+    """The protocol of one consumer. ``auto`` takes KIP-848 if the brokers and the group allow it."""
 
     def __init__(self, client: AsyncClient, option: str) -> None:
         self._client = client
         self._option = option
         self.speaks_consumer = option == CONSUMER
-        """Whether it is the protocol of KIP-848, once `decide` has returned."""
+        """Whether the protocol is that of KIP-848. It is valid after `decide`."""
         self._is_decided = option != AUTO
         self._has_switched = False
-        """Whether the other protocol has been refused since the consumer was last a member."""
+        """Whether the protocol was switched since the consumer was last a member."""
 
     async def decide(self) -> None:
-        """Ask a broker what it supports.
+        """Ask a broker what it supports, and choose the protocol.
 
         Raises:
-            UnsupportedVersionError: the option asks for what the broker does not have.
+            UnsupportedVersionError: ``group.protocol`` names a protocol that the broker does not have.
             NetworkError: no broker answers.
         """
         versions = (await peer_for_groups(self._client, ANY_NODE, MAIN)).versions
@@ -53,13 +53,14 @@ class ProtocolChoice:
             )
 
     def joined(self) -> None:
-        """Note that the consumer is a member: the protocol is right."""
+        """Note that the consumer has joined, which confirms the protocol."""
         self._has_switched = False
 
     def switches_after(self, error: PenstockError) -> bool:
-        """Return whether to try the other protocol after this refusal to join; `speaks_consumer` is that.
+        """Switch to the other protocol if `error` calls for that; return True if it was switched.
 
-        Only ``auto`` has a choice: a group of the other protocol, or a coordinator without this one.
+        Only ``auto`` switches, and only once: if the group is of the other protocol, or the coordinator lacks
+        this one.
         """
         if self._option != AUTO or self._has_switched:
             return False
@@ -76,7 +77,7 @@ class ProtocolChoice:
 
 
 def has_consumer_groups(versions: NodeVersions) -> bool:
-    """Return whether a broker has consumer groups by KIP-848, as its cluster has them on."""
+    """Return True if a broker has consumer groups by KIP-848, and its cluster has enabled them."""
     return (
         versions.highest(ApiKey.CONSUMER_GROUP_HEARTBEAT) >= OWN_IDS_VERSION
         and versions.features.get(GROUP_FEATURE, 0) >= 1

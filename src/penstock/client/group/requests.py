@@ -1,4 +1,4 @@
-"""The requests of a member to the coordinator, and the changes that it reports to the application."""
+"""The requests of a group member, and the changes that it reports to its application."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupH
 from penstock.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 COORDINATOR_CODES = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
-"""The coordinator has to be found again."""
+"""Error codes after which the coordinator must be looked up again."""
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
-"""The epoch by which a static member goes for a while: its partitions are kept until its session ends."""
+"""The epoch with which a static member leaves temporarily: its partitions are kept until its session ends."""
 
 
 class Kind(Enum):
-    """What happens to partitions of the application."""
+    """What happens to partitions: they are assigned, revoked or lost."""
 
     ASSIGNED = "assigned"
     REVOKED = "revoked"
@@ -38,24 +38,27 @@ class Kind(Enum):
 
 
 class Change(NamedTuple):
-    """A change for the application: partitions were assigned, must be revoked, or are lost."""
+    """A change to notify the application of: partitions are assigned, must be revoked, or are lost."""
 
     kind: Kind
     partitions: tuple[TopicPartition, ...]
 
 
 class FindCoordinator(NamedTuple):
-    """Ask any broker for the coordinator. The answer is its node id."""
+    """A request to any broker for the group's coordinator. The outcome is a node id."""
 
 
 class CountPartitions(NamedTuple):
-    """Ask for the number of partitions of topics. The answer maps those that exist to it."""
+    """A request for the partition counts of topics.
+
+    The outcome maps the topics that exist to their counts.
+    """
 
     topics: tuple[str, ...]
 
 
 class NameTopics(NamedTuple):
-    """Ask for the names of topics by their ids. The answer maps the ids that are known to them."""
+    """A request for the names of topic ids. The outcome maps the ids that the cluster has to names."""
 
     topic_ids: tuple[bytes, ...]
 
@@ -74,7 +77,7 @@ Call = (
 
 
 class Outgoing(NamedTuple):
-    """A request. `node` is the coordinator, or None for calls that go elsewhere."""
+    """A request to be sent. `node` is the coordinator, or None if the request goes to any broker."""
 
     ticket: int
     call: Call
@@ -84,7 +87,7 @@ class Outgoing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
-    """The settings of a member. Field names are Kafka's with underscores for dots."""
+    """The settings of a member. Field names are Kafka's option names with underscores for dots."""
 
     group_id: str
     group_instance_id: str | None = None
@@ -94,9 +97,9 @@ class MemberSettings:
     request_timeout_ms: float = 30_000
     client_rack: str | None = None
     remote_assignor: str | None = None
-    """The assignor that the member names to the broker (``group.remote.assignor``, KIP-848)."""
+    """The broker's assignor that the member asks for (``group.remote.assignor``, KIP-848)."""
     may_lower_session_timeout: bool = False
-    """Whether the session timeout is a default, not one that the application has set."""
+    """Whether the session timeout is the default, and not set by the application."""
 
 
 def join_request(
@@ -106,7 +109,7 @@ def join_request(
     protocols: Mapping[str, bytes],
     reason: str,
 ) -> JoinGroupRequest:
-    """Ask to be a member. `protocols` are the assignors with a subscription each, preferred ones first."""
+    """Return a JoinGroup request. `protocols` maps assignors, preferred first, to subscriptions."""
     return JoinGroupRequest(
         group_id=settings.group_id,
         session_timeout_ms=int(session_timeout_ms),
@@ -128,7 +131,7 @@ def sync_request(
     protocol_name: str,
     assignments: Mapping[str, Sequence[TopicPartition]],
 ) -> SyncGroupRequest:
-    """Ask what is assigned to the member. The leader gives every member's partitions in `assignments`."""
+    """Return a SyncGroup request. `assignments` has every member's partitions if this is the leader's."""
     return SyncGroupRequest(
         group_id=settings.group_id,
         generation_id=generation,
@@ -144,7 +147,7 @@ def sync_request(
 
 
 def heartbeat_request(settings: MemberSettings, member_id: str, generation: int) -> HeartbeatRequest:
-    """Return the Heartbeat request: prolongs the member's session."""
+    """Return a Heartbeat request, which prolongs the member's session."""
     return HeartbeatRequest(
         group_id=settings.group_id,
         generation_id=generation,
@@ -154,7 +157,7 @@ def heartbeat_request(settings: MemberSettings, member_id: str, generation: int)
 
 
 def leave_request(settings: MemberSettings, member_id: str, reason: str) -> LeaveGroupRequest:
-    """Return the LeaveGroup request, with the reason."""
+    """Return a LeaveGroup request with the reason (KIP-800)."""
     return LeaveGroupRequest(
         group_id=settings.group_id,
         member_id=member_id,
@@ -163,26 +166,26 @@ def leave_request(settings: MemberSettings, member_id: str, reason: str) -> Leav
 
 
 def is_first_join(call: Call) -> bool:
-    """Return whether the answer will bring a member id, for which the coordinator then waits."""
+    """Return True for a JoinGroup without a member id, whose response has a new id that must join."""
     return isinstance(call, JoinGroupRequest) and not call.member_id
 
 
 def is_farewell(call: Call) -> bool:
-    """Return whether the call leaves the group, or will bring a member id that has to be given back."""
+    """Return True if the request leaves the group, or its response may have a member id to give back."""
     if isinstance(call, (ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest)):
         return call.member_epoch < 0
     return isinstance(call, LeaveGroupRequest) or is_first_join(call)
 
 
 class Wanted(NamedTuple):
-    """What a member subscribes to: topics by name, those that a regular expression of RE2 fits, or both."""
+    """A subscription of a member: topic names, a regular expression for the broker (RE2), or both."""
 
     names: tuple[str, ...] = ()
     regex: str = ""
 
     @classmethod
     def of(cls, topics: Iterable[str]) -> Wanted:
-        """Divide names from patterns, which begin with ``^``. Several patterns become alternatives of one."""
+        """Return names and patterns separately. Patterns, which begin with ``^``, become one expression."""
         wanted = sorted(set(topics))
         patterns = [each for each in wanted if each.startswith("^")]
         names = tuple(each for each in wanted if not each.startswith("^"))
@@ -191,23 +194,23 @@ class Wanted(NamedTuple):
 
 
 class Heartbeats:
-    """Composes the heartbeats of one member of a consumer group (KIP-848).
+    """Makes the heartbeat requests of one consumer group member (KIP-848).
 
-    A field that is null keeps what the coordinator has, so that most heartbeats are short. The first
-    heartbeat has every field, and so has the next one after a heartbeat whose answer has not come.
+    A null field means "unchanged", so that most heartbeats are short. The first heartbeat has every field,
+    and so has the next one after a heartbeat that got no response.
     """
 
     def __init__(self, settings: MemberSettings) -> None:
         self._settings = settings
         self._sent: Wanted | None = None
-        """The subscription that the coordinator has; None where the next heartbeat has to say everything."""
+        """The subscription that the coordinator has; None if the next heartbeat must have all fields."""
 
     def reset(self) -> None:
-        """Send all fields with the next heartbeat, because the coordinator may have lost some."""
+        """Send all fields with the next heartbeat, because the coordinator may lack some of them."""
         self._sent = None
 
     def has_sent(self, subscription: Wanted) -> bool:
-        """Return whether the coordinator has this subscription, if it has got the last heartbeat."""
+        """Return True if the last heartbeat that was sent had, or relied on, this subscription."""
         return self._sent == subscription
 
     def compose(
@@ -221,8 +224,8 @@ class Heartbeats:
     ) -> ConsumerGroupHeartbeatRequest:
         """Return the next heartbeat. `owned` are partitions by topic id; a member that joins owns none.
 
-        They are said where `lists_owned`, and in heartbeats that say everything. The coordinator takes the
-        list as complete: a partition that had to be given up and is not in it goes to another member.
+        The heartbeat lists `owned` if `lists_owned` is True, or if it has every field. The coordinator takes
+        the list as complete: a revoked partition that is not in it goes to another member.
         """
         settings = self._settings
         is_full = self._sent is None or epoch == JOIN_EPOCH
@@ -242,7 +245,7 @@ class Heartbeats:
         )
 
     def farewell(self, member_id: str) -> ConsumerGroupHeartbeatRequest:
-        """Return the heartbeat by which the member leaves; one that is static, for a while."""
+        """Return the heartbeat that leaves the group. A static member leaves temporarily, with epoch -2."""
         is_static = self._settings.group_instance_id is not None
         return ConsumerGroupHeartbeatRequest(
             group_id=self._settings.group_id,

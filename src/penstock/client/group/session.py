@@ -1,8 +1,8 @@
-"""What a consumer holds of its group: a membership, the committed offsets, and the callbacks for changes.
+"""The group of a consumer: its membership, committed offsets, and the callbacks for rebalances.
 
-Everything but `subscribe` runs on the event loop of the client. The consumer asks `next_notice` whenever
-`needs_attention` is set and its application has come for records: only then are partitions taken away,
-and only then is what was handed out before known to be worked off, so that it may be committed.
+Everything but `subscribe` runs on the client's event loop. The consumer calls `next_notice` when
+`needs_attention` is set and its application asks for records. Only then may partitions be taken away, and
+only then are the records returned before known to be processed, so that they may be committed.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ if TYPE_CHECKING:
     from penstock.client.statistics import GroupStatistics
 
 Callback = Callable[[list[TopicPartition]], object]
-"""Called with the partitions that come or go, while the application waits for records."""
+"""A function that gets a list of partitions which are assigned, revoked or lost."""
 
 LAST_COMMIT_MS = 5_000.0
-"""How long giving partitions up, or closing, waits for the automatic commit."""
+"""How long a revocation, or closing, waits for the automatic commit."""
 
 ANSWER_CHECK_S = 0.01
-"""How often a refused commit checks whether a JoinGroup, or a heartbeat of KIP-848, has been answered."""
+"""The seconds between checks whether a JoinGroup, or a KIP-848 heartbeat, was answered."""
 
 log = logger_named("penstock.client.group")
 
 SHOWN_MAX = 10
-"""So many partitions are listed in a line of the log."""
+"""How many partitions a line of the log lists at most."""
 
 
 class Notice(NamedTuple):
-    """A change, and the callback for it, if there is one."""
+    """A change of partitions, and the application's callback for it, or None."""
 
     change: Change
     callback: Callback | None
 
 
 class Callbacks(NamedTuple):
-    """The callbacks of the application. Without `on_lost`, lost partitions count as revoked."""
+    """The application's callbacks. Without `on_lost`, `on_revoked` is called for lost partitions."""
 
     on_assigned: Callback | None = None
     on_revoked: Callback | None = None
@@ -72,28 +72,28 @@ class Callbacks(NamedTuple):
 
 
 class Holder(Protocol):
-    """The consumer, as its group sees it."""
+    """The methods of a consumer that its group calls."""
 
     needs_attention: bool
 
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these too, from where the group has committed them."""
+        """Read more partitions, from the group's committed offsets on."""
 
     def release(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these no more."""
+        """Stop reading partitions that the group has taken away."""
 
     def consumed(self) -> dict[TopicPartition, int]:
-        """Return the next offset of every partition, as far as it is known."""
+        """Return the next offset to read of each partition whose position is known."""
 
     def progress(self) -> object:
-        """Something that changes whenever the application takes records."""
+        """Return a value that changes whenever the application takes records."""
 
     def wake_up(self) -> None:
         """Wake a call that waits for records, so that it checks `needs_attention`."""
 
 
 class GroupSession:
-    """The group of one consumer."""
+    """The membership of one consumer in its group, with commits and callbacks."""
 
     def __init__(self, client: AsyncClient, config: ConsumerConfig, holder: Holder) -> None:
         assert config.group_id is not None
@@ -108,7 +108,7 @@ class GroupSession:
         self._names: tuple[str, ...] = ()
         self._pattern: re.Pattern[str] | None = None
         self._is_pattern_text = False
-        """Whether the pattern was given as text, which a broker can match (KIP-848)."""
+        """Whether the pattern was given as text, which a broker can evaluate (KIP-848)."""
         self._choice = ProtocolChoice(client, config.group_protocol)
         self._callbacks = Callbacks()
         self._is_changed = False
@@ -119,13 +119,15 @@ class GroupSession:
         self._commit_timer: asyncio.TimerHandle | None = None
         self._commits: set[asyncio.Task[None]] = set()
         self._known: dict[TopicPartition, int] = {}
-        """What the coordinator has for the partitions held, as far as this consumer put or read it."""
+        """The committed offsets of the member's partitions, as far as this consumer has committed or read
+        them."""
         self._sought: dict[TopicPartition, object] = {}
-        """Where the application has gone by itself since the last commit began: a mark for each time."""
+        """The partitions whose position the application has set since the last commit began: a new object
+        each time."""
         self._progress: object = None
         self._rebalances = 0
         self._rebalanced_at = 0.0
-        """When partitions came or went last (monotonic time)."""
+        """When partitions were last assigned, revoked or lost (monotonic time)."""
 
     # -- subscribing, from any thread
 
@@ -133,7 +135,7 @@ class GroupSession:
         """Subscribe to these topics; the next poll joins the group.
 
         Raises:
-            ConfigError: no topic, or a pattern that is none.
+            ConfigError: no topic, or an invalid pattern.
         """
         self._names, self._pattern = topics_or_pattern(topics)
         self._is_pattern_text = not isinstance(topics, re.Pattern)
@@ -143,7 +145,9 @@ class GroupSession:
     # -- changes to notify the application of
 
     async def next_notice(self) -> Notice | None:
-        """Return the next change that has a callback; None when nothing more is to be done.
+        """Return the next change for which the application has a callback, or None; commit if that is due.
+
+        Changes without a callback are applied at once.
 
         Raises:
             KafkaError: the coordinator refuses the member.
@@ -180,7 +184,7 @@ class GroupSession:
     async def _switch_protocol(
         self, member: Member[StateMachine], error: PenstockError
     ) -> Member[StateMachine] | None:
-        """Become a member by the other protocol, after this one was refused."""
+        """Join the group by the other protocol after a refusal; return the new member's driver, or None."""
         name = "consumer (KIP-848)" if self._choice.speaks_consumer else "classic"
         log.info("group %s: trying the %s protocol, after: %s", self._config.group_id, name, error)
         self._member = None
@@ -189,7 +193,7 @@ class GroupSession:
         return self._member
 
     async def confirm(self, notice: Notice) -> None:
-        """Record that the application has been notified."""
+        """Note that the application has been notified of a change, and apply it to the consumer."""
         assert self._member is not None
         change, member = notice.change, self._member
         if change.kind is Kind.REVOKED:
@@ -202,7 +206,7 @@ class GroupSession:
         member.pump()
 
     async def _prepare(self, member: Member[StateMachine], change: Change) -> Callback | None:
-        """Do what comes before the callback, and return the callback."""
+        """Commit and log before a change as needed, and return the application's callback for it, or None."""
         callbacks = self._callbacks
         self._rebalances += 1
         self._rebalanced_at = time.monotonic()
@@ -291,16 +295,19 @@ class GroupSession:
 
     @property
     def _broker_matches(self) -> bool:
-        """Whether the pattern goes to the broker. A compiled one may be what only Python understands."""
+        """Whether the broker evaluates the pattern.
+
+        A compiled pattern may have what only Python understands.
+        """
         return self._is_pattern_text and self._choice.speaks_consumer
 
     def subscription(self) -> set[str]:
-        """Return the topics that are subscribed to; of a pattern, those that fit as far as they are known."""
+        """Return the subscribed topics; of a pattern, the matching topics that the client has seen."""
         fitting = self._matching()
         return (set(self._names) if fitting is None else set(fitting)) if self.is_subscribed else set()
 
     def _matching(self) -> list[str] | None:
-        """Return the topics that the pattern fits; None where names are given."""
+        """Return the topics that match the pattern, or None if the subscription has no pattern."""
         if self._pattern is None:
             return None
         topics = self._client.cluster.topics.values()
@@ -319,7 +326,7 @@ class GroupSession:
             self._holder.wake_up()
 
     def poll_begins(self) -> None:
-        """The application waits for records: it cannot be late."""
+        """Note that the application waits for records: ``max.poll.interval.ms`` does not run meanwhile."""
         if self._member is not None:
             self._member.membership.poll_begins(self._member.now)
             self._member.pump()
@@ -331,11 +338,11 @@ class GroupSession:
 
     @property
     def member_id(self) -> str:
-        """The member's id in the group; empty where it has none."""
+        """The member's id in the group, or an empty string before it has one."""
         return self._member.membership.member_id if self._member is not None else ""
 
     def statistics(self, assignment_size: int) -> GroupStatistics:
-        """Return what there is to say of this member, which has so many partitions. From any thread."""
+        """Return this member's part of a snapshot. `assignment_size` counts its partitions. Thread-safe."""
         from penstock.client.statistics import GroupStatistics
 
         member = self._member
@@ -351,13 +358,13 @@ class GroupSession:
         )
 
     def known_offsets(self) -> dict[TopicPartition, int]:
-        """Return what is known to be committed. From any thread."""
+        """Return the committed offsets that this client has seen. Any thread may call this method."""
         return self._known.copy()
 
     # -- offsets
 
     async def commit(self, offsets: Committable | None = None, timeout_ms: float | None = None) -> None:
-        """Commit these, or where every partition is. Raises as `GroupOffsets.commit`."""
+        """Commit `offsets`, or the consumer's positions by default. Raises as `GroupOffsets.commit`."""
         wanted = self._holder.consumed() if offsets is None else by_partition(offsets, "commit()")
         sought = {tp: self._sought.get(tp) for tp in wanted}
         await self._offsets.commit(wanted, lambda before: self._identify(before, set(sought)), timeout_ms)
@@ -380,23 +387,24 @@ class GroupSession:
         return found
 
     def metadata(self) -> GroupMetadata:
-        """Return the member's present id and generation. Errors: see `AsyncConsumer.group_metadata`."""
+        """Return the member's current id and generation. Raises as `AsyncConsumer.group_metadata`."""
         identity = self._identify(None, set())
         return GroupMetadata(
             self._coordinator.group_id, identity.generation, identity.member_id, identity.instance_id
         )
 
     def positions(self) -> Mapping[TopicPartition, int]:
-        """Return the next offset of each partition."""
+        """Return the next offset to read of each partition whose position is known."""
         return self._holder.consumed()
 
     def sought(self, tp: TopicPartition) -> None:
-        """The application has gone elsewhere by itself, perhaps back: the next commit follows it."""
+        """Note that the application has set a position, which a later commit may move backwards."""
         self._sought[tp] = object()
 
     def _identify(self, before: Identity | None, partitions: set[TopicPartition]) -> Identity:
-        """Return the identity to commit with. Under another generation than `before`: for kept partitions
-        only.
+        """Return the identity to commit `partitions` with, or raise KafkaError if the member may not.
+
+        After a rebalance since the identity `before`, the member must have kept all of them.
         """
         if not self.is_subscribed:
             return Identity()
@@ -412,7 +420,7 @@ class GroupSession:
         return identity
 
     def _identify_reader(self) -> Identity:
-        """Return the identity to read committed offsets with: the member's, where its protocol has that."""
+        """Return the identity to read committed offsets with: the member's (KIP-848), or none."""
         membership = self._member.membership if self._member is not None else None
         if membership is None or not membership.reads_as_member or not membership.is_member:
             return Identity()
@@ -441,7 +449,7 @@ class GroupSession:
         self._notice_change()
 
     def _commit_if_due(self) -> None:
-        """Begin to commit what the polls so far have returned: their application has come back for more."""
+        """Begin an automatic commit, if it is due, of the records that earlier polls have returned."""
         if not self._is_commit_due:
             return
         self._is_commit_due = False
@@ -453,7 +461,7 @@ class GroupSession:
     def begin_commit(
         self, offsets: Committable | None, when_done: Callable[[Committable, PenstockError | None], object]
     ) -> None:
-        """Commit in the background, after what is being committed already; then call `when_done`."""
+        """Commit in the background, after commits that are under way; then call `when_done`."""
         wanted = self._holder.consumed() if offsets is None else by_partition(offsets, "commit_async()")
         task = asyncio.get_running_loop().create_task(self.commit(wanted))
         self._commits.add(task)
@@ -469,11 +477,11 @@ class GroupSession:
         task.add_done_callback(finish)
 
     def _moved(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Return those that the coordinator does not have yet."""
+        """Return the offsets that differ from the committed ones."""
         return {tp: at for tp, at in offsets.items() if self._known.get(tp) != at}
 
     async def _commit_at_last(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit before it is too late, if that is possible within a moment."""
+        """Commit offsets before a revocation, if the coordinator answers within a short time."""
         moved = self._moved(offsets)
         try:
             if moved:
@@ -505,7 +513,7 @@ class GroupSession:
             self._member.pump()
 
     async def end_leaving(self) -> None:
-        """Wait briefly for the LeaveGroup request to be answered."""
+        """Wait a short time for the response to the LeaveGroup request."""
         member, self._member = self._member, None
         self.is_subscribed = self._is_leaving = False
         self._commits_by_itself = self._config.enable_auto_commit
@@ -513,7 +521,7 @@ class GroupSession:
             await member.close()
 
     async def close(self) -> None:
-        """Stop what still runs."""
+        """Cancel commits and timers, and stop the member's driver."""
         if self._commit_timer is not None:
             self._commit_timer.cancel()
         for task in list(self._commits):
@@ -528,7 +536,7 @@ def _complain(offsets: Committable, error: PenstockError | None) -> None:
 
 
 def _listed(partitions: Sequence[TopicPartition]) -> str:
-    """Partitions for the log, where there are many the first of them."""
+    """Return the partitions as text for the log: the first few, and how many more."""
     shown = ", ".join(map(str, sorted(partitions)[:SHOWN_MAX]))
     more = len(partitions) - SHOWN_MAX
     return f"{shown} and {more} more" if more > 0 else shown or "nothing"

@@ -1,8 +1,8 @@
-"""What the driver and the session of a member need of its state machine, for every group protocol.
+"""The interface of a member's state machine to its driver and its session, for every group protocol.
 
-`membership.Membership` is that of the classic protocol, `consumer_membership.ConsumerMembership` that of
-KIP-848; members of share groups need the driver only. All are sans-I/O: requests come out
-by `take_requests`, outcomes go in by `answered`.
+`membership.Membership` implements the classic protocol, `consumer_membership.ConsumerMembership` that of
+KIP-848; members of share groups need the driver only. All are sans-I/O: `take_requests` returns requests, and
+`answered` takes outcomes.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ class Phase(Enum):
 
 
 class Driven(Protocol):
-    """What the driver of a member needs of its state machine, in a group of any kind. Times are milliseconds
-    of any clock that goes forward."""
+    """The methods of a member's state machine that its driver calls, in any kind of group.
+
+    Times are milliseconds of a monotonic clock.
+    """
 
     timeouts: Timeouts
     name_of: Callable[[int | None], object]
-    """Returns how messages name a node."""
+    """Returns the name of a node for messages."""
 
     @property
     def settings(self) -> MemberSettings:
@@ -47,11 +49,11 @@ class Driven(Protocol):
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The names that are subscribed to."""
+        """The names of the subscribed topics."""
 
     @property
     def group_topics(self) -> set[str]:
-        """The topics whose metadata have to be fresh."""
+        """The topics whose metadata must be fresh."""
 
     @property
     def outbox(self) -> list[Outgoing]:
@@ -62,30 +64,30 @@ class Driven(Protocol):
         """The time at which `advance` must be called at the latest."""
 
     def take_requests(self) -> list[Outgoing]:
-        """Return the requests to be sent, and keep none."""
+        """Return the requests to be sent, and empty the outbox."""
 
     def answered(self, ticket: int, outcome: object, now: float) -> None:
-        """Take the answer to a request, or the error that came instead."""
+        """Act on the response to a request, or the error in its place."""
 
     def advance(self, now: float) -> None:
-        """Send the requests that are due."""
+        """Queue the requests that are due by `now`."""
 
     def subscribe(self, topics: Iterable[str], now: float) -> None:
         """Set the topics to subscribe to."""
 
     def polled(self, now: float) -> None:
-        """Note that the application asks for records."""
+        """Note that the application has asked for records."""
 
     def counted(self, counts: Mapping[str, int], now: float) -> None:
-        """Take the numbers of partitions that fresh metadata have."""
+        """Act on the partition counts of fresh metadata."""
 
 
 class StateMachine(Driven, Protocol):
-    """One member of a group of consumers."""
+    """The methods of a consumer group member's state machine that its session calls."""
 
     @property
     def member_id(self) -> str:
-        """The member's id; empty while it has none."""
+        """The member's id, or an empty string while it has none."""
 
     @property
     def generation(self) -> int:
@@ -97,11 +99,11 @@ class StateMachine(Driven, Protocol):
 
     @property
     def lost_by(self) -> int:
-        """The error of commits while this is no member."""
+        """The error code for commits after the membership was lost."""
 
     @property
     def is_member(self) -> bool:
-        """Whether the coordinator has the member, as of its last answer."""
+        """Whether the coordinator's last answer has confirmed the member."""
 
     @property
     def reads_as_member(self) -> bool:
@@ -109,32 +111,32 @@ class StateMachine(Driven, Protocol):
 
     @property
     def awaits_generation(self) -> bool:
-        """Whether an answer is under way that may have a newer generation."""
+        """Whether a request is in flight whose response may have a newer generation."""
 
     @property
     def must_act(self) -> bool:
-        """Whether the application has to do something: `next_change`, or take the error."""
+        """Whether there is a change to notify the application of, or an error to raise."""
 
     def poll_begins(self, now: float) -> None:
         """Note that the application waits for records."""
 
     def poll_ends(self, now: float) -> None:
-        """Note that the application has got records, or none in time."""
+        """Note that a poll has returned, with or without records."""
 
     def leave(self, now: float) -> None:
-        """Revoke everything, then leave."""
+        """Begin to leave the group, after the application has given up its partitions."""
 
     def next_change(self) -> Change | None:
-        """Return the next change to notify the application of."""
+        """Return the next change to notify the application of, or None."""
 
     def confirm(self, change: Change, now: float) -> None:
         """Note that the application has been notified of a change."""
 
     def take_error(self) -> PenstockError | None:
-        """Return the error once, for the application."""
+        """Return the error that the next poll raises, or None, and clear it."""
 
     def refused(self, code: int, generation: int, now: float) -> None:
-        """Take an error of offsets sent under a generation that concerns the member."""
+        """Act on a member error in the response to a commit, or a read of offsets, under `generation`."""
 
     def kept_since(self, generation: int) -> frozenset[TopicPartition]:
-        """Return the partitions that the application has had without a break since a generation."""
+        """Return the partitions that the application has had continuously since a generation."""

@@ -1,4 +1,4 @@
-"""Times of a member: timeouts of its requests and of its application, distances between its attempts."""
+"""Timers of a group member: timeouts of requests and of the application's polls, and backoff."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from penstock.client.group.requests import MemberSettings
 NEVER = float("inf")
 
 JOIN_SLACK_MS = 5_000
-"""How much longer than the rebalance may take a JoinGroup is waited for."""
+"""How much longer than the rebalance timeout the client waits for the response to JoinGroup."""
 
 FALLBACK_SESSION_TIMEOUT_MS = 30_000
-"""The most that brokers before 0.10.1 allow by default."""
+"""The longest session timeout that brokers before 0.10.1 allow by default."""
 
 
 class Timeouts:
-    """Timeouts in milliseconds, from the member's settings."""
+    """Timeouts of a member's requests in milliseconds, computed from its settings."""
 
     def __init__(self, settings: MemberSettings) -> None:
         self._settings = settings
@@ -26,8 +26,10 @@ class Timeouts:
 
     @property
     def rebalance_ms(self) -> float:
-        """How long JoinGroup and SyncGroup may wait for other members. In version 0 the session timeout is
-        the rebalance timeout of all members."""
+        """How long JoinGroup and SyncGroup may wait for other members, in milliseconds.
+
+        In version 0 of JoinGroup, the session timeout is the rebalance timeout of all members.
+        """
         rebalance_timeout_ms = (
             self._settings.max_poll_interval_ms
             if self.has_rebalance_timeout
@@ -37,11 +39,11 @@ class Timeouts:
 
     @property
     def heartbeat_ms(self) -> float:
-        """How long a Heartbeat may take."""
+        """How long a Heartbeat may take, in milliseconds."""
         return min(self._settings.request_timeout_ms, self.session_ms)
 
     def lower_session(self) -> bool:
-        """Fall back to a session timeout that old brokers allow; return whether that is a change.
+        """Lower the session timeout to one that old brokers accept; return True if it has changed.
 
         A timeout that the application has set is not lowered.
         """
@@ -52,45 +54,45 @@ class Timeouts:
 
 
 class PollInterval:
-    """Whether the application still asks for records.
+    """The check of ``max.poll.interval.ms``: whether the application still asks for records.
 
-    Times are milliseconds of any clock that goes forward.
+    Times are milliseconds of a monotonic clock.
     """
 
     def __init__(self, max_interval_ms: float) -> None:
         self._max_interval_ms = max_interval_ms
         self.awaits_poll = True
-        """Whether nothing may happen before the application polls."""
+        """Whether the member must do nothing before the application polls."""
         self._is_polling = False
         self._polled_at = 0.0
 
     def polled(self, now: float) -> None:
-        """The application asks for records."""
+        """Note that the application has asked for records, so that the interval starts again."""
         self._polled_at = now
         self.awaits_poll = False
 
     def poll_begins(self, now: float) -> None:
-        """The application waits for records, and counts as alive until `poll_ends`."""
+        """Note that the application waits for records: the interval does not run until `poll_ends`."""
         self._is_polling = True
         self.polled(now)
 
     def poll_ends(self, now: float) -> None:
-        """The application has got records, or none in time."""
+        """Note that a poll has returned, with or without records: the interval starts again."""
         self._is_polling = False
         self._polled_at = now
 
     @property
     def deadline(self) -> float:
-        """The time by which the next poll must come; `NEVER` while none is awaited."""
+        """The time by which the next poll must come; `NEVER` while no poll is expected."""
         if self.awaits_poll or self._is_polling:
             return NEVER
         return self._polled_at + self._max_interval_ms
 
 
 class Attempts:
-    """Attempts of one member: the distance between them, and refusals in a row.
+    """The attempts of a member to join: the backoff between them, and refusals in a row.
 
-    Times are milliseconds of any clock that goes forward.
+    Times are milliseconds of a monotonic clock.
     """
 
     def __init__(self, backoff_ms: Callable[[int], float]) -> None:
@@ -98,9 +100,9 @@ class Attempts:
         self.not_before = 0.0
         """The time of the next attempt."""
         self.tries = 0
-        """Failed attempts in a row: what the backoff grows with."""
+        """The number of failed attempts in a row, with which the backoff grows."""
         self.refusals = 0
-        """Answers in a row that have not let the member in."""
+        """The number of responses in a row that have refused the member."""
         self._refused_since = 0.0
 
     def wait(self, now: float) -> None:
@@ -109,7 +111,7 @@ class Attempts:
         self.tries += 1
 
     def refused(self, now: float) -> float:
-        """Count a refusal; return for how many milliseconds there have been nothing else."""
+        """Count a refusal; return for how many milliseconds there have been only refusals."""
         if not self.refusals:
             self._refused_since = now
         self.refusals += 1

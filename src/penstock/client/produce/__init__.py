@@ -1,1 +1,1 @@
-"""Producing: batching, partitioning, sending, and delivery reports."""
+"""Producing: batches, partitioners, sending to leaders, and the deliveries that report outcomes."""

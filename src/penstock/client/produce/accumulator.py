@@ -1,15 +1,17 @@
-"""Sans-I/O core of the producer: decides which batches to send.
+"""The sans-I/O core of the producer, which decides which batches to send.
 
-Given records, answers and the time, it returns the batches to send now. Promises:
-- the batches of a partition reach the log in the order they were filled, retries included;
-- with a producer id, every batch keeps its sequence number through retries and splits, so that brokers
-  recognise repetitions, and a gap in the sequence is answered by a new epoch (KIP-360), never by silence;
-- without one, a partition has one batch under way at a time, because a retry could overtake;
-- records hold memory from `append` to their outcome, and `is_full` is set when that is too much;
-- with a transactional id, batches are sent as their transaction admits them, under its producer id and epoch,
-  and the first one that is lost fails it.
+From records, responses and the time it computes the batches to send now. A record is settled when it is
+acknowledged or has failed for good. The accumulator holds these laws:
+- The batches of a partition reach the log in the order in which they were filled, retries included.
+- With a producer id, a batch keeps its sequence number through retries and splits, so that brokers recognise
+  duplicates. After a gap in the sequence, the producer gets a new epoch (KIP-360).
+- Without a producer id, a partition has one batch in flight at a time, because a retry could overtake
+another.
+- A record counts towards memory from `append` until it is settled; `is_full` is true at ``buffer.memory``.
+- With a transactional id, batches are sent when their transaction admits their partition, under its producer
+  id and epoch; the first batch that fails makes the transaction fail.
 
-Thread-safe: `append` may come from any thread.
+Any thread may call `append`.
 """
 
 from __future__ import annotations
@@ -35,13 +37,13 @@ if TYPE_CHECKING:
     from penstock.client.cluster.metadata import TopicInfo
 
 REQUEST_BYTES_MAX = 8 << 20
-"""Bytes of a request with batches of several partitions, even if ``max.request.size`` is larger."""
+"""The most bytes of a request with batches of several partitions, even if ``max.request.size`` is larger."""
 
 INT32_MAX = (1 << 31) - 1
-"""The most bytes that a batch says it has."""
+"""The greatest size that a batch's length field can hold."""
 
 FAILURES_KEPT = 1_000
-"""Failures that are kept until they are logged; older ones are dropped."""
+"""How many failures are kept until they are logged; older ones are dropped."""
 
 BROKEN_SEQUENCE = frozenset(
     (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -50,27 +52,27 @@ TOO_LARGE = frozenset((ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LA
 
 
 class Drained(NamedTuple):
-    """What to do now: batches to send by node, and when to ask again at the latest."""
+    """Batches to send now, by node, and the latest time at which to call `drain` again."""
 
     requests: dict[int, list[Batch]]
     wake_at: float
-    """Monotonic seconds; infinite when nothing is waiting for the time to pass."""
+    """The time in monotonic seconds; infinite if no batch waits for a time."""
     unroutable: list[TopicPartition]
-    """Partitions with something to send and without a known leader."""
+    """Partitions that have batches to send and no known leader."""
 
 
 class Transaction(Protocol):
-    """What batches need of the transaction that they are part of."""
+    """The methods of a transaction that the accumulator calls."""
 
     def admits(self, tp: TopicPartition) -> bool:
-        """Return whether batches of a partition may be sent now."""
+        """Return True if the partition is part of the transaction, so that its batches may be sent."""
 
     def batch_failed(self, error: PenstockError, *, is_numbered: bool) -> None:
-        """Take account of a batch that was given up, and of whether it had a sequence number."""
+        """Note that a batch has failed for good; `is_numbered` is True if it had a sequence number."""
 
 
 class Accumulator:
-    """Everything a producer has accepted and not yet settled."""
+    """The records that a producer has accepted, and that are neither acknowledged nor failed."""
 
     def __init__(self, config: ProducerConfig, dice: Callable[[], float]) -> None:
         self.batch_bytes_max = min(config.batch_size, config.max_request_size)
@@ -79,11 +81,11 @@ class Accumulator:
         self.is_idempotent = config.wants_idempotence
         self._is_transactional = config.transactional_id is not None
         self.transaction: Transaction | None = None
-        """What admits batches where there is a ``transactional.id``: nothing is sent before it is there."""
+        """The transaction that admits batches, if there is a ``transactional.id``: before it is set, nothing
+        is sent."""
         self.wants_epoch = self.is_idempotent and not self._is_transactional
-        """Whether a producer id, or a new epoch of it, must be fetched before everything can go on.
-
-        Transactions have theirs from their coordinator (`open`)."""
+        """Whether a producer id, or a new epoch of it, must be fetched before anything is sent. Transactional
+        producers get theirs from the coordinator (`open`)."""
         self._config = config
         self._dice = dice
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
@@ -92,13 +94,13 @@ class Accumulator:
         self._lock = threading.Lock()
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._busy: dict[TopicPartition, PartitionQueue] = {}
-        """Queues with something waiting, the longest not served first."""
+        """Queues with waiting batches, in the order in which they are served next."""
         self._unsettled: dict[Outcome, None] = {}
         self.memory = Meter(config.buffer_memory)
-        """The bytes of records that are not settled."""
+        """The bytes of records that are neither acknowledged nor failed."""
         self._topic_limits: dict[str, int] = {}
         self.written: dict[TopicPartition, PartitionCounters] = {}
-        """What has been acknowledged of each partition that was written to."""
+        """The counters of acknowledged records, by partition."""
         self._failures: deque[tuple[Outcome, int]] = deque(maxlen=FAILURES_KEPT)
         self._closed_by: PenstockError | None = None
 
@@ -107,7 +109,7 @@ class Accumulator:
         return bool(self.memory.used >= self.memory.limit)
 
     def unsettled(self) -> list[Outcome]:
-        """Return the outcomes that are still open."""
+        """Return the outcomes of batches that are neither acknowledged nor failed."""
         with self._lock:
             return list(self._unsettled)
 
@@ -116,10 +118,10 @@ class Accumulator:
     def append(
         self, tp: TopicPartition, row: Row, size: int, clock: Callable[[], float]
     ) -> tuple[Delivery, bool]:
-        """Take one record of at most `size` bytes; return its delivery and whether the sender must be woken.
+        """Take one record of at most `size` bytes; return its delivery, and True if the sender must be woken.
 
-        It must when a batch was begun or became full: nothing else changes what `drain` returns. The clock
-        is read when a batch begins, not for every record.
+        The sender must be woken when a batch was begun or became full: no other record changes what `drain`
+        returns. `clock` is called once per batch, not for every record.
 
         Raises:
             KafkaError: the record is larger than ``max.request.size``.
@@ -137,25 +139,31 @@ class Accumulator:
             return Delivery(batch.outcome, index, row[3]), is_news
 
     def writer(self, tp: TopicPartition) -> Any:
-        """Return what takes records of a partition by itself: its open batch's writer; None where none is
-        open.
+        """Return the writer of a partition's open batch, or None if no batch is open.
+
+        The writer takes further records without a call of `append`, until the batch is full.
         """
         queue = self._queues.get(tp)
         batch = None if queue is None else queue.open
         return None if batch is None else batch.writer
 
     def open_lane(self, writer: Any, topics: Mapping[str, object], info: TopicInfo, grant: int) -> None:
-        """Have a writer note at most `grant` bytes, as long as `topics` have `info`."""
+        """Let `writer` take records without a key directly, up to `grant` bytes.
+
+        The lane holds as long as the topic's metadata in `topics` are `info`.
+        """
         with self._lock:
             writer.open_lane(topics, info.name, info, grant)
 
     def close_lane(self, writer: Any) -> int:
-        """Have a writer note nothing more; return the bytes that it has noted."""
+        """Let `writer` take no more records directly; return the bytes that it has taken so."""
         with self._lock:
             return int(writer.close_lane())
 
     def append_encoded(self, tp: TopicPartition, encoded: memoryview, count: int, now: float) -> Outcome:
-        """Take a whole batch of magic 2 with `count` records. It is sent as soon as the order allows.
+        """Take a whole batch of magic 2, to be sent after earlier batches, and return its outcome.
+
+        `count` is its number of records.
 
         Raises:
             KafkaError: the batch is a single record larger than ``max.request.size``.
@@ -175,7 +183,7 @@ class Accumulator:
             return batch.outcome
 
     def flush(self) -> None:
-        """Make everything waiting due now."""
+        """Make all waiting batches due now, without waiting for ``linger.ms``."""
         with self._lock:
             for queue in self._busy.values():
                 queue.seal()
@@ -209,9 +217,9 @@ class Accumulator:
     def drain(
         self, now: float, leader_of: Callable[[TopicPartition], int | None], can_take: Callable[[int], bool]
     ) -> Drained:
-        """Return at most one request per node, and take its batches for sent.
+        """Return the batches to send now, at most one request per node, and count them as in flight.
 
-        `can_take` returns whether a node's connection is open and has room for one more request.
+        `can_take` returns True if a node's connection is open and has room for one more request.
         """
         with self._lock:
             requests: dict[int, list[Batch]] = {}
@@ -271,7 +279,7 @@ class Accumulator:
     # -- answers
 
     def succeed(self, batch: Batch, base_offset: int, log_append_time: int = -1) -> None:
-        """The broker has the batch."""
+        """Settle a batch that the broker has acknowledged."""
         with self._lock:
             queue = self._landed(batch)
             queue.not_before = 0.0
@@ -283,9 +291,10 @@ class Accumulator:
             batch.outcome.succeed(base_offset, batch.count, log_append_time)
 
     def fail(self, batch: Batch, error: PenstockError, now: float) -> Batch | None:
-        """The attempt failed: try again, or give up, as the error asks for.
+        """Handle an error for a batch: queue the batch again, or give it up, depending on `error`.
 
-        Returns the batch when it is too large and must be cut in two with `split` before it can go on.
+        Returns the batch if it is too large and must be divided with `split` before it is sent again, else
+        None.
         """
         final: PenstockError | None
         with self._lock:
@@ -325,7 +334,7 @@ class Accumulator:
         return None
 
     def split(self, batch: Batch, rows: Sequence[Row], sizes: Callable[[Row], int]) -> None:
-        """Put two halves in the place of a waiting batch; `rows` are its records."""
+        """Replace a waiting batch by two halves; `rows` are its records."""
         with self._lock:
             queue = self._queues[TopicPartition(batch.outcome.topic, batch.outcome.partition)]
             parts = queue.split(batch, rows, sizes, self._part_of)
@@ -336,7 +345,7 @@ class Accumulator:
         batch.outcome.split([(first, part.outcome) for first, part in parts])
 
     def _part_of(self, batch: Batch) -> Batch:
-        """Return an empty batch for some records of one that is split."""
+        """Return an empty batch that will take some of the records of `batch`, which is split."""
         tp = TopicPartition(batch.outcome.topic, batch.outcome.partition)
         part = self._row_batch(tp, batch.created, INT32_MAX)
         part.owner = batch.owner
@@ -344,14 +353,17 @@ class Accumulator:
         return part
 
     def _lower_limit(self, topic: str, size: int) -> None:
-        """Make batches for a topic no larger than this from here on, those that are being filled too."""
+        """Lower the topic's limit for batches, open ones too, after one of `size` bytes was too large."""
         limit = self._topic_limits[topic] = max(1, min(self._limit(topic) // 2, size))
         for tp, queue in self._busy.items():
             if tp.topic == topic and queue.open is not None:
                 queue.open.writer.limit = limit
 
     def hinder(self, error: PenstockError, concerns: Callable[[TopicPartition], bool]) -> None:
-        """Record what holds up the waiting batches of some partitions, for the message if they expire."""
+        """Note `error` as the last error of waiting batches, for the message if they expire.
+
+        `concerns` returns True for the partitions that the error holds up.
+        """
         with self._lock:
             for tp, queue in self._busy.items():
                 if concerns(tp):
@@ -359,7 +371,7 @@ class Accumulator:
                         batch.error = error
 
     def expire(self, now: float) -> float:
-        """Give up what is older than ``delivery.timeout.ms``; return when the next would be."""
+        """Fail batches older than ``delivery.timeout.ms``; return the time when the next one expires."""
         overdue: list[tuple[Batch, PenstockError]] = []
         oldest = float("inf")
         with self._lock:
@@ -382,18 +394,17 @@ class Accumulator:
         return oldest + self._delivery_timeout_s
 
     def close(self, error: PenstockError) -> None:
-        """Settle everything with `error`, and accept nothing more."""
+        """Fail every batch that is not acknowledged with `error`, and accept no more records."""
         with self._lock:
             self._closed_by = error
         self.abandon(error)
 
     def abandon(self, error: PenstockError) -> None:
-        """Settle everything with `error`, which fails a transaction. What comes next waits for another
-        producer id.
+        """Fail every batch that is not acknowledged; later records wait for a new producer id or epoch.
 
-        Sequence numbers begin at 0 again. Under the id and epoch of before, a broker would take the next
-        batches for repetitions of the first ones, and acknowledge without storing them. The coordinator of a
-        transaction ends it under the id that it has, and gives out the next.
+        Sequence numbers then begin at 0. Under the old id and epoch, a broker would take the next batches for
+        duplicates of the first ones, and acknowledge without storing them. A transaction fails, and its
+        coordinator gives out the next epoch.
         """
         with self._lock:
             if not self._is_transactional:
@@ -415,13 +426,16 @@ class Accumulator:
     # -- producer id
 
     def set_owner(self, owner: ProducerId) -> None:
-        """Go on with a producer id, or a new epoch of it. Broken partitions start again at sequence 0."""
+        """Continue with a producer id, or a new epoch of it.
+
+        Partitions with a gap begin again at sequence 0.
+        """
         with self._lock:
             self.owner = owner
             self.wants_epoch = False
 
     def go_without_owner(self) -> None:
-        """Go on without a producer id: the broker cannot give one."""
+        """Continue without a producer id, because the broker cannot give one."""
         with self._lock:
             self.is_idempotent = False
             self.wants_epoch = False
@@ -430,30 +444,30 @@ class Accumulator:
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether a batch is not acknowledged yet, nor given up."""
+        """Whether any batch is neither acknowledged nor failed."""
         return bool(self._unsettled)
 
     @property
     def has_in_flight(self) -> bool:
-        """Whether a batch was sent and not answered yet."""
+        """Whether any batch has been sent and not been answered yet."""
         with self._lock:
             return any(queue.in_flight for queue in self._queues.values())
 
     def open(self, owner: ProducerId) -> None:
-        """Accept records, to be sent under this producer id and epoch."""
+        """Accept records again, to be sent under this producer id and epoch."""
         with self._lock:
             self.owner = owner
             self._closed_by = None
 
     def seal(self, error: PenstockError) -> None:
-        """Accept no more records, raising `error`, and make everything waiting due."""
+        """Refuse more records with `error`, and make all waiting batches due."""
         with self._lock:
             for queue in self._busy.values():
                 queue.seal()
             self._closed_by = error
 
     def drop_unsent(self, error: PenstockError) -> None:
-        """Give up every batch that is not in flight."""
+        """Fail every batch that is not in flight with `error`."""
         dropped: list[Batch] = []
         with self._lock:
             for queue in self._busy.values():
@@ -493,7 +507,7 @@ class Accumulator:
         written.add(batch.count, batch.size)
 
     def waiting(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Return how many records of each partition wait to be acknowledged, and their bytes."""
+        """Return how many records of each partition are not acknowledged yet, and their bytes."""
         with self._lock:
             batches = {tp: [*queue.in_flight, *queue.waiting()] for tp, queue in self._queues.items()}
             return {
@@ -513,18 +527,21 @@ class Accumulator:
         )
 
     def take_failures(self) -> list[tuple[Outcome, int]]:
-        """Return the outcomes that failed since the last call, the latest of them, each with its records."""
+        """Return the outcomes that failed since the last call, each with its number of records.
+
+        Only the latest failures are kept.
+        """
         with self._lock:
             failures = list(self._failures)
             self._failures.clear()
         return failures
 
     def _give_up(self, batch: Batch, error: PenstockError) -> None:
-        """Settle a batch of which it is not known whether the broker has it.
+        """Fail a batch of which the producer does not know whether the broker has it.
 
-        What was sent behind it may be there as well, so that it keeps its sequence numbers: a new epoch now
-        could write it twice. If the broker has not got this batch, it answers the next one with a gap, and
-        has not got that one either; then is the time for a new epoch.
+        Later batches that are in flight may be in the log as well, so they keep their sequence numbers: a new
+        epoch now could write them twice. If the broker does not have this batch, it refuses the next one
+        because of the gap in the sequence; then the producer gets a new epoch.
         """
         self._release(batch)
         self._failures.append((batch.outcome, batch.count))
@@ -547,7 +564,7 @@ def _too_large(tp: TopicPartition, size: int, limit: int) -> KafkaError:
 
 
 def _final(error: PenstockError, batch: Batch) -> PenstockError:
-    """Return the error as the application sees it."""
+    """Return the error for the application, with advice if the record is too large."""
     if isinstance(error, KafkaError) and error.code in TOO_LARGE:
         return KafkaError(
             error.code,

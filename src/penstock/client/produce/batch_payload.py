@@ -1,7 +1,7 @@
-"""The bytes of a producer's batch: rows encoded, whole batches stamped with a producer id.
+"""The bytes of a producer's batch: rows encoded, or an encoded batch stamped with a producer id.
 
-What a broker stores decides the format: Produce from version 3 on takes batches of magic 2, version 2
-messages of magic 1, older versions magic 0 (KIP-98, KIP-32).
+The version of Produce decides the format: batches of magic 2 from version 3 on, messages of magic 1 in
+version 2, and magic 0 in older versions (KIP-98, KIP-32).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ MAGIC_1_PRODUCE_VERSION = 2
 def payload_for(
     batch: Batch, produce_version: int, codec: Codec, *, is_transactional: bool = False
 ) -> Buffer:
-    """Return the bytes to send, made now or kept from the last attempt.
+    """Return a batch's bytes for a Produce request, encoded now or kept from the last attempt.
 
     Raises:
-        EncodeError: a value of a wrong type, or headers in a format that has none.
+        EncodeError: a value has a wrong type, or a record has headers and the format has none.
         UnsupportedVersionError: the broker is too old for the codec.
     """
     if codec == Codec.ZSTD and produce_version < ZSTD_PRODUCE_VERSION:
@@ -56,7 +56,7 @@ def payload_for(
 
 
 def rows_of(batch: Batch) -> list[Row]:
-    """Return the records of a batch, which may hold rows or be encoded already."""
+    """Return the records of a batch, decoded if the batch is bytes already."""
     if batch.encoded is None:
         writer = batch.writer
         body = memoryview(writer.body(0))
@@ -67,7 +67,7 @@ def rows_of(batch: Batch) -> list[Row]:
 
 
 def row_size(row: Row) -> int:
-    """Return the most bytes that a record takes in a batch."""
+    """Return the maximum size in bytes of a record within a batch."""
     return record_size_max(row[0], row[1], row[2])
 
 
@@ -85,7 +85,7 @@ def _encoded(batch: Batch, codec: Codec, is_transactional: bool) -> bytearray:
 
 
 def _stamped(batch: Batch, is_transactional: bool) -> Buffer:
-    """Write the producer id into the encoded batch, whose memory belongs to the batch alone."""
+    """Write the producer id, epoch and sequence into the encoded batch in place, and return it."""
     assert batch.encoded is not None
     if batch.base_sequence >= 0:
         owner = batch.owner
@@ -116,7 +116,7 @@ def _message_set(batch: Batch, magic: int, codec: Codec) -> bytes:
 
 
 def _can_do_without(headers: Sequence[Header]) -> bool:
-    """Return whether the only header is the content type of a structured event, which is optional (K30)."""
+    """Return True if the only header is the content type of a structured event, which is optional (K30)."""
     if len(headers) != 1 or headers[0][0] != "content-type":
         return False
     return (headers[0][1] or b"").startswith(b"application/cloudevents+")

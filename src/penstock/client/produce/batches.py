@@ -1,4 +1,4 @@
-"""Batches on their way to the log."""
+"""A batch of records of one partition, from its first record until it is acknowledged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEQUENCE_MASK = 0x7FFFFFFF
 
 
 class Batch:
-    """Records of one partition that travel together: written as they come, or a batch of bytes already."""
+    """Records of one partition that are sent together: rows in a writer, or an encoded batch of bytes."""
 
     __slots__ = (
         "_count",
@@ -44,42 +44,42 @@ class Batch:
         self.outcome = outcome
         self.created = created
         self.writer: Any = writer
-        """The records, until the batch is encoded; None then."""
+        """The writer of the records; None once the batch is encoded."""
         self.encoded: bytearray | memoryview | None = None
         self._count = 0
         self._size = 0
         self.attempts = 0
         self.error: PenstockError | None = None
-        """Why the last attempt failed."""
+        """The error of the last attempt, or None."""
         self.owner = NO_PRODUCER_ID
         self.base_sequence = -1
         self.number = 0
-        """Counts the batches of a partition and epoch, as sequences count records."""
+        """The number of this batch within its partition and epoch."""
         self.payload: Buffer | None = None
         """The bytes as last sent, kept for a retry."""
 
     @property
     def count(self) -> int:
-        """How many records it has."""
+        """The number of records in this batch."""
         return self._count if self.writer is None else int(self.writer.count)
 
     @property
     def size(self) -> int:
-        """How many bytes are counted for it: the most that its records can take, or its encoded bytes."""
+        """The bytes that count towards memory: the most that the records can take, or the encoded size."""
         return self._size if self.writer is None else int(self.writer.size)
 
     def close(self) -> None:
-        """Take no more records."""
+        """Accept no more records in this batch."""
         if self.writer is not None:
             self.writer.close()
 
     def drop(self) -> None:
-        """Take no more records, and give back the memory of those that are not encoded."""
+        """Accept no more records, and free the memory of rows that are not encoded."""
         if self.writer is not None:
             self.writer.drop()
 
     def hold(self, encoded: bytearray | memoryview, count: int, size: int) -> None:
-        """Have the batch as bytes from here on. They belong to it."""
+        """Replace the rows by the encoded batch `encoded`, which belongs to this object from now on."""
         self._count, self._size = count, size
         self.encoded = encoded
         self.drop()

@@ -1,6 +1,6 @@
-"""Arrow tables to batches, for the producer: partitions chosen and records written column-wise.
+"""Arrow tables as record batches of a producer: partitions chosen and records written column-wise.
 
-Needs pyarrow and numpy; imported by the first `send_arrow`.
+This module needs pyarrow and numpy; the first `send_arrow` imports it.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from penstock.records.format.batch_header import RECORD_COUNT_POSITION
 from penstock.records.kernels.compiled import Int32s
 
 CHUNK_BYTES = 8 << 20
-"""How much of a table is encoded at a time: memory stays bounded, and sending begins early."""
+"""How many bytes of a table are encoded at a time, which bounds memory and lets sending begin early."""
 
 FIELDS = ("key", "value", "headers", "partition", "timestamp")
-"""The columns that mean something to a producer."""
+"""The columns that a producer reads."""
 
 POSITIONS = frozenset(("topic", "offset", "timestampType"))
-"""Columns of a topic that was read, which the broker gives each record: nothing is lost without them."""
+"""Columns of a topic's table that the broker sets anew for each record, so that they may be dropped."""
 
 UNNAMED_INDEX = "__index_level_"
-"""How pandas begins the names of columns for an index without a name."""
+"""The prefix of pandas' column names for an index without a name."""
 
 _RECORD_COUNT = struct.Struct(">i")
 
 SPREAD_ROWS_MIN = 1_000
-"""Fewer rows without keys stay together in one partition."""
+"""The least number of rows without keys that are spread; fewer stay together in one partition."""
 
 
 class ColumnEncoder:
-    """Turns tables into batches for the partitions of one topic."""
+    """Encodes Arrow record batches into batches for the partitions of one topic."""
 
     def __init__(self, config: ProducerConfig, dice: Callable[[], float]) -> None:
         self._codec = Codec.from_name(config.compression_type)
@@ -64,9 +64,10 @@ class ColumnEncoder:
     def encode(
         self, batch: pa.RecordBatch, count: int, available: Sequence[int], now_ms: int
     ) -> list[EncodedBatch]:
-        """Encode one record batch for a topic of `count` partitions, `available` of which have leaders.
+        """Return one Arrow record batch as batches for the partitions of a topic.
 
-        Rows without a timestamp get `now_ms`. Checksums come when a batch is sent, and has its producer id.
+        The topic has `count` partitions, `available` of which have leaders. Rows without a timestamp get
+        `now_ms`. Checksums are computed when a batch is sent, since they cover its producer id.
 
         Raises:
             EncodeError: a column has a type that no record can hold.
@@ -120,7 +121,7 @@ class ColumnEncoder:
 
 
 def oldest_time_ms(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -> int | None:
-    """Return the oldest timestamp of a table, in milliseconds since 1970; None where it has none."""
+    """Return a table's oldest timestamp in milliseconds since 1970, or None if it has no timestamps."""
     name = fields.get("timestamp", "timestamp")
     if name not in data.schema.names or not data.num_rows:
         return None
@@ -133,13 +134,13 @@ def oldest_time_ms(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -
 
 
 def record_batches(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Cut a table into record batches of about `CHUNK_BYTES` with the columns a producer looks at.
+    """Yield the columns that a producer reads, in record batches of about `CHUNK_BYTES`.
 
-    `fields` maps `FIELDS` to names of columns; those left out are taken under their own names.
+    `fields` maps `FIELDS` to names of columns; a field that is left out has a column of its own name.
 
     Raises:
-        EncodeError: neither a key nor a value among the columns, a column that is not there, or one that
-            would be lost.
+        EncodeError: the table has neither a key nor a value, lacks a column that `fields` names, or has a
+            column that would be lost.
     """
     if not isinstance(data, (pa.Table, pa.RecordBatch)):
         raise EncodeError(f"a pyarrow Table or RecordBatch is needed, not {type(data).__name__}")
@@ -184,7 +185,7 @@ def _field_names(present: Sequence[str], fields: Mapping[str, str]) -> dict[str,
 
 
 def _wanted_partitions(batch: pa.RecordBatch, count: int) -> Int32s | None:
-    """Return the column `partition`, with `UNDECIDED` for null; None where there is no such column."""
+    """Return the column `partition`, with `UNDECIDED` for nulls; None if there is no column of this name."""
     if "partition" not in batch.schema.names:
         return None
     column = batch.column("partition")

@@ -1,7 +1,7 @@
 """The future that `send` returns: the outcome of one record, for threads and for asyncio.
 
-One `Outcome` is shared by all records of a batch, and settled once; a `Delivery` is only a place in it.
-That is why a producer can promise a million deliveries a second.
+All records of a batch share one `Outcome`, which is settled once. A `Delivery` is an outcome and an index, so
+that a producer can make a million of them per second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logger_named("penstock.client")
 
 
 class Outcome:
-    """What became of a batch. Settled in the thread of the client's loop, awaited in any."""
+    """The outcome of a batch. The thread of the client's loop settles it; any thread may wait for it."""
 
     __slots__ = (
         "_listeners",
@@ -49,15 +49,14 @@ class Outcome:
         self.error: PenstockError | None = None
         self.is_settled = False
         self.is_watched = False
-        """Whether the application has asked for the outcome of a record, so that a failure need not be
-        logged.
-        """
+        """Whether the application has asked for an outcome in this batch, so that a failure need not be
+        logged."""
         self.parts: list[tuple[int, Outcome]] | None = None
-        """When the batch had to be split: the index of each part's first record, and its outcome."""
+        """After a split of the batch: the index of each part's first record, and the part's outcome."""
         self._listeners: list[Callable[[], None]] = []
 
     def succeed(self, base_offset: int, count: int, log_append_time: int = -1) -> None:
-        """The log has the batch. `base_offset` is -1 where the broker was not asked."""
+        """Settle a batch that is in the log. `base_offset` is -1 if no acknowledgement was requested."""
         self.base_offset = base_offset
         self.count = count
         self.log_append_time = log_append_time
@@ -65,19 +64,25 @@ class Outcome:
         self._tell()
 
     def fail(self, error: PenstockError) -> None:
-        """The batch is given up."""
+        """Settle a batch that has failed for good."""
         self.error = error
         self.is_settled = True
         self._tell()
 
     def on_settled(self, listener: Callable[[], None]) -> None:
-        """Call `listener` once settled or split, at once if that is so already. It must not raise."""
+        """Call `listener` when the batch is acknowledged, fails, or is split; at once if it has already.
+
+        `listener` must not raise.
+        """
         self._listeners.append(listener)
         if self.is_settled or self.parts is not None:
             self._tell()
 
     def split(self, parts: list[tuple[int, Outcome]]) -> None:
-        """Replace this outcome by those of its parts, and notify every listener."""
+        """Replace this outcome by the outcomes of the batch's parts, and call every listener.
+
+        Each part comes with the index of its first record.
+        """
         for _, part in parts:
             part.is_watched = self.is_watched
         self.parts = parts
@@ -93,13 +98,16 @@ class Outcome:
             listener()
 
     def leaves(self) -> list[Outcome]:
-        """Return the outcomes that count: this one, or those of its parts."""
+        """Return the outcomes of the batches that were sent: this one, or its parts' after a split."""
         if self.parts is None:
             return [self]
         return [leaf for _, part in self.parts for leaf in part.leaves()]
 
     async def wait(self) -> None:
-        """Wait, in the thread of any event loop, until everything in the batch is settled."""
+        """Wait until every record of the batch is acknowledged or has failed.
+
+        Any event loop may await this.
+        """
         while (open_one := next((leaf for leaf in self.leaves() if not leaf.is_settled), None)) is not None:
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
@@ -107,7 +115,10 @@ class Outcome:
             await future
 
     def wait_blocking(self, timeout: float | None) -> bool:
-        """Wait in a thread without an event loop; whether it is settled after `timeout` seconds."""
+        """Block this thread until the batch is acknowledged or has failed; return False after the timeout.
+
+        `timeout` is in seconds; None means no limit.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (open_one := next((leaf for leaf in self.leaves() if not leaf.is_settled), None)) is not None:
             woken = threading.Lock()
@@ -119,7 +130,7 @@ class Outcome:
         return True
 
     def part_of(self, index: int) -> tuple[Outcome, int]:
-        """Return the outcome that counts for record `index`, and the record's index in it."""
+        """Return the outcome of record `index` after any splits, and the record's index in that part."""
         outcome = self
         while outcome.parts is not None:
             first, part = outcome.parts[0]
@@ -131,7 +142,7 @@ class Outcome:
 
 
 class PlainPlace:
-    """The place of a record in its batch, which `Delivery` extends. The compiled class is faster to make."""
+    """A record's outcome and its index in the batch: the base of `Delivery` without the compiled class."""
 
     __slots__ = ("_index", "_outcome", "_timestamp")
 
@@ -148,7 +159,7 @@ else:
 
 @with_hints("Delivery", leave=("__init__", "done"))
 class Delivery(Place):
-    """The delivery of one record. Awaitable in asyncio; `result()` waits for it in other threads."""
+    """The delivery of one record. Await it in asyncio; in other threads, `result()` waits for it."""
 
     __slots__ = ()
 
@@ -166,7 +177,7 @@ class Delivery(Place):
 
     @property
     def partition(self) -> int:
-        """The partition that the record goes to. Known from the start."""
+        """The partition that the record goes to, which is known before the record is acknowledged."""
         return self._outcome.partition
 
     def done(self) -> bool:
@@ -174,13 +185,13 @@ class Delivery(Place):
         return self._outcome.part_of(self._index)[0].is_settled
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Wait up to `timeout` seconds and return where the record went.
+        """Wait up to `timeout` seconds, and return the record's partition, offset and timestamp.
 
-        Not from inside the event loop that sends it: there, await the delivery instead.
+        Inside the event loop that sends the record, await the delivery instead.
 
         Raises:
-            RequestTimeoutError: not yet known; the delivery goes on.
-            PenstockError: why the record could not be delivered.
+            RequestTimeoutError: the outcome is not known yet; the delivery continues.
+            PenstockError: the record could not be delivered.
         """
         error = self.exception(timeout)
         if error is not None:
@@ -188,7 +199,7 @@ class Delivery(Place):
         return self._metadata()
 
     def exception(self, timeout: float | None = None) -> PenstockError | None:
-        """Wait as `result` does; return why the delivery failed, or None when it did not."""
+        """Wait as `result` does; return the error of a failed delivery, or None after a success."""
         self._outcome.is_watched = True
         if not self.done() and not self._outcome.wait_blocking(timeout):
             raise RequestTimeoutError(
@@ -198,9 +209,10 @@ class Delivery(Place):
         return self._outcome.part_of(self._index)[0].error
 
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
-        """Call `callback(self)` once done, in the thread that settles it; at once if done.
+        """Call `callback(self)` when the delivery is done, at once if it is done already.
 
-        What it raises is logged and goes no further: others wait for what is settled after it.
+        The thread that settles the delivery makes the call. An exception in the callback is logged and not
+        raised, because other callbacks wait for their calls.
         """
 
         def call() -> None:
@@ -219,7 +231,7 @@ class Delivery(Place):
         return self.result()
 
     def _on_done(self, listener: Callable[[], None]) -> None:
-        """A split may happen while waiting: look again, until the part that counts is settled."""
+        """Call `listener` once this record is acknowledged or has failed, also after splits of its batch."""
         outcome, _ = self._outcome.part_of(self._index)
 
         def listen_again() -> None:
@@ -238,16 +250,16 @@ class Delivery(Place):
 
 
 class FirstFailure:
-    """The first failure among many deliveries: each batch is watched once, rather than each record."""
+    """The first error among many deliveries. Each batch is watched once, not each record."""
 
     __slots__ = ("error",)
 
     def __init__(self) -> None:
         self.error: PenstockError | None = None
-        """Why it failed; None where nothing has."""
+        """The first error, or None if no delivery has failed."""
 
     def watch(self, delivery: Delivery) -> None:
-        """Take note if this record is not delivered. Its batch is one that nothing else has asked for."""
+        """Note the error if this record is not delivered, once per batch."""
         outcome = delivery._outcome
         if not outcome.is_watched:
             outcome.is_watched = True
@@ -281,7 +293,10 @@ def _finish(future: asyncio.Future[None]) -> None:
 
 
 def settled_within(outcomes: Iterable[Outcome], timeout: float | None) -> bool:
-    """Wait up to `timeout` seconds for all of them, None for as long as it takes; return whether they are."""
+    """Wait until all batches are acknowledged or have failed; return False if not within `timeout`.
+
+    `timeout` is in seconds; None means no limit.
+    """
     deadline = None if timeout is None else time.monotonic() + timeout
     return all(
         outcome.wait_blocking(None if deadline is None else deadline - time.monotonic())

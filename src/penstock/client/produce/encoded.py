@@ -1,6 +1,7 @@
 """Batches that are encoded before a producer gets them, and the delivery of many of them.
 
-Tables come as such batches, and topics that are copied as they are. Needs neither numpy nor pyarrow.
+Tables are sent as encoded batches, and so are topics that are copied unchanged. This module needs neither
+numpy nor pyarrow.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from penstock.printable import printable
 
 
 class EncodedBatch(NamedTuple):
-    """One batch of magic 2, ready to be stamped and sent."""
+    """One encoded batch of magic 2, into which a producer writes its id before it sends the batch."""
 
     partition: int
     data: memoryview
@@ -23,7 +24,7 @@ class EncodedBatch(NamedTuple):
 
 
 class WriteSummary(NamedTuple):
-    """What was written: `offsets` has the first and the next offset per partition, as far as known."""
+    """What was written: `offsets` has the first and the next offset of each partition, as far as known."""
 
     topic: str
     rows: int
@@ -33,7 +34,7 @@ class WriteSummary(NamedTuple):
 
 
 class TableDelivery:
-    """The delivery of a table: awaitable in asyncio, `result()` waits for it elsewhere."""
+    """The delivery of a table. Await it in asyncio; in other threads, `result()` waits for it."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -41,14 +42,14 @@ class TableDelivery:
         self._bytes = 0
         self._outcomes: list[Outcome] = []
         self.topic_id = NO_TOPIC_ID
-        """The id that the topic had when the first of the rows was accepted; zero where brokers have none."""
+        """The topic's id when the first of the rows was accepted; zero if brokers report none."""
 
     def __repr__(self) -> str:
         state = "all settled" if self.done() else "under way"
         return printable(f"<TableDelivery of {self.rows} rows to {self.topic}, {state}>")
 
     def add(self, outcome: Outcome, batch: EncodedBatch, topic_id: bytes) -> None:
-        """Collect one more batch, whose fate is `outcome`. Producers call it."""
+        """Add one more batch and its outcome. Producers call this method."""
         if not self._outcomes:
             self.topic_id = topic_id
         self._outcomes.append(outcome)
@@ -56,10 +57,10 @@ class TableDelivery:
         self._bytes += len(batch.data)
 
     def places(self) -> list[tuple[int, int, int]]:
-        """Return where the batches have gone, in the order of sending: partition, base offset and count each.
+        """Return the partition, base offset and record count of each batch, in the order of sending.
 
-        To be called when all are acknowledged. The base offset is -1 where a broker did not report it. A
-        batch that had to be divided has a place for each part, and one that failed has none.
+        Call this method when all batches are acknowledged. The base offset is -1 if the broker did not report
+        it. A batch that was split has one entry for each part; a batch that failed has none.
         """
         return [
             (leaf.partition, leaf.base_offset, leaf.count)
@@ -73,11 +74,11 @@ class TableDelivery:
         return all(leaf.is_settled for outcome in self._outcomes for leaf in outcome.leaves())
 
     def result(self, timeout: float | None = None) -> WriteSummary:
-        """Wait up to `timeout` seconds; return what was written.
+        """Wait up to `timeout` seconds, and return how many rows were written, and at which offsets.
 
         Raises:
-            RequestTimeoutError: not yet known; the delivery goes on.
-            PenstockError: why some of the rows could not be delivered.
+            RequestTimeoutError: the outcome is not known yet; the delivery continues.
+            PenstockError: some of the rows could not be delivered.
         """
         self._watch()
         if not settled_within(self._outcomes, timeout):

@@ -1,4 +1,4 @@
-"""What `send(event=...)` sends: the record that carries an event, in the mode and under the key asked for."""
+"""The record that carries a CloudEvent for `send(event=...)`, in the given mode and with the given key."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def record_of(
     key_mapper: KeyMapper | None,
     event_format: FormatName,
 ) -> tuple[Any, Any, Sequence[Header]]:
-    """Key, value and headers of the record that carries `event`; see `penstock.cloudevents.to_record`.
+    """Return key, value and headers of the record that carries `event`, by `penstock.cloudevents.to_record`.
 
     Raises:
-        ConfigError: there is a value as well, or what was given is no event.
-        EncodeError, InvalidEventError: no such record can carry the event.
+        ConfigError: `value` is given as well, or `event` is no event.
+        EncodeError, InvalidEventError: no record of this mode can carry the event.
     """
     from penstock.cloudevents import Event, to_record
 

@@ -1,4 +1,4 @@
-"""Whose offsets are part of a transaction: a consumer of a group, by its id and generation."""
+"""The group member whose offsets are part of a transaction: a consumer, by its id and generation."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 class GroupMember(Protocol):
-    """A consumer of a group, blocking or for asyncio."""
+    """A consumer with a ``group.id``, blocking or for asyncio."""
 
     def group_metadata(self) -> GroupMetadata:
         """Return the member's id and generation."""
 
 
 def group_metadata_of(group: object) -> GroupMetadata:
-    """Return the member's id and generation of a consumer.
+    """Return the member id and generation of a consumer.
 
     Raises:
-        ConfigError: it is no consumer.
+        ConfigError: `group` is no consumer.
     """
     if not hasattr(group, "group_metadata"):
         raise ConfigError(

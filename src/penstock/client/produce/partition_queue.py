@@ -1,4 +1,4 @@
-"""The batches of one partition: which is sent next, their sequence numbers, their order after failures."""
+"""The batches of one partition: the order in which they are sent, their sequence numbers, and retries."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.model import TopicPartition
 
 REMEMBERED_BATCHES = 5
-"""Brokers recognise a repetition of the last five batches of a producer at a partition."""
+"""How many of a producer's last batches in a partition brokers recognise as duplicates."""
 
 
 class PartitionQueue:
-    """The batches of one partition, oldest first: `again`, then `sealed`, then `open`."""
+    """The batches of one partition, oldest first: `again` (for retries), then `sealed`, then `open`."""
 
     __slots__ = (
         "again",
@@ -41,8 +41,9 @@ class PartitionQueue:
         self.next_sequence = 0
         self.next_number = 0
         self.is_established = False
-        """Whether the broker has accepted something of this owner. Before that it takes any sequence for the
-        first: a batch that overtakes the first one would leave a gap that is not noticed."""
+        """Whether the broker has accepted a batch of this producer id and epoch. Before that, the broker
+        takes any sequence number for the first: a batch that overtakes the first one would leave an
+        undetected gap."""
         self.is_broken = False
         """Whether the sequence has a gap that only a new epoch can close."""
 
@@ -51,29 +52,33 @@ class PartitionQueue:
         return bool(self.again or self.sealed or self.open)
 
     def is_within_reach(self, number: int) -> bool:
-        """Return whether the broker will still recognise the oldest unsettled batch when it has this one as
-        well.
+        """Return True if the broker still recognises the oldest unsettled batch after batch `number`.
+
+        A broker keeps the sequence numbers of only the last few batches of a producer in each partition.
         """
         oldest = min((batch.number for batch in (*self.in_flight, *self.again)), default=number)
         return number - oldest < REMEMBERED_BATCHES
 
     def waiting(self) -> list[Batch]:
-        """Return the batches that are not under way, in the order in which they are to be sent."""
+        """Return the batches that are not in flight, in the order in which they will be sent."""
         return [*self.again, *self.sealed, *([self.open] if self.open else [])]
 
     def first(self) -> Batch:
-        """Return the batch that is sent next. Something must be waiting."""
+        """Return the batch that is sent next. There must be a waiting batch."""
         return self.waiting()[0]
 
     def seal(self) -> None:
-        """Add no more records to the open batch."""
+        """Close the open batch, so that the next record begins another."""
         if self.open is not None:
             self.open.close()
             self.sealed.append(self.open)
             self.open = None
 
     def take(self, numbered: bool) -> Batch:
-        """Take out the next batch, and count it as under way. A new one gets its sequence if `numbered`."""
+        """Remove and return the next batch, and count it as in flight.
+
+        If `numbered`, a new batch gets its sequence number.
+        """
         if self.again:
             batch = self.again.pop(0)
         else:
@@ -87,7 +92,7 @@ class PartitionQueue:
         return batch
 
     def begin_epoch(self, owner: ProducerId) -> None:
-        """Begin again at sequence 0, with what waits to be sent again."""
+        """Begin again at sequence 0 under a new epoch, and renumber the batches that wait for a retry."""
         self.owner = owner
         self.next_sequence = self.next_number = 0
         self.is_broken = self.is_established = False
@@ -103,7 +108,7 @@ class PartitionQueue:
         self.next_sequence = (self.next_sequence + batch.count) & SEQUENCE_MASK
 
     def requeue(self, batch: Batch) -> None:
-        """Have a batch that was under way sent again, in its order."""
+        """Queue a batch that was in flight for a retry, in the original order of batches."""
         position = len(self.again)
         while position and precedes(batch, self.again[position - 1]):
             position -= 1
@@ -112,11 +117,11 @@ class PartitionQueue:
     def split(
         self, batch: Batch, rows: Sequence[Row], sizes: Callable[[Row], int], new: Callable[[Batch], Batch]
     ) -> list[tuple[int, Batch]]:
-        """Put two halves in the place of a waiting batch, whose records are `rows`.
+        """Replace a waiting batch, whose records are `rows`, by two halves.
 
-        `new` makes an empty batch for some of its records. Returns each part with the index of its first
-        record: there are more than two where times are too far apart. Later batches of the epoch get other
-        numbers; sequences stay what they are.
+        `new` returns an empty batch for some of the records. Returns each part with the index of its first
+        record; there are more than two parts if timestamps are too far apart. Later batches of the epoch get
+        new batch numbers, while sequence numbers stay.
         """
         position = self.again.index(batch)
         parts: list[tuple[int, Batch]] = []
@@ -139,7 +144,7 @@ class PartitionQueue:
         return parts
 
     def discard(self, batch: Batch) -> None:
-        """Remove a batch that waits."""
+        """Remove a waiting batch, and free its memory."""
         batch.drop()
         if self.open is batch:
             self.open = None

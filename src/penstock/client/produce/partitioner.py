@@ -1,6 +1,6 @@
-"""Which partition a record goes to: Java's and librdkafka's rules.
+"""Partitioners: the partition of a record, by the rules of Java's client and of librdkafka.
 
-For one record; `partitioner_columns` does the same for whole Arrow columns.
+This module does it for one record; `partitioner_columns` for whole Arrow columns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MURMUR2_M = 0x5BD1E995
 
 
 def plain_murmur2(data: bytes) -> int:
-    """MurmurHash2 as Kafka's Java clients use it: signed 32 bits, seed 0x9747b28c."""
+    """Return the MurmurHash2 that Kafka's Java client computes: signed 32 bits, seed 0x9747b28c."""
     length = len(data)
     h = (MURMUR2_SEED ^ length) & MASK32
     whole = length & ~3
@@ -38,7 +38,7 @@ def plain_murmur2(data: bytes) -> int:
 
 
 def plain_fnv1a(data: bytes) -> int:
-    """32-bit FNV-1a, made positive as librdkafka does: by dropping the sign of a signed number."""
+    """Return the 32-bit FNV-1a hash as librdkafka uses it: the absolute value of the signed number."""
     h = 0x811C9DC5
     for byte in data:
         h = (h ^ byte) * 0x01000193 & MASK32
@@ -47,7 +47,7 @@ def plain_fnv1a(data: bytes) -> int:
 
 murmur2: Callable[[bytes], int] = getattr(native.LIBRARY, "murmur2", plain_murmur2)
 fnv1a: Callable[[bytes], int] = getattr(native.LIBRARY, "fnv1a", plain_fnv1a)
-"""The compiled ones where they are (`native/keys.h`)."""
+"""The compiled functions if they are available (`native/keys.h`), else the Python ones."""
 
 
 def _murmur2_random(key: bytes | None, count: int) -> int | None:
@@ -82,14 +82,14 @@ PARTITIONERS: dict[str, Partitioner] = {
     "fnv1a_random": _fnv1a_random,
     "fnv1a": _fnv1a,
 }
-"""By librdkafka's names. ``murmur2_random`` is Java's default, and ours."""
+"""The partitioners by librdkafka's names. ``murmur2_random``, the default, is also Java's."""
 
 
 class StickyChoice:
-    """The partition for records whose key does not decide: the same one for a batch's worth of bytes.
+    """Chooses the partition of records without a deciding key: the same one for `batch_bytes`, then another.
 
-    Java since 3.3 (KIP-794): stay on a random partition until `batch_bytes` were appended, then choose
-    again. Partitions without a leader are left out while others have one.
+    As Java's client since 3.3 (KIP-794), it stays with a random partition until `batch_bytes` were appended,
+    then chooses again. Partitions without a leader are left out while others have one.
     """
 
     def __init__(self, batch_bytes: int, dice: Callable[[], float]) -> None:
@@ -100,7 +100,7 @@ class StickyChoice:
         self._available: Sequence[int] = ()
 
     def choose(self, available: Sequence[int], record_bytes: int) -> int:
-        """Return the partition for a record of `record_bytes`; `available` must not be empty."""
+        """Return the partition for a record of `record_bytes`. `available` must not be empty."""
         if available is not self._available:
             self._available = available
             if self._current not in available:
@@ -113,17 +113,17 @@ class StickyChoice:
         return self._current
 
     def count(self, record_bytes: int) -> None:
-        """Count bytes that have gone to the present partition without being asked about."""
+        """Count bytes that went to the current partition without a call of `choose`."""
         self._appended += record_bytes
 
     @property
     def left(self) -> int:
-        """How many bytes more go to the present partition."""
+        """How many more bytes go to the current partition."""
         return self._batch_bytes - self._appended
 
 
 class TopicState:
-    """The partitions of a topic as the producer needs them on every record."""
+    """The partitions of a topic, in the form in which the producer reads them for every record."""
 
     __slots__ = ("available", "count", "info", "sticky", "tp", "writers")
 
@@ -135,5 +135,5 @@ class TopicState:
         self.available = led or list(range(self.count))
         self.sticky = sticky
         self.writers: list[Any] = [None] * self.count
-        """What takes records of each partition by itself, as far as it was needed: it returns None once its
-        batch is full or under way."""
+        """The writers of open batches, by partition, or None. A writer takes records directly until its batch
+        is full or in flight."""

@@ -1,6 +1,6 @@
-"""Partitions for whole columns of keys, compiled: the same as `partitioner`, a few nanoseconds each.
+"""Partitioners for whole columns of keys, compiled: the same results as those of `partitioner`.
 
-Needs numpy.
+A key takes a few nanoseconds. This module needs numpy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ UNDECIDED = -1
 
 
 def partitions_by_murmur2(keys: BytesColumn, count: int, *, null_is_empty: bool) -> Int32s:
-    """Return the partition of every key, as Java computes it; `UNDECIDED` for null unless it is as empty."""
+    """Return the partition of every key as Java's client computes it.
+
+    A null key gets `UNDECIDED`, or the partition of an empty key if `null_is_empty`.
+    """
     partitions = np.empty(len(keys), dtype=np.int32)
     has_nulls = keys.validity is not None and not null_is_empty
     validity = keys.validity if has_nulls and keys.validity is not None else NO_BYTES
@@ -30,7 +33,7 @@ def partitions_by_murmur2(keys: BytesColumn, count: int, *, null_is_empty: bool)
 
 
 def partitions_by_call(keys: BytesColumn | None, rows: int, count: int, partitioner: Partitioner) -> Int32s:
-    """Ask a Python function for every key."""
+    """Return the partition of every key as a Python function returns it; `UNDECIDED` for None."""
     partitions = np.full(rows, UNDECIDED, dtype=np.int32)
     for row in range(rows):
         chosen = partitioner(None if keys is None else keys[row], count)
@@ -40,9 +43,9 @@ def partitions_by_call(keys: BytesColumn | None, rows: int, count: int, partitio
 
 
 def spread(partitions: Int32s, available: Sequence[int], rows_each: int, first: int) -> int:
-    """Fill in what is undecided: `rows_each` such rows to one partition, then to the next.
+    """Replace `UNDECIDED`: `rows_each` such rows get one partition, the next as many get the next.
 
-    `first` is the place in `available` to begin with; returns the one to go on with.
+    `first` is the index in `available` to begin with; returns the index for the next call.
     """
     undecided: Ints = np.flatnonzero(partitions == UNDECIDED)
     if not len(undecided):
@@ -53,7 +56,7 @@ def spread(partitions: Int32s, available: Sequence[int], rows_each: int, first: 
 
 
 def rows_by_partition(partitions: Int32s, count: int) -> list[tuple[int, Ints | None]]:
-    """Return (partition, its rows in their order); None for "all rows" where there is only one."""
+    """Return each partition with its rows in order; None instead of rows if one partition has all."""
     first = int(partitions[0])
     if bool((partitions == first).all()):
         return [(first, None)]
@@ -73,7 +76,7 @@ def rows_by_partition(partitions: Int32s, count: int) -> list[tuple[int, Ints | 
 def _murmur2_partitions(
     data: Bytes, ends: Int32s, validity: Bytes, first_bit: int, count: int, partitions: Int32s
 ) -> None:
-    """Murmur2 of every key, without its sign, modulo `count`. No validity means no nulls."""
+    """Write murmur2 of every key, without its sign, modulo `count`. An empty `validity` means no nulls."""
     for row in range(len(partitions)):
         if len(validity):
             bit = row + first_bit

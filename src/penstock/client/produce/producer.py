@@ -1,7 +1,8 @@
 """The producer for asyncio: records in, deliveries out.
 
-`send` puts a record into the accumulator and returns; the sender carries whole batches to the leaders.
-Keyed records go where Java would send them; the others fill one partition's batch, then another's.
+`send` puts a record into the accumulator and returns; the sender sends whole batches to the leaders. Keyed
+records go to the partitions that Java's client chooses; the others fill a batch of one partition, then of
+another.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ if TYPE_CHECKING:
 
 
 RETENTION_LOOK_MS = 3_600_000
-"""Younger records are not worth a question about the topic's retention."""
+"""The least age of records at which the topic's retention is looked up."""
 
 RETENTION_ANSWER_S = 2.0
-"""How long the end of `write_topic` may wait for the retention settings of the topic."""
+"""How many seconds the end of `write_topic` may wait for the topic's retention settings."""
 
 log = logger_named("penstock.client")
 
@@ -89,8 +90,8 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
 
     `penstock.client.ProducerOptions` describes all of them.
 
-    Keys and values are bytes, or what `key_serializer` and `value_serializer` make bytes of. These are
-    functions of one argument, such as ``str.encode``; None is never given to them.
+    Keys and values are bytes, or what `key_serializer` and `value_serializer` turn into bytes. A serializer
+    is a function of one argument, such as ``str.encode``, and is never called with None.
     """
 
     def __init__(
@@ -111,25 +112,25 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         )
         self._client = AsyncClient(self.config)
         self.clock: Clock = SystemClock()
-        """The time of records without a timestamp, and the seconds of the event loop for deadlines."""
+        """The clock for records without a timestamp, and for deadlines."""
         self._accumulator = Accumulator(self.config, self._client.dice)
         self._memory, self._known = self._accumulator.memory, self._client.cluster.topics
         """The bytes in use and the metadata of topics, which `try_send` reads for every record."""
         chosen = self.config.partitioner
         self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
         self._null_is_free = isinstance(chosen, str) and self._partitioner(None, 1) is None
-        """Whether records without a key may go anywhere: the partitioner need not be asked."""
+        """Whether records without a key may go to any partition, so that the partitioner is not called."""
         self._is_javas = chosen == DEFAULT_PARTITIONER
         """Whether the partitioner is Java's default one, which `try_send` computes in place."""
         self.serializers = serializers_of(self.config)
-        """What makes bytes of keys and values; None where they are bytes."""
+        """The serializers of keys and values; None if these are bytes."""
         self._topics: dict[str, TopicState] = {}
         self.lanes: dict[str, Any] = {}
-        """The writer of the open batch, by topic, for records without a key and headers. Its `note` returns
-        None for a record that `try_send` has to decide about."""
+        """The writer of the open batch, by topic, which takes records without a key or headers directly. Its
+        `note` returns None for a record that `try_send` has to decide about."""
         self._sender: Sender | None = None
         self._driver: TransactionDriver | None = None
-        """What runs the transactions of a producer with a ``transactional.id``, once it has begun."""
+        """The driver of transactions if there is a ``transactional.id``, once the producer has started."""
         self._client.begin_reports(self.stats)
         self._encoder: ColumnEncoder | None = None
         self._is_closed = False
@@ -141,7 +142,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         return f"<{type(self).__name__} of {self.config.described}{transactional}{closed}>"
 
     async def start(self) -> Self:
-        """Reach the cluster. Optional: the first `send` does it as well.
+        """Connect to the cluster. This call is optional: the first `send` connects if necessary.
 
         Raises:
             NetworkError: no bootstrap server answers.
@@ -183,23 +184,23 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         event_format: FormatName = "json",
         **others: Never,
     ) -> Delivery:
-        """Accept one record and return its delivery: await that to know where the record went.
+        """Accept one record and return its delivery; await it for the record's partition and offset.
 
-        Waits only while ``buffer.memory`` is full or the topic is not known yet. `timestamp` is in
-        milliseconds since 1970, or a datetime (without a zone: local time); now by default.
+        This call waits only while ``buffer.memory`` is full or the topic's metadata are missing. `timestamp`
+        is in milliseconds since 1970, or a datetime (without a zone: local time), by default now.
 
-        `event` takes the place of `value`: a CloudEvent, sent in `mode` ``"binary"`` or ``"structured"``
-        (in `event_format`), with the event's headers before the others. The key
-        stays `key` unless `key_mapper` makes another of the event (`partitionkey_mapper` is one).
+        `event` is a CloudEvent in place of `value`, sent in `mode` ``"binary"`` or ``"structured"`` (in
+        `event_format`), with the event's headers before `headers`. `key` is the record's key, unless
+        `key_mapper` returns another one for the event (see `partitionkey_mapper`).
 
         Raises:
-            ConfigError: there is a value as well as an event.
+            ConfigError: both a value and an event are given.
             InvalidEventError: no record of that mode can carry the event.
             SerializationError: a serializer has raised, or returned something else than bytes.
             EncodeError: a key or value is not bytes, or a header is not (str, bytes or None).
             KafkaError: the topic does not exist, or the record is too large.
             NetworkError: no broker answers.
-            RequestTimeoutError: no room within ``max.block.ms``.
+            RequestTimeoutError: the buffer is full, or metadata are missing, for ``max.block.ms``.
         """
         if topic is NOT_GIVEN or strays or others:
             refuse_strays(AsyncProducer.send, "AsyncProducer.send", (self, topic, value, *strays), others)
@@ -236,7 +237,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         key_mapper: KeyMapper | None = None,
         event_format: FormatName = "json",
     ) -> RecordMetadata:
-        """Send one record and return where it went. Raises as `send`, and why it could not be delivered."""
+        """Send one record, wait until it is acknowledged, and return its partition and offset.
+
+        Raises as `send`, and the error of the delivery if it fails.
+        """
         delivery = await self.send(
             topic,
             value,
@@ -260,7 +264,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         timestamp: int | datetime | None,
         headers: Sequence[Header],
     ) -> tuple[Delivery, bool] | None:
-        """Accept one record if that is possible at once, from any thread; None if it is not."""
+        """Accept one record, and return its delivery and True if a batch was begun or filled; never wait.
+
+        Returns None if the call would have to wait. Any thread may call this method.
+        """
         try:
             state = self._topics.get(topic)
         except TypeError:  # a list, perhaps
@@ -323,7 +330,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         return accepted
 
     def _free_partition(self, state: TopicState, size: int) -> int:
-        """Return the partition of a record that may go to any. There is no lane afterwards."""
+        """Return the partition for a record without a key, by the sticky choice.
+
+        A lane, by which a writer takes such records directly, is closed before.
+        """
         lane = self.lanes.pop(state.info.name, None)
         if lane is not None:
             state.sticky.count(self._accumulator.close_lane(lane))
@@ -338,7 +348,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         timestamp: int | datetime | None,
         headers: Sequence[Header],
     ) -> Delivery:
-        """Do what `try_send` could not: reach the cluster, get the topic's metadata, wait for room."""
+        """Accept a record that `try_send` could not take at once, and return its delivery.
+
+        As needed, it connects, gets the topic's metadata, and waits for memory.
+        """
         deadline = self.clock.monotonic() + self.config.max_block_ms / 1000
         topic = topic_name(topic)
         partition = None if partition is None else whole(partition, "the partition")
@@ -355,9 +368,9 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
                 return accepted[0]
 
     async def get_ready(self, topic: str, deadline: float, partition: int = 0) -> None:
-        """Reach the cluster, get the topic's metadata, wait for room, as needed. Errors: see `send`.
+        """Connect, get the topic's metadata, and wait for memory, as needed. Raises as `send`.
 
-        The metadata are got anew where they do not have `partition`: the topic may have grown.
+        If the metadata lack `partition`, they are fetched again, since the topic may have grown.
         """
         if self._sender is None or self._is_closed or not self._client.is_reached:
             await self.start()
@@ -374,7 +387,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             )
 
     async def _know(self, topic: str, deadline: float) -> TopicState:
-        """Return the partitions of a topic, up to date."""
+        """Return the partitions of a topic, from metadata that are up to date."""
         topic_name(topic)
         info = self._client.cluster.topics.get(topic)
         if info is None or info.error_code or not info.partitions:
@@ -400,14 +413,14 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         fields: Mapping[str, str] | None = None,
         delivery: TableDelivery | None = None,
     ) -> TableDelivery:
-        """Accept a table and return its delivery: await that to know which offsets the rows got.
+        """Accept a table and return its delivery; await the delivery for the offsets of the rows.
 
-        The columns ``key``, ``value``, ``headers``, ``partition`` and ``timestamp`` count, as far as they
-        are there; `fields` maps these names to others. Keys and values are binary or string. Other columns
-        are refused, since they would be lost (see `penstock.write_topic`). `delivery` collects several.
+        The columns are ``key``, ``value``, ``headers``, ``partition`` and ``timestamp``, each optional;
+        `fields` maps these names to others. Keys and values are binary or string. Other columns are refused,
+        since they would be lost (see `penstock.write_topic`). `delivery` collects several tables.
 
-        Rows with a partition go there, those with a key where Java would send them, and the others are
-        spread over all partitions, a batch's worth at a time.
+        A row with a partition goes there, a row with a key goes where Java's client would send it, and the
+        others are spread over all partitions, one batch at a time.
 
         Raises: as `send`.
         """
@@ -427,7 +440,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         return delivery
 
     def encode_columns(self, topic: str, chunk: pa.RecordBatch) -> list[EncodedBatch]:
-        """Turn a record batch into batches for a topic that is known. In any thread, one at a time."""
+        """Return an Arrow record batch as encoded batches. The topic's metadata must be known.
+
+        Any thread may call this, one at a time.
+        """
         if self._encoder is None:
             from penstock.client.produce.columns import ColumnEncoder
 
@@ -438,7 +454,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
     def append_encoded(
         self, topic: str, batch: EncodedBatch, delivery: TableDelivery, *, even_if_full: bool = False
     ) -> bool:
-        """Accept a batch, in any thread; False where `get_ready` has to be called before."""
+        """Accept an encoded batch; return False if `get_ready` must be called first.
+
+        Any thread may call this.
+        """
         state = self._topics.get(topic)
         if self._sender is None or state is None or batch.partition >= state.count:
             return False
@@ -453,7 +472,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
     # -- transactions
 
     def transaction(self) -> TransactionBlock:
-        """Return a transaction as a block: committed at its end, aborted where it is left by an exception.
+        """Return a block that begins a transaction, commits it at its end, and aborts it after an exception.
 
         >>> async with producer.transaction():
         ...     await producer.send("orders", b"two tickets")
@@ -467,13 +486,14 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
     async def init_transactions(self) -> None:
         """Get the producer id of ``transactional.id``, which fences all earlier producers of that id.
 
-        What such a producer has left open is aborted. Optional: the first `begin_transaction` does it.
+        The coordinator aborts a transaction that such a producer has left open. The first `begin_transaction`
+        makes this call if the application has not.
 
         Raises:
-            TransactionRetriableError: not within ``max.block.ms``; call it again.
-            TransactionalIdAuthorizationError: the id may not be used. It can be tried again.
-            TransactionFatalError: the producer cannot be used, for instance with a ``transaction.timeout.ms``
-                above the broker's ``transaction.max.timeout.ms``.
+            TransactionRetriableError: not done within ``max.block.ms``; call it again.
+            TransactionalIdAuthorizationError: the client may not use the id. The call may be repeated.
+            TransactionFatalError: the producer cannot be used, for instance because its
+                ``transaction.timeout.ms`` is above the broker's ``transaction.max.timeout.ms``.
             UnsupportedVersionError: the broker is older than Kafka 0.11.
             ConfigError: no ``transactional.id``.
             NetworkError: no bootstrap server answers.
@@ -481,27 +501,27 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         await (await self._transactions()).initialize()
 
     async def begin_transaction(self) -> None:
-        """Open a transaction. All that is sent from here on belongs to it, until it is committed or aborted.
+        """Begin a transaction. All records sent from now on belong to it, until it is committed or aborted.
 
         Raises:
-            TransactionStateError: one is open.
-            TransactionAbortableError: the last one has failed, and must be aborted first.
+            TransactionStateError: a transaction is open already.
+            TransactionAbortableError: the last transaction has failed, and must be aborted first.
             TransactionFatalError: the producer has failed for good.
             PenstockError: as `init_transactions`, the first time.
         """
         await (await self._transactions()).begin()
 
     async def send_offsets(self, offsets: Committable, group: GroupMetadata | GroupMember | str) -> None:
-        """Make the offsets of a group part of the transaction: committed with it, or not at all.
+        """Add a group's offsets to the transaction, which are committed with it or not at all.
 
-        `offsets` are the next to read of each partition, as `AsyncConsumer.positions` has them. `group` is
-        the consumer, or its `group_metadata`: the group then refuses a member that it has gone on without
-        (KIP-447). The name of a group alone is not checked.
+        `offsets` are the next to read of each partition, as `AsyncConsumer.positions` returns them. `group`
+        is the consumer, or its `group_metadata`: the coordinator then refuses the offsets of a member that
+        the group has removed (KIP-447). If `group` is a name, membership is not checked.
 
         Raises:
-            TransactionAbortableError: the group has gone on without the member, or refuses the offsets.
-            TransactionRetriableError: not within ``max.block.ms``; call it again, or abort.
-            TransactionFatalError: the producer has failed for good, for instance since it is fenced.
+            TransactionAbortableError: the group has removed the member, or refuses the offsets.
+            TransactionRetriableError: not done within ``max.block.ms``; call it again, or abort.
+            TransactionFatalError: the producer has failed for good, for instance because it is fenced.
             TransactionStateError: no transaction is open.
             ConfigError: an offset is negative, or the group has no name.
         """
@@ -517,50 +537,52 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             await driver.send_offsets(checked, metadata)
 
     async def prepare_transaction(self) -> TransactionCoordinates:
-        """Wait until all is acknowledged, accept nothing more, and return what names the transaction.
+        """Wait until all records are acknowledged, accept no more, and return the transaction's coordinates.
 
-        The transaction stays open, also when this producer is closed, until `commit_transaction` or
-        `abort_transaction` here, `AsyncAdmin.end_transaction` anywhere, or ``transaction.timeout.ms``.
+        The transaction stays open, even after this producer is closed, until `commit_transaction` or
+        `abort_transaction` of this producer, `AsyncAdmin.end_transaction` of any client, or the end of
+        ``transaction.timeout.ms``.
 
         Raises:
-            TransactionAbortableError: a record was not accepted. Abort.
-            TransactionRetriableError: not within ``max.block.ms``; call it again, or abort.
+            TransactionAbortableError: a record was not accepted. Abort the transaction.
+            TransactionRetriableError: not done within ``max.block.ms``; call it again, or abort.
             TransactionFatalError: the producer has failed for good.
             TransactionStateError: no transaction is open.
         """
         return await (await self._transactions()).prepare()
 
     async def commit_transaction(self) -> None:
-        """Send everything, wait until it is acknowledged, and commit.
+        """Send all records, wait until they are acknowledged, and commit the transaction.
 
         Raises:
-            TransactionAbortableError: nothing is committed, since a record was not accepted, or since the
-                transaction ran into its timeout (with KIP-890). Abort, then do its work again.
-            TransactionRetriableError: not within ``max.block.ms``. Whether it is committed is not known yet:
-                call it again. No other call is accepted before.
-            TransactionFatalError: the producer has failed for good. `ProducerFencedError`: another one uses
-                the id, or the transaction ran into its timeout. It is not known here whether it was
-                committed before that; another producer goes on from what is committed.
+            TransactionAbortableError: nothing is committed, because a record was not accepted, or because the
+                transaction's timeout has passed (with KIP-890). Abort the transaction, then do its work
+                again.
+            TransactionRetriableError: not done within ``max.block.ms``, and the outcome is not known yet:
+                call it again. The producer accepts no other call before.
+            TransactionFatalError: the producer has failed for good. `ProducerFencedError`: another producer
+                uses the id, or the transaction's timeout has passed. The client does not know whether the
+                transaction was committed before that; a new producer continues from the committed state.
             TransactionStateError: no transaction is open.
         """
         await (await self._transactions()).commit()
 
     async def abort_transaction(self) -> None:
-        """Give up what was not sent, wait for what is under way, and abort.
+        """Drop records that were not sent, wait for those in flight, and abort the transaction.
 
         Raises:
-            TransactionRetriableError: not within ``max.block.ms``; call it again.
-            TransactionFatalError: the producer has failed for good; the coordinator aborts by the timeout.
+            TransactionRetriableError: not done within ``max.block.ms``; call it again.
+            TransactionFatalError: the producer has failed for good; the coordinator aborts after the timeout.
             TransactionStateError: no transaction is open, or a commit is under way.
         """
         await (await self._transactions()).abort()
 
     @property
     def transaction_coordinates(self) -> TransactionCoordinates:
-        """What names the open transaction: its id, producer id and epoch.
+        """The coordinates of the open transaction: its transactional id, producer id and epoch.
 
         Raises:
-            TransactionStateError: no producer id was given out yet.
+            TransactionStateError: the producer has no producer id yet.
         """
         self.check_transactional_id()
         coordinates = None if self._driver is None else self._driver.coordinates
@@ -569,11 +591,11 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         return coordinates
 
     async def leave_transaction(self, exc: BaseException | None) -> None:
-        """End the block of `transaction`: commit, or abort because of `exc`, which the caller raises."""
+        """End the block of `transaction`: commit, or abort if `exc` has left it. The caller raises `exc`."""
         await (await self._transactions()).leave(exc)
 
     def check_transactional_id(self) -> None:
-        """Raise ConfigError where there is no ``transactional.id``."""
+        """Raise ConfigError if the producer has no ``transactional.id``."""
         if self.config.transactional_id is None:
             raise ConfigError(
                 'transactions need the option "transactional.id": a name that this producer has again '
@@ -590,10 +612,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
 
     @checked(topic=topic_name, oldest_ms=optional(whole))
     async def warn_of_retention(self, topic: str, oldest_ms: int | None) -> None:
-        """Log a warning where the topic's retention removes records as old as `oldest_ms`, written just now.
+        """Log a warning if the topic's retention will remove records as old as `oldest_ms`, just written.
 
-        `oldest_ms` is in milliseconds since 1970; None where no record has a time of its own. Nothing is
-        logged where the broker has no API for settings (before 0.11).
+        `oldest_ms` is in milliseconds since 1970, or None if no record has its own timestamp. A broker
+        without an API for settings (before 0.11) causes no warning.
         """
         if oldest_ms is None or self.clock.now_ms() - oldest_ms <= RETENTION_LOOK_MS:
             return
@@ -607,9 +629,9 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             log.warning("%s", warning)
 
     def stats(self) -> Statistics:
-        """Return what this producer has done since it was made, and what it has in hand. From any thread.
+        """Return a snapshot of this producer's counters and buffers. Any thread may call this method.
 
-        ``statistics.interval.ms`` and ``stats_cb`` have it reported again and again.
+        To get snapshots at intervals, set ``statistics.interval.ms`` and ``stats_cb``.
         """
         from penstock.client.produce.producer_statistics import producer_statistics
 
@@ -617,12 +639,13 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
 
     @checked(timeout=seconds)
     async def flush(self, timeout: float | None = None) -> None:
-        """Send everything now, and wait until every record accepted so far is settled.
+        """Send all batches now, and wait until every record is acknowledged or has failed.
 
-        Failures are in the deliveries, not here; those of deliveries that are not read are logged.
+        Failures are raised by the deliveries, not by this call. Failures of deliveries that the application
+        does not read are logged.
 
         Raises:
-            RequestTimeoutError: not within `timeout` seconds.
+            RequestTimeoutError: not done within `timeout` seconds.
         """
         if self._sender is None:
             return
@@ -642,7 +665,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
 
     @checked(timeout=seconds)
     async def close(self, timeout: float | None = None) -> None:
-        """Flush, then close. What is not acknowledged within `timeout` seconds fails.
+        """Flush, then close. Records that are not acknowledged within `timeout` seconds fail.
 
         An open transaction is aborted, unless it is prepared.
         """
@@ -669,7 +692,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
 
 
 class TransactionBlock:
-    """A transaction for ``async with``. Made by `AsyncProducer.transaction`."""
+    """The block of a transaction for ``async with``, which `AsyncProducer.transaction` returns."""
 
     def __init__(self, producer: AsyncProducer[Any, Any]) -> None:
         self._producer = producer
@@ -684,7 +707,7 @@ class TransactionBlock:
 
 
 def serializers_of(config: ProducerConfig) -> Serializers | None:
-    """Return the serializers of a producer; None where keys and values are bytes."""
+    """Return the serializers of a producer, or None if keys and values are bytes."""
     if config.key_serializer is None and config.value_serializer is None:
         return None
     from penstock.client.serializers import Serializers

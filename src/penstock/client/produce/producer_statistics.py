@@ -1,4 +1,4 @@
-"""A snapshot of what a producer has done, and of what it has in hand."""
+"""A snapshot of a producer's counters, and of the records in its buffers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def producer_statistics(client: AsyncClient, accumulator: Accumulator, buffer_memory: int) -> Statistics:
-    """Return a snapshot of a producer. From any thread."""
+    """Return a snapshot of a producer's counters and buffers. Any thread may call this function."""
     written = accumulator.written.copy()
     waiting = accumulator.waiting()
     partitions: dict[TopicPartition, PartitionStatistics] = {}

@@ -1,7 +1,7 @@
-"""The I/O of the producer: sends the accumulator's batches to the leaders, and gives it their answers.
+"""The I/O of the producer: sends the accumulator's batches to the leaders, and gives it their responses.
 
-Lives on one event loop. `wake` may be called from any thread; everything else happens on the loop. The
-accumulator decides what to send, and what to do about an error.
+A sender belongs to one event loop; any thread may call `wake`. The accumulator decides what to send, and what
+to do after an error.
 """
 
 from __future__ import annotations
@@ -48,22 +48,23 @@ if TYPE_CHECKING:
 
 TOPIC_ID_PRODUCE_VERSION = 13
 LAST_WITH_COUNTED_ACKS = 0
-"""Brokers that know a later version of Produce refuse acks above 1 (0.9)."""
+"""The last version of Produce in which brokers accept acks above 1 (before 0.9)."""
 EXPLICIT_PRODUCE_VERSION_MAX, IMPLICIT_PRODUCE_VERSION = 11, 12
-"""With newer versions of Produce, leaders add their partitions to the transaction (KIP-890)."""
+"""The last version of Produce without, and the first one with, leaders that add partitions to the transaction
+(KIP-890)."""
 
 BUMPABLE_INIT_VERSION = 3
-"""From here on InitProducerId takes the present id and raises its epoch (KIP-360)."""
+"""The first version of InitProducerId that takes the current id and raises its epoch (KIP-360)."""
 
 AGAIN_AFTER_S = 1.0
-"""When the next turn is after one has failed for a reason that is no error of Kafka."""
+"""The seconds until the next turn after one that an unexpected exception has ended."""
 
 TIMEOUT_SLACK_S = 1.0
-"""The broker is asked to give up within the request timeout; its answer may take a moment longer."""
+"""How much longer than the timeout in the request the client waits for the response."""
 
 COMPLAIN_AFTER_S = 5.0
 COMPLAIN_EVERY_S = 60.0
-"""When it is logged that nothing is acknowledged, although it is tried again and again."""
+"""The seconds between log lines about records that are not acknowledged in spite of retries."""
 
 WITHOUT_IDEMPOTENCE = (
     "going on without idempotence: records that are sent again may be stored twice. enable.idempotence=true "
@@ -74,9 +75,10 @@ _log = logger_named("penstock.client")
 
 
 class Sender:
-    """Sends what is due whenever something happens: new records, answers, time, metadata.
+    """Sends the batches that are due after each event: new records, responses, timers, metadata.
 
-    With a `driver`, batches are parts of its transactions, and it has its turn after each of the sender's.
+    With a `driver`, batches are parts of its transactions, and each turn of the sender is followed by one of
+    the driver.
     """
 
     def __init__(
@@ -102,16 +104,16 @@ class Sender:
         self._in_flight: dict[int, int] = defaultdict(int)
         self._muted_until: dict[int, float] = {}
         self._tasks = KeyedTasks(self._loop, self.wake)
-        """Connecting to a node (by its id), metadata, a producer id."""
+        """Background tasks: connecting to a node (by its id), refreshing metadata, getting a producer id."""
         self._stale: set[str] = set()
-        """Topics whose metadata have turned out to be wrong."""
+        """Topics whose metadata have proved wrong."""
         self._room: list[asyncio.Future[None]] = []
         self._hindered_since = 0.0
-        """Seconds of the loop's clock since which nothing was acknowledged; 0 while all is well."""
+        """The time since which nothing was acknowledged, on the loop's clock; 0 while all is well."""
         self._complain_at = 0.0
 
     def wake(self) -> None:
-        """Have the sender look for something to do. From any thread."""
+        """Schedule a run of the sender on its event loop, which sends due batches. Thread-safe."""
         if self._is_woken or self._is_closed:
             return
         self._is_woken = True
@@ -121,7 +123,7 @@ class Sender:
             self._loop.call_soon_threadsafe(self._pump)
 
     async def room(self, timeout_s: float) -> bool:
-        """Wait until the accumulator is no longer full; False when it still is after `timeout_s`."""
+        """Wait until the accumulator has room; return False if it is still full after `timeout_s` seconds."""
         deadline = self._loop.time() + timeout_s
         while self._accumulator.is_full:
             future: asyncio.Future[None] = self._loop.create_future()
@@ -135,7 +137,7 @@ class Sender:
         return True
 
     async def close(self) -> None:
-        """Stop. Nothing is sent any more; answers still under way are not waited for."""
+        """Stop sending. Responses that are still expected are not waited for."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -160,7 +162,7 @@ class Sender:
             self._driver.pump()
 
     def _take_turn(self, now: float) -> float:
-        """Send what is due and give up what has expired; return when the next turn is."""
+        """Send due batches and fail expired ones; return the time of the next turn, on the loop's clock."""
         if now >= self._next_expiry:
             latest = now + self._config.delivery_timeout_ms / 1000
             self._next_expiry = min(self._accumulator.expire(now), latest)
@@ -363,7 +365,7 @@ class Sender:
     # -- tasks in the background
 
     async def _connect(self, node_id: int) -> None:
-        """Connect to a broker. The client itself puts pauses between failed attempts."""
+        """Connect to a broker. The client itself delays repeated attempts after failures."""
         try:
             await self._client.peer(node_id)
         except AuthenticationError as error:
@@ -386,13 +388,13 @@ class Sender:
         await asyncio.sleep(self._config.retry_backoff_ms / 1000)
 
     async def _refused(self, error: AuthenticationError) -> None:
-        """Credentials or certificates are not accepted: what waits fails now, since no retry mends that."""
+        """Fail all waiting records after a refused login or certificate, which retries do not mend."""
         self._accumulator.abandon(error)
         self._wake_room()
         await asyncio.sleep(self._config.retry_backoff_ms / 1000)
 
     async def _fetch_owner(self) -> None:
-        """Get a producer id, or the next epoch of the one we have."""
+        """Get a producer id, or the next epoch of the current producer id."""
         try:
             answer = await self._init_producer_id(self._accumulator.owner)
         except (UnsupportedVersionError, KafkaError) as error:
@@ -436,13 +438,13 @@ class Sender:
         return answer
 
     def _note(self, error: PenstockError, node_id: int | None = None) -> None:
-        """Record the obstacle with the batches that it holds up."""
+        """Note `error` as the last error of all waiting batches, or only of those that `node_id` leads."""
         leader = self._client.cluster.leader
         self._accumulator.hinder(error, lambda tp: node_id is None or leader(tp) == node_id)
         self._complain(error)
 
     def _complain(self, error: PenstockError) -> None:
-        """Log what has held up records for a while, once a minute at most."""
+        """Log a warning if records have been held up for a while, at most once a minute."""
         now = self._loop.time()
         self._hindered_since = self._hindered_since or now
         since_s = now - self._hindered_since

@@ -1,6 +1,6 @@
-"""The values of one record, as an application gives them: looked at where they come in.
+"""Checks of a record's values when the application passes them.
 
-What is wrong would otherwise spoil the whole batch, later and in another thread.
+A wrong value would otherwise make the whole batch fail, later and in another thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ def as_bytes(what: str, value: object) -> bytes | None:
 
 
 def whole_ms(timestamp: object) -> int:
-    """Return the timestamp as an int: other integers and datetimes too; what spoils a batch is refused."""
+    """Return a timestamp as an int of milliseconds: integers of any type, and datetimes.
+
+    Raises EncodeError.
+    """
     if hasattr(timestamp, "tzinfo"):
         from datetime import datetime
 
@@ -44,7 +47,10 @@ def whole_ms(timestamp: object) -> int:
 
 
 def _pairs(headers: object) -> list[tuple[object, object]]:
-    """Headers as pairs, of which each side is still to be looked at."""
+    """Return headers, given as pairs or as a mapping, as a list of pairs.
+
+    Names and values are not checked.
+    """
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     if isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes)):
         found = list(pairs)
@@ -57,7 +63,7 @@ def _pairs(headers: object) -> list[tuple[object, object]]:
 
 
 def checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
-    """Refuse now what would spoil the whole batch later; return the headers and their size at most."""
+    """Return the headers and the most bytes they take; raise EncodeError for one that no record can hold."""
     if type(headers) in (list, tuple):
         size = 0
         for pair in headers:
@@ -77,7 +83,7 @@ def checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
 
 
 def _looked_at(headers: object) -> tuple[list[Header], int]:
-    """Refuse what would spoil the whole batch, in headers that are no plain pairs of ASCII and bytes."""
+    """Return headers that are not plain pairs of ASCII text and bytes, and their size. Raises EncodeError."""
     checked: list[Header] = []
     size = 0
     for name, value in _pairs(headers):

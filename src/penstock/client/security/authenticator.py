@@ -6,8 +6,8 @@
         message = authenticator.receive(answer)
     authenticator.session_lifetime_ms
 
-Promises that success is only reported once the mechanism is satisfied, the broker's proof included, and that
-each failure has one line with what the broker refuses and what to do.
+It reports success only once the mechanism is satisfied, including the broker's proof. The message of each
+failure is one line with what the broker refuses and what to do.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from penstock.client.security.mechanisms import Mechanism
 
 STEPS_MAX = 20
-"""Tokens of one authentication; Kerberos takes four. More of them are an error."""
+"""The most tokens of one authentication. Kerberos needs four."""
 
 
 class RawToken(NamedTuple):
-    """A token that is sent with its length and nothing else, as to brokers before 1.0."""
+    """A SASL token that is sent with only its length before it, as to brokers before 1.0."""
 
     token: bytes
     is_answered: bool = True
@@ -43,7 +43,10 @@ class Authenticator:
     """One authentication, or one re-authentication, on one connection."""
 
     def __init__(self, mechanism: Mechanism, broker: object, *, is_raw: bool = False) -> None:
-        """`broker` is how messages name it; `is_raw`: it has no SaslAuthenticate (before Kafka 1.0)."""
+        """Begin an authentication. `broker` is its name in messages.
+
+        `is_raw`: the broker has no SaslAuthenticate (before Kafka 1.0).
+        """
         self._mechanism = mechanism
         self._broker = broker
         self._is_raw = is_raw
@@ -55,12 +58,12 @@ class Authenticator:
 
     @property
     def handshake_version(self) -> int:
-        """The version of SaslHandshake decides what follows: 0 raw tokens, 1 SaslAuthenticate."""
+        """The version of SaslHandshake, which decides what follows: 0 raw tokens, 1 SaslAuthenticate."""
         return 0 if self._is_raw else 1
 
     @property
     def is_slow(self) -> bool:
-        """Whether `receive` may take milliseconds."""
+        """Whether `receive` may take milliseconds, and should run in a thread."""
         return self._mechanism.is_slow
 
     def begin(self) -> SaslHandshakeRequest:
@@ -68,10 +71,10 @@ class Authenticator:
         return SaslHandshakeRequest(mechanism=self._mechanism.name)
 
     def receive(self, answer: Incoming) -> Outgoing | None:
-        """Take the answer to the last message; the next message, or None when all is done.
+        """Process the response to the last message; return the next message, or None after success.
 
         Raises:
-            AuthenticationError: the broker refuses, or does not prove who it is.
+            AuthenticationError: the broker refuses, or does not prove its identity.
         """
         if isinstance(answer, SaslHandshakeResponse):
             return self._receive_handshake(answer)
@@ -85,7 +88,7 @@ class Authenticator:
         return self._next(bytes(answer))
 
     def refused_by_silence(self) -> AuthenticationError:
-        """Return the error for a broker that closed the connection, as those with raw tokens do."""
+        """Return the error for a broker that closed the connection, which is how raw tokens are refused."""
         return self._error(f"the broker closed the connection without a reason: {self._mechanism.hint()}")
 
     def _receive_handshake(self, answer: SaslHandshakeResponse) -> Outgoing | None:

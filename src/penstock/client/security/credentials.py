@@ -1,4 +1,4 @@
-"""Credentials of a client: makes a mechanism for each authentication, and keeps the token until it ages."""
+"""The credentials of a client: makes a SASL mechanism for each authentication, and caches OAuth tokens."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ if TYPE_CHECKING:
     from penstock.client.security.settings import OAuthSettings, SecuritySettings
 
 REFRESH_AFTER = 0.8
-"""The part of a token's life after which the next one is asked for: Java's
-``sasl.login.refresh.window.factor``.
-"""
+"""The part of a token's lifetime after which it is renewed: Java's ``sasl.login.refresh.window.factor``."""
 
 PROVIDER_TIMEOUT_S = 60.0
-"""How long a callback for tokens may take."""
+"""How many seconds a callback for tokens may take."""
 
 
 class Credentials:
-    """What one client proves itself with. Used on its event loop only."""
+    """The credentials of one client, used on its event loop only."""
 
     def __init__(self, settings: SecuritySettings) -> None:
         check_library(settings.mechanism)
@@ -33,12 +31,13 @@ class Credentials:
         self._tokens = TokenSource(settings.oauth) if settings.mechanism == "OAUTHBEARER" else None
 
     async def mechanism(self, host: str, life_s: float = 0.0) -> Mechanism:
-        """Return a mechanism for one authentication with a broker at `host`, for a session of at least
-        `life_s` seconds.
+        """Return a mechanism for one authentication with a broker at `host`.
+
+        The session is to last for at least `life_s` seconds.
 
         Raises:
-            AuthenticationError: no token could be had, or Kerberos has no ticket.
-            NetworkError: the provider of tokens cannot be reached.
+            AuthenticationError: no token is available, or Kerberos has no ticket.
+            NetworkError: the token provider cannot be reached.
         """
         settings = self._settings
         name = settings.mechanism
@@ -55,7 +54,7 @@ class Credentials:
 
 
 class TokenSource:
-    """The present token; asks for the next one when most of its life is over."""
+    """The current OAuth token, which is renewed when most of its lifetime has passed."""
 
     def __init__(self, settings: OAuthSettings) -> None:
         self._settings = settings
@@ -64,15 +63,14 @@ class TokenSource:
         self._lock = asyncio.Lock()
 
     async def token(self, life_s: float = 0.0) -> Token:
-        """Return a token that is valid for `life_s` seconds; the old one where no other can be had and it is
-        valid.
+        """Return a token valid for `life_s` seconds, or the old one if it is valid and no other is available.
 
-        A broker whose clock is ahead sees the end of a token sooner than this client does. The lifetime
-        of the session that it grants is the validity of the token by the broker's clock.
+        A broker whose clock is ahead sees a token expire sooner than this client does. The session lifetime
+        that the broker grants is the token's validity by the broker's clock.
 
         Raises:
             AuthenticationError: the provider refuses, or returns no token.
-            NetworkError: it cannot be reached.
+            NetworkError: the provider cannot be reached.
         """
         async with self._lock:
             now = time.time()
@@ -134,7 +132,7 @@ class TokenSource:
 
 
 def _wants_argument(provider: object) -> bool:
-    """Return whether a callback has a parameter without default: librdkafka's gets its configuration text."""
+    """Return True if a callback has a required parameter: librdkafka passes its configuration text."""
     try:
         parameters = inspect.signature(provider).parameters.values()  # type: ignore[arg-type]
     except (TypeError, ValueError):

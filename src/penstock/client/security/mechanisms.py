@@ -9,31 +9,34 @@ from penstock.security.secrets import Secret
 
 
 class Mechanism(Protocol):
-    """One authentication. Calls may take milliseconds where `is_slow`, and belong into a thread then."""
+    """One authentication by a SASL mechanism.
+
+    If `is_slow`, calls may take milliseconds, and run in a thread.
+    """
 
     name: str
     is_slow: bool
 
     @property
     def is_silent_at_end(self) -> bool:
-        """Whether a server with raw tokens sends nothing after the token that was returned last."""
+        """Whether a server with raw tokens sends nothing after the last token."""
         ...
 
     def initial(self) -> bytes:
-        """Return the first token."""
+        """Return the first token to send."""
         ...
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Return the next token; None when the exchange is complete. Raises AuthenticationError."""
+        """Return the token that answers a challenge, or None after the last. Raises AuthenticationError."""
         ...
 
     def hint(self) -> str:
-        """Possible causes when the broker refuses without a reason."""
+        """Return possible causes, for an error message, if the broker refuses without a reason."""
         ...
 
 
 class Plain:
-    """PLAIN (RFC 4616): the password itself, which only TLS protects."""
+    """The mechanism PLAIN (RFC 4616): the password itself, which only TLS protects."""
 
     name = "PLAIN"
     is_slow = False
@@ -54,7 +57,7 @@ class Plain:
 
 
 class Scram:
-    """SCRAM-SHA-256 and SCRAM-SHA-512: the broker proves that it has the password, too."""
+    """The mechanisms SCRAM-SHA-256 and SCRAM-SHA-512, in which the broker proves its identity, too."""
 
     is_slow = True
     is_silent_at_end = False
@@ -89,7 +92,7 @@ class Scram:
 
 
 class OAuthBearer:
-    """OAUTHBEARER (RFC 7628) with a token that was fetched before."""
+    """The mechanism OAUTHBEARER (RFC 7628), with a token that was fetched before."""
 
     name = "OAUTHBEARER"
     is_slow = False
@@ -118,7 +121,7 @@ class OAuthBearer:
 
 
 class Gssapi:
-    """GSSAPI (RFC 4752) by the optional library `gssapi`, with the tickets of this process's Kerberos."""
+    """The mechanism GSSAPI (RFC 4752): the library `gssapi`, with the Kerberos tickets of this process."""
 
     name = "GSSAPI"
     is_slow = True
@@ -190,7 +193,7 @@ class Gssapi:
 
 
 def check_library(mechanism: str) -> None:
-    """Raise MissingDependencyError where a mechanism needs a library that is not installed."""
+    """Raise MissingDependencyError if a mechanism needs a library that is not installed."""
     if mechanism != "GSSAPI":
         return
     import importlib.util

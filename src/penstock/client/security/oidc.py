@@ -1,6 +1,6 @@
-"""Tokens from an OIDC provider by the grant of client credentials (RFC 6749, section 4.4), or from a file.
+"""OAuth tokens from an OIDC provider by the client credentials grant (RFC 6749, 4.4), or from a file.
 
-Blocking; `penstock.client.security.credentials` calls it in a thread, and keeps what it returns.
+The functions block; `penstock.client.security.credentials` calls them in a thread, and caches tokens.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from penstock.client.security.settings import OAuthSettings
 
 ANSWER_BYTES_MAX = 1 << 20
-"""The longest answer of a provider that is read."""
+"""The most bytes that are read of a provider's response."""
 
 FATAL_STATUSES = frozenset((*range(400, 408), *range(409, 416), 501, 505))
-"""Answers that no repetition mends, as Apache Kafka has them; 408, 429 and 5xx may pass."""
+"""HTTP statuses after which retries are useless, as in Apache Kafka; 408, 429 and 5xx may pass."""
 
 
 def fetch_token(settings: OAuthSettings) -> Token:
-    """Ask for a token.
+    """Return a token from the provider, or from the file that the token endpoint names.
 
     Raises:
-        OAuthError: the provider refuses, or its answer holds no token.
-        NetworkError: it cannot be reached, or is in trouble; another try may succeed.
+        OAuthError: the provider refuses, or its response has no token.
+        NetworkError: the provider cannot be reached or has an error; another try may succeed.
     """
     url = settings.token_endpoint or ""
     if url.startswith("file:"):
@@ -65,7 +65,7 @@ def fetch_token(settings: OAuthSettings) -> Token:
 
 
 def _basic(settings: OAuthSettings) -> str:
-    """Id and secret for the header Authorization."""
+    """Return client id and secret, encoded for the header Authorization."""
     pair = [settings.client_id or "", revealed(settings.client_secret or "")]
     if settings.is_header_urlencoded:
         pair = [urllib.parse.quote_plus(part) for part in pair]
@@ -73,7 +73,7 @@ def _basic(settings: OAuthSettings) -> str:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirection: it would carry the secret to another server."""
+    """A handler that follows no redirect, because that would send the secret to another server."""
 
     def redirect_request(self, *arguments: object) -> None:
         return None
@@ -109,7 +109,7 @@ def _object(data: bytes, host: str) -> dict[str, object]:
 
 
 def _refused(status: int, data: bytes, host: str) -> NoReturn:
-    """Raise what an HTTP status means, with the provider's own words where they are OAuth's."""
+    """Raise the error for an HTTP status, with the provider's OAuth error message if there is one."""
     said = ""
     try:
         answer = _object(data, host)

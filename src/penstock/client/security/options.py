@@ -1,7 +1,7 @@
-"""Names of settings of security, in Java, librdkafka and other clients, and what they come to.
+"""Security settings by their names in Java, librdkafka and other clients, parsed into one form.
 
-Promises that a name that is not known, a value that is malformed and settings that contradict each other are
-refused at once, with what to do; and that no message quotes a secret.
+An unknown name, a malformed value, and settings that contradict each other are refused at once, with what to
+do. No message quotes a secret.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ OPTIONS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "sasl.kerberos.principal": ("kerberos_principal", _text),
     "sasl.kerberos.keytab": ("kerberos_keytab", _text),
 }
-"""Every name that is acted upon, what it is called here, and how it is read."""
+"""The names of all settings with an effect, each with Penstock's own name and its parser."""
 
 INERT = frozenset(
     (
@@ -194,9 +194,8 @@ INERT = frozenset(
         "sasl.kerberos.min.time.before.relogin",
     )
 )
-"""Names that belong to a JVM or to OpenSSL's plumbing: accepted, so that files can be shared, and without
-effect.
-"""
+"""Names that concern only a JVM or OpenSSL's internals: accepted, so that files can be shared, but
+ignored."""
 
 TLS_FIELDS = frozenset(TlsSettings.__dataclass_fields__)
 
@@ -204,12 +203,12 @@ TLS_FIELDS = frozenset(TlsSettings.__dataclass_fields__)
 def parse_security(
     given: Mapping[str, object], prefix: str = "", spelt: Mapping[str, str] | None = None
 ) -> SecuritySettings | None:
-    """Settings from dotted names; None for PLAINTEXT.
+    """Return the security settings given by dotted names; None for PLAINTEXT.
 
-    Errors have names with the `prefix`, and those that are not known as they are `spelt`.
+    Errors name a setting with the `prefix`, and an unknown one as it is `spelt`.
 
     Raises:
-        ConfigError: see the promise of this module.
+        ConfigError: an unknown name, a malformed value, or settings that contradict each other.
     """
     values, written = _read(given, prefix, spelt or {})
     protocol = values.pop("protocol", "PLAINTEXT").upper()
@@ -237,7 +236,7 @@ def parse_security(
 def _read(
     given: Mapping[str, object], prefix: str, names: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Values by what they are called here, and how the user called those."""
+    """Return values by Penstock's names for the settings, and how the user wrote those names."""
     values: dict[str, Any] = {}
     spelt: dict[str, str] = {}
     for name, value in given.items():

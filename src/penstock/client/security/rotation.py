@@ -1,7 +1,8 @@
-"""Secrets and certificates that are replaced while clients run: which files to look at, how long to wait.
+"""Secrets and certificates that are replaced while clients run: their files, and how long to wait.
 
-Brokers keep one password of a user: between its change there and in the file that a client reads, no login
-can succeed. Clients that have been accepted before wait for that time to pass. Nothing here does network I/O.
+A broker keeps one password per user. Between the change of the password at the broker and in the file that a
+client reads, no login can succeed: clients that have been accepted before wait that long. This module does no
+network I/O.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
 log = logger_named("penstock.client")
 
 TRY_AGAIN_AFTER_S = 1.0
-"""Seconds between two logins while a refused one is waited out, unless a file changes."""
+"""The seconds between two attempts of a pending login, unless a file changes."""
 
 LOOK_EVERY_S = 0.1
-"""Seconds between two looks at the files meanwhile."""
+"""The seconds between two checks of the files of a pending login."""
 
 TIMESTAMP_STEP_NS = 50_000_000
-"""Two writes within so many nanoseconds may leave a file with one time: file systems count in ticks."""
+"""The resolution of file times: two writes within so many nanoseconds may leave the same time."""
 
 LOGINS_MAX = 256
-"""Of how many logins a process keeps whether they were accepted. The oldest is removed first."""
+"""The most logins that a process keeps track of. The oldest is removed first."""
 
 REFERENCE = re.compile(r"\$\{[^{}]+\}")
 TLS_FILES = ("ca", "ca_inline", "truststore", "keystore", "certificate", "crl")
@@ -46,7 +47,7 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 def paths_of(settings: SecuritySettings) -> tuple[list[str], list[str]]:
-    """Return the files with what is shown at a login, and those of TLS: certificates, keys and stores."""
+    """Return the files of login secrets, and the files of TLS: certificates, keys and stores."""
     login: list[str] = []
     tls: list[str] = []
     for name, value in settings.given.items():
@@ -80,26 +81,25 @@ def _referenced(text: str, *, is_nested: bool) -> Iterator[str]:
 
 
 class SecurityFiles:
-    """The files that security settings come from, and what makes of them settings and a context again."""
+    """The files of the security settings, from which settings and TLS context can be read again."""
 
     def __init__(self, settings: SecuritySettings) -> None:
-        """Called before the files are read for use: a change after that is seen."""
+        """Note the state of the files. Called before they are read, so that a change after that is seen."""
         self.login_paths, self._tls_paths = paths_of(settings)
         self._stamp = self._stamped()
         self._is_settled = _is_settled(self._stamp)
 
     def have_changed(self) -> bool:
-        """Return whether a file is another one, or has been written, since it was read."""
+        """Return True if a file has been replaced or written since it was read."""
         if not (self.login_paths or self._tls_paths):
             return False
         return not self._is_settled or self._stamped() != self._stamp
 
     def read(self, present: SecuritySettings) -> tuple[SecuritySettings, ssl.SSLContext | None] | None:
-        """Return the settings and the TLS context (None: no TLS) as the files are now, which may take
-        milliseconds.
+        """Return the settings and the TLS context (None: no TLS) from the files as they are now.
 
-        None where they cannot be used, which the log says: a file that is half written, a key without its
-        certificate. The older ones stay in force until a file changes again.
+        If they cannot be used (a half-written file, a key without its certificate), log that and return None;
+        the older ones stay in use until a file changes again. The call may take milliseconds.
         """
         self._stamp = self._stamped()
         self._is_settled = _is_settled(self._stamp)
@@ -117,9 +117,7 @@ class SecurityFiles:
         return settings, context
 
     def _stamped(self) -> Stamp:
-        """Return what differs between files and their successors: inode, size and time; None where there is
-        none.
-        """
+        """Return inode, size and modification time of each file, or None for a file that does not exist."""
         found: list[tuple[int, int, int] | None] = []
         for path in (*self.login_paths, *self._tls_paths):
             try:
@@ -132,29 +130,29 @@ class SecurityFiles:
 
 
 def _is_settled(stamp: Stamp) -> bool:
-    """Return whether the files were last written long enough ago for another write to leave a trace."""
+    """Return True if the last write to the files is old enough for another to change their times."""
     newest = max((each[2] for each in stamp if each is not None), default=0)
     return not 0 <= time.time_ns() - newest < TIMESTAMP_STEP_NS
 
 
 def context_of(settings: SecuritySettings) -> ssl.SSLContext | None:
-    """Return the TLS context of a client; None without TLS. Raises ConfigError."""
+    """Return the TLS context of a client, or None without TLS. Raises ConfigError."""
     if not settings.uses_tls:
         return None
     return settings.ssl_context or client_context(settings.tls)
 
 
 def is_same_login(one: SecuritySettings, other: SecuritySettings) -> bool:
-    """Return whether two settings show the same to brokers after the TLS handshake."""
+    """Return True if two settings send the same to brokers after the TLS handshake."""
     plain = {"tls": TlsSettings(), "ssl_context": None}
     return replace(one, **plain) == replace(other, **plain)  # type: ignore[arg-type]
 
 
 class Logins:
-    """Which logins brokers have accepted, and since when they refuse them: of all clients of a process.
+    """The logins that brokers have accepted, and since when they refuse them, for all clients of a process.
 
-    A process that makes a client for every portion of its work would otherwise have none that was accepted.
-    `clock` returns seconds.
+    A program that makes a client for every piece of its work would otherwise have no accepted login. `clock`
+    returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -162,7 +160,7 @@ class Logins:
         self._refused_since: dict[object, float | None] = {}
 
     def accept(self, key: object) -> None:
-        """Brokers accept this login, or have accepted it in another process."""
+        """Note that brokers accept this login, in this process or in another one."""
         if self._refused_since.pop(key, None) is not None:
             log.info("the login is accepted again")
         self._refused_since[key] = None
@@ -171,15 +169,17 @@ class Logins:
             self._refused_since.pop(next(iter(self._refused_since)), None)
 
     def presume(self, key: object) -> None:
-        """Take a login that this process has no record of for one that has been accepted."""
+        """Count a login as accepted, if this process has no record of it."""
         if key not in self._refused_since:
             self.accept(key)
 
     def judge(
         self, key: object, error: AuthenticationError, patience_s: float, files: SecurityFiles
     ) -> AuthenticationError | LoginPendingError:
-        """Return what a refused login is to be raised as: pending for `patience_s`, where it was accepted
-        before and its secrets come from files; at once where one of them has changed meanwhile.
+        """Return the exception to raise for a refused login: `error`, or a pending login to try again.
+
+        A login is pending for `patience_s` seconds if brokers accepted it before, and its secrets come from
+        files; or if one of these files has changed since it was read.
         """
         if not files.login_paths:
             return error
@@ -199,19 +199,17 @@ class Logins:
 
 
 LOGINS = Logins()
-"""Those of this process."""
+"""The logins of this process."""
 
 
 def presume_accepted(servers: object, settings: SecuritySettings | None) -> None:
-    """Take the login of these settings for one that `servers` have accepted in another process."""
+    """Count the login of these settings as one that `servers` have accepted in another process."""
     if settings is not None and settings.uses_sasl:
         LOGINS.presume(login_key(servers, settings.given))
 
 
 def login_key(servers: object, given: Mapping[str, object]) -> object:
-    """Return what differs between two logins of a process: the brokers, and the settings as they were
-    written.
-    """
+    """Return the key of a login in `Logins`: the servers, and the settings as they were given."""
     return servers, frozenset(
         (name, revealed(value)) for name, value in given.items() if isinstance(value, (str, Secret))
     )

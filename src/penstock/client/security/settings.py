@@ -1,4 +1,4 @@
-"""The security settings of a client, parsed: independent of the names and files they came from."""
+"""The parsed security settings of a client, independent of the names and files they came from."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ SUPPORTED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"
 
 @dataclass(frozen=True, kw_only=True)
 class OAuthSettings:
-    """Where tokens come from: a callback, or an OIDC provider by the grant of client credentials."""
+    """The source of OAuth tokens: a callback, or an OIDC provider by the client credentials grant."""
 
     provider: Callable[..., Any] | None = None
-    """Called for each token: returns text, or a tuple, or a `penstock.security.oauth.Token`; may be async."""
+    """The function that returns a token: text, a tuple, or a `penstock.security.oauth.Token`; it may be
+    async."""
     provider_argument: str = ""
-    """The argument of callbacks that take one: librdkafka's ``sasl.oauthbearer.config``."""
+    """The argument for callbacks that take one: librdkafka's ``sasl.oauthbearer.config``."""
     token_endpoint: str | None = None
     client_id: str | None = None
     client_secret: Secret | None = None
@@ -32,39 +33,41 @@ class OAuthSettings:
     extensions: Mapping[str, str] = field(default_factory=dict)
     is_header_urlencoded: bool = False
     ca: str | None = None
-    """File or PEM text of the CAs of the provider; None: those of the system."""
+    """File or PEM text of the CAs to trust for the provider; None means the system's."""
     unsecured_subject: str | None = None
-    """Principal of a token without signature, for brokers under development; None: no such token is made."""
+    """The principal for tokens without a signature, for brokers under development; None makes no such
+    tokens."""
     connect_timeout_s: float = 10.0
     unsecured_claims: Mapping[str, object] = field(default_factory=dict)
     unsecured_lifetime_s: float = 3600.0
 
     @property
     def is_token_file(self) -> bool:
-        """Whether tokens are what a file holds."""
+        """Whether the token is read from a file."""
         return self.token_endpoint is not None and self.token_endpoint.startswith("file:")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SecuritySettings:
-    """How connections are secured. `repr` shows no secret."""
+    """The protocol, TLS settings and credentials of a client's connections. `repr` shows no secret."""
 
     protocol: str
-    """One of `PROTOCOLS`, never ``PLAINTEXT``: that has no settings."""
+    """One of `PROTOCOLS`. It is never ``PLAINTEXT``, which has no settings."""
     tls: TlsSettings = field(default_factory=TlsSettings)
     ssl_context: ssl.SSLContext | None = None
-    """A context of the application's own, in place of `tls`."""
+    """An SSL context of the application, which replaces `tls`."""
     mechanism: str = ""
     username: str = ""
     password: Secret | None = None
     is_token: bool = False
-    """Whether user name and password are those of a delegation token."""
+    """Whether user name and password are the id and HMAC of a delegation token."""
     oauth: OAuthSettings = field(default_factory=OAuthSettings)
     kerberos_service: str = "kafka"
     kerberos_principal: str | None = None
     kerberos_keytab: str | None = None
     given: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
-    """What these settings were read from, by dotted names: read again when a file of theirs has changed."""
+    """The settings by dotted names as they were given, which are parsed again when one of their files has
+    changed."""
 
     @property
     def uses_tls(self) -> bool:

@@ -1,1 +1,1 @@
-"""Share groups, the client's half (KIP-932): sessions, acquired records, acknowledgements, and workers."""
+"""Share groups (KIP-932), the client's half: sessions, acquired records, acknowledgements, and workers."""

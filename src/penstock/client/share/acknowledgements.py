@@ -1,6 +1,7 @@
-"""Acknowledgements of share groups (KIP-932): their types, what they are on the wire, what became of them.
+"""Acknowledgements of share groups (KIP-932): their types, their encoding as batches, and their outcomes.
 
-No I/O. Decisions are collected by offset; what goes to a broker are batches of offsets with their types.
+This module does no I/O. Acknowledgements are collected by offset, and sent as batches of offsets with their
+types.
 """
 
 from __future__ import annotations
@@ -17,35 +18,35 @@ if TYPE_CHECKING:
     from penstock.errors import PenstockError
 
 GAP = 0
-"""The type of an offset that was acquired and has no record: compacted, or a marker of a transaction."""
+"""The type for an acquired offset without a record: compacted, or a transaction marker."""
 
 SEPARATE_RUN_MIN = 10
-"""Runs of one type get a batch of their own from this length on, as in Java: one type instead of many."""
+"""The least length of a run that gets its own batch, with one type instead of many, as in Java."""
 
 
 DIVISIONS_MAX = 64
-"""How often acknowledgements that go together are divided to find the one that the broker refuses. Where all
-locks of some thousand records have run out each of them would cost a request otherwise, or two."""
+"""How often acknowledgements are divided to find the one that the broker refuses. If all locks of thousands
+of records have expired, each record would otherwise cost a request or two."""
 
 
 class AcknowledgeType(IntEnum):
-    """What becomes of a record that a share consumer was given. The numbers are the protocol's."""
+    """The acknowledgement of a record by a share consumer. The numbers are the protocol's."""
 
     ACCEPT = 1
-    """Processed: it is not given out again."""
+    """Processed: the record is not delivered again."""
     RELEASE = 2
-    """Not processed: it is given out again, unless it was delivered as often as the group allows."""
+    """Not processed: the record is delivered again, unless it has reached the group's limit of deliveries."""
     REJECT = 3
-    """Cannot be processed: it is not given out again."""
+    """Cannot be processed: the record is not delivered again."""
     RENEW = 4
-    """Still in work: its lock begins anew (Kafka 4.2)."""
+    """Still being processed: the record's lock begins anew (Kafka 4.2)."""
 
     @classmethod
     def of(cls, value: object) -> AcknowledgeType:
         """Return the type that `value` names: a type, its number, or its name as text.
 
         Raises:
-            ConfigError: it names none.
+            ConfigError: there is no such type.
         """
         if isinstance(value, cls):
             return value
@@ -61,11 +62,11 @@ Acknowledged = Mapping[TopicPartition, Sequence[range]]
 """Ranges of offsets by partition, in ascending order."""
 
 AcknowledgementCallback = Callable[[Acknowledged, "PenstockError | None"], object]
-"""Called with the offsets whose acknowledgements a broker has answered, and the error if it refused them."""
+"""A function that gets the offsets whose acknowledgements a broker has answered, and the error or None."""
 
 
 class WireBatch(NamedTuple):
-    """Offsets from `first` to `last`: one type for all of them, or one for each."""
+    """A batch of an acknowledgement request: offsets `first` to `last`, with one type for all or for each."""
 
     first: int
     last: int
@@ -73,7 +74,7 @@ class WireBatch(NamedTuple):
 
 
 def wire_batches(runs: Iterable[Run]) -> list[WireBatch]:
-    """Return ascending runs of types as the protocol has them: few batches, short lists of types."""
+    """Return the batches for ascending runs of types, chosen so that batches are few and lists short."""
     batches: list[WireBatch] = []
     mixed: list[Run] = []
 
@@ -98,7 +99,7 @@ def wire_batches(runs: Iterable[Run]) -> list[WireBatch]:
 
 
 class Group:
-    """Acknowledgements of one partition that go to a broker together, and succeed or fail together."""
+    """Acknowledgements of one partition that are sent together, and succeed or fail together."""
 
     __slots__ = ("_divisions", "deadline", "is_fresh", "not_before", "number", "runs", "tp", "tries")
 
@@ -106,30 +107,30 @@ class Group:
         self.tp = tp
         self.runs = runs
         self.deadline = deadline
-        """Monotonic seconds after which a failure that may pass is final."""
+        """Monotonic seconds after which even a retriable failure is final."""
         self.number = number
-        """Which commit it belongs to at the latest."""
+        """The number of the commit that this group belongs to at the latest."""
         self.is_fresh = True
-        """Whether it has never been sent, alone or as a part of another group."""
+        """Whether it has never been sent, alone or as part of another group."""
         self.tries = 0
-        """How often a broker has refused it that may take it later."""
+        """How often a broker has refused this group with a retriable error."""
         self.not_before = 0.0
-        """Monotonic seconds before which it is not sent."""
+        """The earliest time of the next attempt, in monotonic seconds."""
         self._divisions = [DIVISIONS_MAX]
-        """How often it may be divided still; shared with what it was divided into."""
+        """How often the group may still be divided; its parts share this number."""
 
     @property
     def size(self) -> int:
-        """How many offsets are acknowledged."""
+        """The number of acknowledged offsets."""
         return sum(run.size for run in self.runs)
 
     @property
     def is_renewal(self) -> bool:
-        """Whether it prolongs locks."""
+        """Whether this group renews locks."""
         return bool(self.runs) and self.runs[0].value == AcknowledgeType.RENEW
 
     def absorb(self, other: Group) -> bool:
-        """Take the acknowledgements of another group in, where both can go together; return whether."""
+        """Merge another group into this one; return False if the two cannot be sent together."""
         if not (self.is_fresh and other.is_fresh) or self.number != other.number:
             return False
         if self.is_renewal != other.is_renewal:
@@ -144,15 +145,13 @@ class Group:
         return True
 
     def postpone(self, until: float) -> None:
-        """Note a try that has failed, and the monotonic seconds of the next one."""
+        """Note a failed attempt, and the time of the next one in monotonic seconds."""
         self.is_fresh = False
         self.tries += 1
         self.not_before = until
 
     def halves(self) -> tuple[Group, Group] | None:
-        """Divide it in two, each of which can succeed without the other; None for a single offset, and where
-        it was divided often enough.
-        """
+        """Return two halves of the group, which succeed independently; None if it is not divided further."""
         if self.size < 2 or not self._divisions[0]:
             return None
         self._divisions[0] -= 1
@@ -177,14 +176,14 @@ class Group:
 
 
 class Outcome(NamedTuple):
-    """What became of acknowledgements: `error` is None where the broker has taken them."""
+    """The outcome of acknowledgements: `error` is None if the broker has accepted them."""
 
     group: Group
     error: PenstockError | None
 
     @property
     def offsets(self) -> list[range]:
-        """The offsets that were acknowledged, without gaps in the log."""
+        """The acknowledged offsets as ranges, without offsets that have no record."""
         found: list[range] = []
         for run in self.group.runs:
             if run.value == GAP:
@@ -197,7 +196,7 @@ class Outcome(NamedTuple):
 
 
 def joined(ranges: Iterable[range]) -> list[range]:
-    """Return ranges of offsets in ascending order, neighbours as one."""
+    """Return ranges of offsets in ascending order, with adjacent and overlapping ones merged."""
     found: list[range] = []
     for each in sorted(ranges, key=lambda each: each.start):
         if found and each.start <= found[-1].stop:

@@ -1,6 +1,7 @@
-"""The share consumer for asyncio: records that a share group hands out one by one, and acknowledgements.
+"""The share consumer for asyncio: records that a share group gives out one by one, and acknowledgements.
 
-What was acquired waits in `Holdings`; this module joins the group, takes decisions, and waits for records.
+Acquired records are kept in `Holdings`; this module joins the group, takes acknowledgements, and waits for
+records.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ if TYPE_CHECKING:
 ARROW_BATCH_BYTES = 4 << 20
 ITERATION_POLL_S = 1.0
 FLUSH_EVERY_S = 0.1
-"""How often acknowledgements are sent while records are there at once."""
+"""The seconds between sending acknowledgements while polls never wait."""
 
 CLOSE_PATIENCE_S = 30.0
 BREATH_S = 0.02
 INNER = ("begin_poll", "iterate_next", "poll_arrow_now", "poll_now", "wait")
-"""What is called for each record or for each poll, by the consumers alone."""
+"""The methods that are called for each record or each poll, and only by the consumers themselves."""
 
 
 @with_hints("AsyncShareConsumer", leave=INNER)
 class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
-    """Takes records from topics as from a queue: a share group gives each record to one of its members.
+    """Reads records from topics as from a queue: a share group gives each record to one of its members.
 
     >>> async with AsyncShareConsumer("localhost:9092", group_id="thumbnails") as consumer:
     ...     consumer.subscribe("images")
@@ -69,7 +70,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
 
         group_id: the share group; it must have no consumers of other types.
         share_acknowledgement_mode: ``implicit`` (the default), or ``explicit`` to `acknowledge` each record.
-        share_acquire_mode: ``batch_optimized`` (the default), or ``record_limit`` for no more than asked.
+        share_acquire_mode: ``batch_optimized`` (the default), or ``record_limit`` for no more than requested.
         max_poll_records, max_poll_interval_ms: 500; 300,000.
         security_protocol, sasl_mechanism, sasl_username, sasl_password, ssl_cafile: TLS and logins.
 
@@ -97,7 +98,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             value_deserializer=value_deserializer,
         )
         self.member_id = str(uuid.uuid4())
-        """The id of this consumer in its group, and the key of its share sessions."""
+        """The id of this consumer in its group, which is also the key of its share sessions."""
         self._client = AsyncClient(self.config)
         self.holdings = Holdings(time.monotonic, self.config.default_api_timeout_ms / 1000)
         deserialize: Deserializers[K, V] | None = None
@@ -123,7 +124,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
     # -- beginning and end
 
     async def start(self) -> Self:
-        """Reach the cluster. Optional: the first `poll` does it as well.
+        """Connect to the cluster. This call is optional: the first `poll` connects if necessary.
 
         Raises:
             NetworkError: no bootstrap server answers.
@@ -142,11 +143,11 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
 
     @checked(has_failed=flag, timeout=arguments.seconds)
     async def close(self, *, has_failed: bool = False, timeout: float | None = None) -> None:
-        """Send acknowledgements, have everything else released, leave the group, close the connections.
+        """Send acknowledgements, release all other records, leave the group, and close the connections.
 
-        In implicit mode records of the last poll are accepted; unless the application `has_failed`, so that
-        they come again. In explicit mode those without an acknowledgement come again. Waits for `timeout`
-        seconds at most, by default 30.
+        In implicit mode, the records of the last poll are accepted, unless the application `has_failed`: then
+        they are delivered again. In explicit mode, records without an acknowledgement are delivered again.
+        The call waits for `timeout` seconds at most, by default 30.
         """
         await self._leave(has_failed=has_failed, timeout=timeout)
         await self.notify()
@@ -154,11 +155,11 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         await self._client.close()
 
     async def close_now(self, *, has_failed: bool, timeout: float | None) -> None:
-        """Close all but the connections, and call no callback: for the blocking consumer, which does that."""
+        """Close all but the connections, and call no callback: the blocking consumer does both itself."""
         await self._leave(has_failed=has_failed, timeout=timeout)
 
     async def let_go(self) -> None:
-        """Close the connections, without a word to the group."""
+        """Close the connections, without leaving the group."""
         self._is_closed = True
         await self._client.close()
 
@@ -191,11 +192,11 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
     def subscribe(
         self, topics: str | Iterable[str], *, on_acknowledged: AcknowledgementCallback | None = None
     ) -> None:
-        """Take records of these topics, with the other members of the group.
+        """Join the share group, and read records of these topics together with its other members.
 
-        Subscribing again replaces the topics and the callback. `on_acknowledged` is called once brokers have
+        Subscribing again replaces the topics and the callback. `on_acknowledged` is called after brokers have
         answered acknowledgements, with ranges of offsets by partition, and the error or None. It runs inside
-        `poll`, `commit` or `close`, and may be a coroutine. Share groups know no patterns.
+        `poll`, `commit` or `close`, and may be a coroutine function. Share groups do not support patterns.
 
         Raises:
             ConfigError: no topic, or a pattern.
@@ -219,13 +220,11 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             self._member.pump()
 
     def subscription(self) -> set[str]:
-        """Return the topics that are subscribed to."""
+        """Return the topics that this consumer is subscribed to."""
         return set(self._topics)
 
     def assignment(self) -> list[TopicPartition]:
-        """Return the partitions that the group has this member fetch from. Other members may have them as
-        well.
-        """
+        """Return the partitions that the group has assigned to this member; others may have them, too."""
         return sorted(self._membership.assignment) if self._membership is not None else []
 
     async def unsubscribe(self) -> None:
@@ -239,19 +238,18 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
     async def poll(
         self, timeout_ms: float = 1_000.0, max_records: int | None = None
     ) -> list[ShareRecord[K, V]]:
-        """Return the next records, at most `max_records` (default ``max.poll.records``); wait up to
-        `timeout_ms` for the first.
+        """Return the next records, at most `max_records`; wait up to `timeout_ms` for the first.
 
-        In implicit mode this accepts the records of the poll before. Records whose locks were prolonged come
-        again before anything new.
+        The default of `max_records` is ``max.poll.records``. In implicit mode this call accepts the records
+        of the last poll. Records whose locks were renewed are returned before any new records.
 
         Raises:
-            ConfigError: explicit mode, and a record of the last poll has no acknowledgement; no subscription.
+            ConfigError: a record of the last poll has no acknowledgement (explicit mode); no subscription.
             KafkaError: the group refuses the member, or a topic may not be read.
             CorruptRecordError: a batch is damaged. Its records are rejected.
             DeserializationError: a deserializer has raised. The error has the record, which is released.
             UnsupportedVersionError: the cluster has no share groups.
-            NetworkError: no broker has been reached so far.
+            NetworkError: the client has not reached any broker so far.
         """
         limit = self.poll_limit(max_records)
         deadline = time.monotonic() + poll_ms(timeout_ms, "timeout_ms") / 1000
@@ -275,9 +273,10 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
     ) -> pa.RecordBatch | None:
         """Return the next records of one partition as an Arrow batch with the given columns, in that order.
 
-        ``deliveryCount`` is how often each was delivered. `acknowledge` takes the batch, and slices and
-        filtered parts of it, as long as they have the columns topic, partition and offset. About
-        `batch_bytes` large, or less; None when nothing comes within `timeout_ms`. Raises as `poll`.
+        ``deliveryCount`` is how often each record was delivered. `acknowledge` takes the batch, or slices and
+        filtered parts of it, as long as they have the columns topic, partition and offset. The batch has
+        about `batch_bytes` bytes, or less. Returns None if no records come within `timeout_ms`. Raises as
+        `poll`.
         """
         need_arrow("poll_arrow")
         names = column_names(columns, SHARE_COLUMN_NAMES)
@@ -295,15 +294,18 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
                 return batch
 
     def poll_limit(self, max_records: int | None) -> int:
-        """Return how many records one poll may return.
+        """Return how many records one poll may return at most.
 
         Raises:
-            ConfigError: `max_records` is no whole number above 0.
+            ConfigError: `max_records` is not a whole number above 0.
         """
         return self.config.max_poll_records if max_records is None else size(max_records, "max_records")
 
     def begin_poll(self) -> None:
-        """Decide about the records of the poll before. In any thread. Raises ConfigError as `poll`."""
+        """Accept the records of the last poll, or check in explicit mode that all are acknowledged.
+
+        Any thread may call this method. Raises ConfigError as `poll`.
+        """
         if not self._topics:
             raise ConfigError("nothing to read: call subscribe() first")
         if not self.config.is_explicit:
@@ -315,28 +317,34 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             )
 
     def poll_now(self, limit: int) -> list[ShareRecord[K, V]]:
-        """Hand out what has been fetched already, in any thread. Raises as `poll`."""
+        """Return records that have been fetched already. Any thread may call this method.
+
+        Raises as `poll`.
+        """
         records = self._handing_out.rows(limit)
         if records:
             self._flush_if_due()
         return records
 
     def poll_arrow_now(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
-        """Hand out what has been fetched already as an Arrow batch, in any thread. Raises as `poll`."""
+        """Return records that have been fetched already as an Arrow batch, or None. Raises as `poll`.
+
+        Any thread may call this method.
+        """
         batch = self._handing_out.batch(columns, batch_bytes)
         if batch is not None:
             self._flush_if_due()
         return batch
 
     def _flush_if_due(self) -> None:
-        """Send decisions now and then, while there are records without waiting."""
+        """Send acknowledgements at intervals, while the application polls without ever waiting."""
         now = time.monotonic()
         if now >= self._flush_at and self.holdings.is_decided:
             self._flush_at = now + FLUSH_EVERY_S
             self.flush()
 
     def flush(self) -> None:
-        """Send what is decided, as soon as the brokers are free. From any thread."""
+        """Send acknowledgements as soon as the brokers have no other request. Any thread may call this."""
         self._call_soon(lambda: self.fetcher.pump() if self.fetcher is not None else None)
 
     def _call_soon(self, call: Callable[[], object]) -> None:
@@ -344,22 +352,22 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             self._loop.call_soon_threadsafe(call)
 
     async def renewed(self, deadline: float) -> bool:
-        """Prolong locks as decided; return whether records are handed out again for that."""
+        """Renew locks as acknowledged; return True if the next poll must return the renewed records again."""
         if not self.holdings.has_renewed:
             return False
         await self._commit_all(self.config.default_api_timeout_ms)
         return self._handing_out.has_again()
 
     def rows_again(self) -> list[ShareRecord[K, V]]:
-        """Hand out again what `renewed` has found. Raises ConfigError as `HandingOut.rows_again`."""
+        """Return the records whose locks were renewed. Raises ConfigError as `HandingOut.rows_again`."""
         return self._handing_out.rows_again()
 
     def batch_again(self) -> pa.RecordBatch:
-        """Hand out again what `renewed` has found, as an Arrow batch."""
+        """Return the records whose locks were renewed, as an Arrow batch."""
         return self._handing_out.batch_again()
 
     async def wait(self, deadline: float, limit: int, is_strict: bool | None = None) -> bool:
-        """Fetch, and wait until something has come; False after the `deadline`. Raises as `poll`."""
+        """Fetch, and wait for records; return False if none have come by the `deadline`. Raises as `poll`."""
         fetcher, member, membership = await self._begin()
         if error := membership.take_error() or fetcher.take_error():
             raise error
@@ -389,7 +397,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         return has_more and not self._is_closed
 
     async def _begin(self) -> tuple[ShareFetcher, Member[Driven], ShareMembership]:
-        """Make the member and the fetcher, where there are none."""
+        """Return the fetcher, the member's driver and its state, and create them at the first call."""
         await self.start()
         config = self.config
         if self.fetcher is None or self._member is None or self._membership is None:
@@ -431,18 +439,21 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         return self.fetcher, self._member, self._membership
 
     def _is_alive(self) -> bool:
-        """Return whether the application has taken records since this was last asked."""
+        """Return True if the application has taken records since the last call of this method."""
         before, self._seen_alive = self._seen_alive, self.holdings.counted
         return before != self._seen_alive
 
     def keep_alive(self) -> None:
-        """Note that the application works on records, however long it has not polled. On the event loop."""
+        """Note that the application processes records, as if it had polled. Call this on the event loop."""
         if self._member is not None:
             self._member.membership.polled(self._member.now)
             self._member.pump()
 
     async def __aiter__(self) -> AsyncIterator[ShareRecord[K, V]]:
-        """Yield every record, for ever. In implicit mode each is accepted when the next one is asked for."""
+        """Yield every record, without an end.
+
+        In implicit mode, asking for the next record accepts the last.
+        """
         breathe_at = time.monotonic() + BREATH_S
         while True:
             self.begin_poll()
@@ -463,15 +474,15 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
     # -- acknowledgements
 
     def acknowledge(self, what: Any, type: AcknowledgeType | str = AcknowledgeType.ACCEPT) -> None:
-        """Decide about a record of the last poll, several of them, or rows of an Arrow batch.
+        """Acknowledge a record of the last poll, several of them, or rows of an Arrow batch.
 
         `what` is a record, an iterable of records, or a record batch or table with the columns topic,
-        partition and offset: the batch, or a slice or a filtered part. The decision is sent with the next
-        poll, `commit` or `close`; until then a later one replaces it. ``renew`` prolongs the lock, and has
-        the records handed out again by the next poll.
+        partition and offset: the batch, or a slice or a filtered part of it. The acknowledgement is sent with
+        the next poll, `commit` or `close`; until then a later one replaces it. ``renew`` prolongs the lock,
+        and the next poll returns the records again.
 
         Raises:
-            ConfigError: implicit mode; a record that is not in hand; no such type.
+            ConfigError: implicit mode; a record that this consumer does not hold; no such type.
         """
         kind = self._explicit(type)
         if kind is AcknowledgeType.RENEW and not self.is_limit_possible:
@@ -485,10 +496,10 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         last: int,
         type: AcknowledgeType | str = AcknowledgeType.ACCEPT,
     ) -> None:
-        """Decide about the offsets from `first` to `last`, both inclusive, all of them in hand.
+        """Acknowledge the offsets from `first` to `last`, both inclusive, all of which this consumer holds.
 
-        For what is left of an Arrow batch without its columns. ``renew`` is not possible this way. Raises as
-        `acknowledge`.
+        Use it for rows of an Arrow batch without the columns that `acknowledge` needs. ``renew`` is not
+        possible this way. Raises as `acknowledge`.
         """
         kind = self._explicit(type)
         if kind is AcknowledgeType.RENEW:
@@ -510,20 +521,20 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
 
     @checked(timeout_ms=optional(arguments.milliseconds))
     async def commit(self, timeout_ms: float | None = None) -> dict[TopicPartition, PenstockError | None]:
-        """Send acknowledgements, and wait for the brokers' answers: for each partition None, or its error.
+        """Send acknowledgements, and wait for the answers; return None or the error for each partition.
 
-        In implicit mode this accepts the records of the last poll. Waits for `timeout_ms` at most, by default
-        ``default.api.timeout.ms``.
+        In implicit mode this accepts the records of the last poll. The call waits for `timeout_ms` at most,
+        by default ``default.api.timeout.ms``.
 
         Raises:
-            RequestTimeoutError: no answer to some of them in time; the records may come again.
+            RequestTimeoutError: a broker has not answered in time; its records may be delivered again.
         """
         results = await self.commit_now(timeout_ms)
         await self.notify()
         return results
 
     async def commit_now(self, timeout_ms: float | None) -> dict[TopicPartition, PenstockError | None]:
-        """Do what `commit` does, but for callbacks."""
+        """Send acknowledgements and return the outcomes as `commit` does, but call no callback."""
         if not self.config.is_explicit:
             self.holdings.acknowledge_all(AcknowledgeType.ACCEPT)
         return await self._commit_all(
@@ -552,23 +563,23 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         return results
 
     def commit_async(self) -> None:
-        """Send acknowledgements in the background; `on_acknowledged` is called with what becomes of them.
+        """Send acknowledgements in the background; `on_acknowledged` is called with their outcomes.
 
-        In implicit mode this accepts the records of the last poll. From any thread.
+        In implicit mode this accepts the records of the last poll. Any thread may call this method.
         """
         if not self.config.is_explicit:
             self.holdings.acknowledge_all(AcknowledgeType.ACCEPT)
         self.flush()
 
     async def notify(self) -> None:
-        """Call the callback with what brokers have answered."""
+        """Call `on_acknowledged` with the outcomes that have arrived."""
         for call in self.notices():
             outcome = call()
             if inspect.isawaitable(outcome):
                 await outcome
 
     def notices(self) -> list[Callable[[], object]]:
-        """Return the calls of the callback that are due: one for what went well, one for each error."""
+        """Return the calls of `on_acknowledged` that are due: one for all successes, one for each error."""
         callback = self._callback
         outcomes = self.holdings.take_outcomes() if callback is not None else []
         if callback is None or not outcomes:
@@ -587,7 +598,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """For how long records are locked, as the brokers say; None before the first fetch."""
+        """How long brokers lock records for this group, in milliseconds; None before the first fetch."""
         return self.fetcher.lock_timeout_ms if self.fetcher is not None else None
 
     # -- a pool of workers
@@ -600,19 +611,19 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         on_error: OnError | None = None,
         idle_ms: float | None = None,
     ) -> PoolSummary:
-        """Have workers process records until `stop` is called, or nothing has come for `idle_ms`.
+        """Run workers that process records until `stop` is called, or no record has come for `idle_ms`.
 
-        `handler` gets one record at a time in each of the workers: a coroutine function on this loop, any
-        other function in a thread. A record is accepted when it returns, released when it raises; it may
-        return another type, such as ``"reject"``. `on_error` gets the record and the exception before that,
-        and may return a type, too. Locks of records in work are prolonged in time. Both modes of
-        acknowledgement will do.
+        Each worker calls `handler` with one record at a time: a coroutine function on this loop, any other
+        function in a thread. A record is accepted when `handler` returns, and released when it raises;
+        `handler` may return another type, such as ``"reject"``. After an exception, `on_error` is called with
+        the record and the exception, and may return a type as well. Locks of records that are being processed
+        are renewed in time. Both modes of acknowledgement work.
 
         Returns:
             How many records were accepted, released and rejected, and how many acknowledgements were refused.
 
         Raises:
-            ConfigError: no subscription, records of a poll are still in hand, or an argument is wrong.
+            ConfigError: no subscription, records of a poll are not acknowledged, or an argument is wrong.
             PenstockError: as `poll`.
         """
         from penstock.client.share.workers import WorkerPool  # rarely needed, and has threads
@@ -620,17 +631,20 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         return await WorkerPool(self, handler, workers, on_error, idle_ms).run()
 
     async def commit_pool(self) -> None:
-        """Send what the workers of a pool have decided, wait for the answers, and call the callback."""
+        """Send the acknowledgements of a worker pool, wait for the answers, and call `on_acknowledged`."""
         await self._commit_all(self.config.default_api_timeout_ms)
         await self.notify()
 
     @property
     def is_limit_possible(self) -> bool:
-        """Whether brokers have limits of records, and prolong locks (Kafka 4.2)."""
+        """Whether brokers can limit a fetch to a number of records, and renew locks (Kafka 4.2)."""
         return self.fetcher is None or self.fetcher.can_renew is not False
 
     def stop(self) -> None:
-        """Have `run` return once its workers have finished what they work on. From any thread."""
+        """Make `run` return once its workers have finished their current records.
+
+        Any thread may call this.
+        """
         self._stops += 1
 
         def wake() -> None:
@@ -641,13 +655,13 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
 
     @property
     def stops(self) -> int:
-        """How often `stop` or `close` was called."""
+        """The number of calls of `stop` or `close` so far."""
         return self._stops
 
     # -- what there is to say
 
     def stats(self) -> Statistics:
-        """Return what this consumer has done since it was made, and what it has in hand. From any thread."""
+        """Return a snapshot of this consumer's counters. Any thread may call this method."""
         from penstock.client.cluster.client_statistics import client_statistics
         from penstock.client.statistics import GroupStatistics
 

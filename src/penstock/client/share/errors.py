@@ -1,4 +1,4 @@
-"""The errors for refusals of share groups: what they mean for the application, and what to do."""
+"""Exceptions for error codes of share groups, whose messages explain the cause and give advice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 def explain_heartbeat(code: int, group_id: str, detail: str | None = None) -> KafkaError:
-    """Return the error for a ShareGroupHeartbeat that was refused for good; `detail` is the broker's text."""
+    """Return the exception for an error code with which ShareGroupHeartbeat finally failed.
+
+    `detail` is the broker's error message.
+    """
     group = f"group {group_id!r}"
     advice = {
         ErrorCode.GROUP_ID_NOT_FOUND: (
@@ -43,7 +46,7 @@ SESSION_CODES = frozenset(
         ErrorCode.SHARE_SESSION_LIMIT_REACHED,
     )
 )
-"""Codes after which a new share session has to be opened."""
+"""Error codes after which a new share session must be opened."""
 
 MOVED_CODES = frozenset(
     (
@@ -53,13 +56,11 @@ MOVED_CODES = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     )
 )
-"""Codes of partitions that are elsewhere: a lock of the former leader is gone, and not worth another try."""
+"""Error codes of partitions that have moved: locks at the former leader are lost, and retries useless."""
 
 
 def explain_acknowledgement(code: int, tp: TopicPartition, broker: object) -> KafkaError:
-    """Return the error for acknowledgements of a partition that a broker has refused, or that came to
-    nothing.
-    """
+    """Return the exception for acknowledgements of a partition that a broker has refused or cannot get."""
     again = "the records come again, perhaps to another member"
     advice = {
         ErrorCode.INVALID_RECORD_STATE: (

@@ -1,7 +1,7 @@
-"""The I/O of share sessions: fetches and acknowledgements, one request after the other at each broker.
+"""The I/O of share sessions: fetches and acknowledgements, one request at a time at each broker.
 
-Records are fetched while the application waits, never ahead: a record that is fetched is locked, and kept
-from other members for as long. Acknowledgements go with fetches where they can.
+Records are fetched only while the application waits, never ahead, because a fetched record is locked and no
+other member can have it. Acknowledgements are sent with fetches where that is possible.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.share_acknowledge_response import ShareAcknowledgeResponse
 
 SHARE = "share"
-"""The purpose of connections with a share session: it ends with the connection on which it was opened."""
+"""The purpose of connections with a share session, which ends with the connection that opened it."""
 
 RENEWING_VERSION = 2
-"""From this version on there are limits of records, and locks that are prolonged."""
+"""The first version with limits of records, and with renewals of locks."""
 
 TIMEOUT_SLACK_S = 1.0
 ACQUIRED_RANGES_MAX = 100_000
-"""Ranges that one answer may have of a partition. Brokers lock 4,000 records of one at most."""
+"""The most ranges of one partition in a response. Brokers lock 4,000 records of a partition at most."""
 
 COMPLAIN_EVERY_S = 60.0
 
@@ -51,7 +51,7 @@ log = logger_named("penstock.client")
 
 
 class ShareFetcher:
-    """The share sessions of one member. On one event loop."""
+    """The share sessions of one member with all brokers, on one event loop."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class ShareFetcher:
         needs_limit: bool = False,
     ) -> None:
         self.lock_timeout_ms: int | None = None
-        """For how long records are locked, as brokers have said."""
+        """How long brokers lock records, as they have reported it."""
         self.can_renew: bool | None = None
-        """Whether the broker asked last has limits of records, and prolongs locks; None before that."""
+        """Whether the last broker can limit records and renew locks; None before the first response."""
         self._needs_limit = needs_limit
         self._client = client
         self._group_id = group_id
@@ -77,11 +77,11 @@ class ShareFetcher:
         self._sessions: dict[int, ShareSession] = {}
         self._exchanges: dict[int, asyncio.Task[None]] = {}
         self._fetching: set[int] = set()
-        """The nodes whose request under way is a fetch."""
+        """The nodes whose request in flight is a fetch."""
         self._tries: dict[int, int] = {}
         self._not_before: dict[int, float] = {}
         self._terms: FetchTerms | None = None
-        """What the application waits for."""
+        """The terms of the call that waits for records, or None."""
         self._turn = 0
         self._timer: asyncio.TimerHandle | None = None
         self._refreshing: asyncio.Task[None] | None = None
@@ -93,7 +93,7 @@ class ShareFetcher:
     # -- what the consumer does
 
     async def wait(self, deadline: float, terms: FetchTerms, is_enough: Callable[[], bool]) -> bool:
-        """Fetch, and wait until records have come, or `is_enough`; return False after the `deadline`."""
+        """Fetch, and wait for records or `is_enough()`; return False after the `deadline`."""
         self._terms = terms
         try:
             return await self._wait(deadline, lambda: self._holdings.has_parts or is_enough())
@@ -101,7 +101,7 @@ class ShareFetcher:
             self._terms = None
 
     async def settled(self, number: int, deadline: float) -> bool:
-        """Wait until the acknowledgements of a commit are answered; return whether they are."""
+        """Wait until brokers have answered a commit; return False if they have not by the `deadline`."""
         return await self._wait(deadline, lambda: self._holdings.is_settled(number))
 
     async def _wait(self, deadline: float, is_enough: Callable[[], bool]) -> bool:
@@ -121,21 +121,21 @@ class ShareFetcher:
         return True
 
     def announce(self) -> None:
-        """Have every call that waits look again."""
+        """Wake every waiting call, so that it checks its condition again."""
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():
                 future.set_result(None)
 
     def take_error(self) -> PenstockError | None:
-        """Return the error once that the application has to see."""
+        """Return the error that the application must see, or None, and clear it."""
         error, self._error = self._error, None
         return error
 
     def pump(self) -> None:
-        """Send what can be sent now: acknowledgements that are decided, and fetches that are wanted.
+        """Send what can be sent now: acknowledgements, and fetches for calls that wait.
 
-        Decisions for brokers that are busy wait for others beside them.
+        Acknowledgements for a broker with a request in flight wait, so that several can go together.
         """
         if self._is_closing:
             return
@@ -144,7 +144,7 @@ class ShareFetcher:
         self._send_all()
 
     def commit(self, patience_s: float) -> None:
-        """Send all that is decided, and try again for so many seconds what a broker may take later."""
+        """Send all acknowledgements; retry for `patience_s` seconds what a broker may accept later."""
         if self._is_closing:
             return
         for decision in self._holdings.decisions(patience_s=patience_s):
@@ -152,7 +152,7 @@ class ShareFetcher:
         self._send_all()
 
     def _send_all(self) -> None:
-        """Send the next request of each broker that is not busy."""
+        """Send the next request to each broker that has none in flight."""
         nodes = self._wanted_by_node()
         order = sorted({*nodes, *self._sessions})
         if order:
@@ -182,7 +182,7 @@ class ShareFetcher:
             self._timer = self._loop.call_at(when, self.pump)
 
     def _route(self, decision: Decision) -> None:
-        """Give a decision to the session it belongs to; one whose partition has moved comes to nothing."""
+        """Give acknowledgements to the session of their broker, or fail them if the partition has moved."""
         cluster = self._client.cluster
         tp, node_id = decision.tp, decision.node_id
         leader = cluster.leader(tp)
@@ -280,7 +280,7 @@ class ShareFetcher:
             self._tries.pop(node_id, None)
 
     async def _ask(self, node_id: int, request: ShareRequest) -> tuple[Any, Connection]:
-        """Return the answer of a broker, and the connection by which it came."""
+        """Return a broker's response, and the connection on which it came."""
         client = self._client
         peer = await client.peer(node_id, SHARE)
         version = peer.versions.choose(type(request))
@@ -303,7 +303,7 @@ class ShareFetcher:
         return await peer.connection.request(request, version, timeout_s), peer.connection
 
     def _failed(self, node_id: int, error: PenstockError) -> None:
-        """Try again later; what cannot pass is the application's."""
+        """Schedule another try at a broker; keep the error for the application if retries cannot help."""
         self._client.troubles.note("fetching", error)
         self._slow_down(node_id)
         code = getattr(error, "code", 0)
@@ -324,7 +324,7 @@ class ShareFetcher:
         self._not_before[node_id] = self._loop.time() + self._client.backoff.seconds(tries, self._client.dice)
 
     def _complain(self, error: PenstockError) -> None:
-        """Log what is tried again, once a minute at most."""
+        """Log a warning about errors that are retried, at most once a minute."""
         now = self._loop.time()
         if now >= self._complain_at:
             self._complain_at = now + COMPLAIN_EVERY_S
@@ -343,10 +343,10 @@ class ShareFetcher:
         started: float,
         connection: Connection,
     ) -> None:
-        """Take the records of an answer, and the errors of partitions.
+        """Take the records of a response, and the errors of partitions.
 
-        A broker releases what is locked when the connection ends, and where it leads no more nothing is
-        locked: another member may have the records, and be through with them, before these are handed out.
+        A broker releases its locks when the connection ends or it leads the partition no more. Another member
+        may then have got the records, and have processed them, before these are returned.
         """
         cluster = self._client.cluster
         self._note_lock(answer.acquisition_lock_timeout_ms)
@@ -406,7 +406,7 @@ class ShareFetcher:
     def _note_leaders(
         self, session: ShareSession, answer: ShareFetchResponse | ShareAcknowledgeResponse
     ) -> None:
-        """Take over who leads partitions that have moved, where the answer says so."""
+        """Take the new leaders of partitions that have moved, if the response names them (KIP-951)."""
         nodes = {each.node_id: Node(each.node_id, each.host, each.port) for each in answer.node_endpoints}
         for topic in answer.responses if nodes else ():
             for data in topic.partitions:
@@ -434,7 +434,10 @@ class ShareFetcher:
     # -- the end
 
     async def close(self, timeout_s: float, *, sends: bool = True) -> None:
-        """Send what is decided and close the sessions, within so many seconds. Brokers release the rest."""
+        """Send acknowledgements and close the sessions, within `timeout_s` seconds.
+
+        Brokers release the rest.
+        """
         deadline = self._loop.time() + timeout_s
         if sends:
             for decision in self._holdings.decisions():
@@ -471,10 +474,10 @@ class ShareFetcher:
 
 
 def acquired_runs(data: PartitionData, tp: TopicPartition, broker: object) -> list[Run]:
-    """Return the acquired offsets of an answer, ascending, with their delivery counts.
+    """Return the acquired offsets of a response, ascending, with their delivery counts.
 
     Raises:
-        DecodeError: they are no ranges, or too many.
+        DecodeError: the offsets are not valid ranges, or too many.
     """
     if len(data.acquired_records) > ACQUIRED_RANGES_MAX:
         raise DecodeError(

@@ -1,6 +1,6 @@
-"""What a share consumer hands out of what was acquired: rows or Arrow batches, and decisions about them.
+"""The records that a share consumer returns from acquired parts, as rows or Arrow batches.
 
-No I/O; in the thread of the application, or on its event loop.
+This module does no I/O; it runs in the application's thread, or on its event loop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ PLACE_COLUMNS = ("topic", "partition", "offset")
 
 
 class HandingOut(Generic[K, V]):
-    """The readings of one consumer. `deserialize` makes the application's records of those of bytes."""
+    """Returns acquired records to the application, and takes its acknowledgements.
+
+    `deserialize` converts a record of bytes to the application's types; None leaves it as it is.
+    """
 
     def __init__(
         self, config: ShareConsumerConfig, holdings: Holdings, deserialize: Deserializers[K, V] | None
@@ -36,17 +39,17 @@ class HandingOut(Generic[K, V]):
         self._reading: RowReading | ColumnReading | None = None
         self._again: list[tuple[TopicPartition, Any, OffsetMap]] = []
         self._error: PenstockError | None = None
-        """What the next call raises, since the last one had records to return."""
+        """An error that the next call raises, because the last one had records to return."""
 
     def forget(self) -> None:
-        """Drop what has not been handed out: the brokers release it with the session."""
+        """Drop records that have not been returned: the brokers release them with the session."""
         self._reading = None
         self._again = []
 
     # -- rows
 
     def rows(self, limit: int) -> list[ShareRecord[K, V]]:
-        """Return at most so many records. Raises as `AsyncShareConsumer.poll`."""
+        """Return at most `limit` records. Raises as `AsyncShareConsumer.poll`."""
         self._raise_late_error()
         records: list[Any] = []
         while len(records) < limit:
@@ -84,7 +87,10 @@ class HandingOut(Generic[K, V]):
             raise error
 
     def _present_reading(self) -> RowReading | ColumnReading | None:
-        """Return what is being handed out, unless its locks have run out: then it comes again by itself."""
+        """Return the records that are being returned, or None if their locks have expired.
+
+        Records with expired locks are delivered again by the broker.
+        """
         if self._reading is not None and self._holdings.is_late(self._reading.part):
             self._reading = None
         return self._reading
@@ -103,7 +109,7 @@ class HandingOut(Generic[K, V]):
         return made
 
     def _give_back(self, reading: RowReading | ColumnReading) -> None:
-        """Have what is left of a reading read as the other kind."""
+        """Put back the records that were begun to be read as rows, to be read as columns, or the reverse."""
         self._reading = None
         rest = reading.rest()
         self._acknowledge_unread(reading)
@@ -116,10 +122,12 @@ class HandingOut(Generic[K, V]):
             self._holdings.decide_unseen(reading.part, each.runs, each.kind)
 
     def _deserialized(self, reading: RowReading, found: list[Any], *, is_first: bool) -> list[Any]:
-        """Return the records with keys and values read; those from one that cannot be read on stay behind.
+        """Return the records, deserialized, up to the first that fails.
+
+        The next poll begins with that record.
 
         Raises:
-            DeserializationError: the first record of a poll cannot be read.
+            DeserializationError: the first record of a poll cannot be deserialized.
         """
         if self._deserialize is None:
             return found
@@ -144,7 +152,7 @@ class HandingOut(Generic[K, V]):
     # -- columns
 
     def batch(self, columns: Sequence[str], batch_bytes: int) -> pa.RecordBatch | None:
-        """Return the next Arrow batch; None where there is none. Raises as `AsyncShareConsumer.poll`."""
+        """Return the next Arrow batch, or None. Raises as `AsyncShareConsumer.poll`."""
         self._raise_late_error()
         while True:
             reading = self._present_reading()
@@ -175,7 +183,10 @@ class HandingOut(Generic[K, V]):
     # -- decisions
 
     def acknowledge(self, what: Any, kind: AcknowledgeType) -> None:
-        """Decide about a record, several, or rows of Arrow. Raises ConfigError as `acknowledge`."""
+        """Acknowledge a record, several records, or rows of Arrow.
+
+        Raises ConfigError as the consumer's call.
+        """
         if isinstance(what, Record):
             self._acknowledge_one(what, kind)
         elif hasattr(what, "schema") and hasattr(what, "column"):
@@ -230,15 +241,15 @@ class HandingOut(Generic[K, V]):
     # -- what comes again
 
     def has_again(self) -> bool:
-        """Take what is handed out again; return whether there is something."""
+        """Take the renewed records from the holdings; return True if there are any to return again."""
         self._again = [each for each in self._holdings.hold_renewed() if each[2]]
         return bool(self._again)
 
     def rows_again(self) -> list[ShareRecord[K, V]]:
-        """Return the records whose locks were prolonged.
+        """Return the records whose locks were renewed.
 
         Raises:
-            ConfigError: they were handed out as Arrow batches.
+            ConfigError: they had been returned as Arrow batches.
         """
         found: list[Any] = []
         for _, what, kept in self._again:
@@ -250,10 +261,10 @@ class HandingOut(Generic[K, V]):
         return found
 
     def batch_again(self) -> pa.RecordBatch:
-        """Return the rows whose locks were prolonged: those of several batches as one.
+        """Return the records whose locks were renewed as one Arrow batch.
 
         Raises:
-            ConfigError: they were handed out as records.
+            ConfigError: they had been returned as records.
         """
         import pyarrow as pa
 

@@ -1,8 +1,8 @@
-"""What a share consumer holds: records that were acquired and not acknowledged, and decisions about them.
+"""The records that a share consumer has acquired and not acknowledged yet, and their acknowledgements.
 
-No I/O. A record is acquired when a broker has locked it for this member; it is held once the application has
-it, and decided once it is acknowledged. Decisions are collected here, and taken by what sends them. All
-methods may be called from any thread.
+This module does no I/O. A record is acquired when a broker has locked it for this member, held once the
+application has it, and decided once the application has acknowledged it; the fetcher takes and sends
+decisions. Any thread may call all methods.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
     from penstock.errors import PenstockError
 
 OUTCOMES_MAX = 10_000
-"""Outcomes that wait for the callback. An application that never polls again would collect them for ever."""
+"""The most outcomes kept for the callback, since an application may never poll again."""
 
 
 def never() -> bool:
-    """Return False."""
+    """Return False, always."""
     return False
 
 
 class AcquiredPart(NamedTuple):
-    """What one answer holds of one partition: whole batches, and which of their offsets were acquired."""
+    """One partition's share of a response: whole batches, and which of their offsets were acquired."""
 
     tp: TopicPartition
     topic_id: bytes
     node_id: int
     records: memoryview
     acquired: Sequence[Run]
-    """Ascending; the values are delivery counts."""
+    """Ascending runs of offsets; the values are delivery counts."""
     deadline: float
-    """Monotonic seconds at which the locks run out."""
+    """When the locks expire, in monotonic seconds."""
     is_released: Callable[[], bool] = never
-    """Returns whether the broker has let go of the locks before that, as far as this client has learned."""
+    """Returns True if the broker has released the locks before that, as far as this client can see."""
 
 
 class Decision(NamedTuple):
-    """What is to be sent for one partition: its acknowledgements, and locks to be prolonged."""
+    """The acknowledgements and renewals of locks that are to be sent for one partition."""
 
     tp: TopicPartition
     topic_id: bytes
@@ -54,7 +54,7 @@ class Decision(NamedTuple):
 
 
 class _Partition:
-    """The records of one partition that came from one node."""
+    """The held and decided offsets of one partition, which came from one node."""
 
     __slots__ = ("decided", "held", "kept", "node_id", "renewing", "topic_id")
 
@@ -62,46 +62,46 @@ class _Partition:
         self.topic_id = topic_id
         self.node_id = node_id
         self.held = OffsetMap()
-        """Offsets that the application has, and has not decided about; the values are delivery counts."""
+        """Offsets that the application has and has not acknowledged; the values are delivery counts."""
         self.decided = OffsetMap()
-        """Offsets that are decided and not sent; the values are types."""
+        """Offsets whose acknowledgements are not sent yet; the values are types."""
         self.renewing = OffsetMap()
-        """Offsets whose locks are to be prolonged, and are not sent."""
+        """Offsets whose locks are to be renewed by the next request."""
         self.kept = OffsetMap()
-        """Offsets that the application is given again, since it has prolonged their locks."""
+        """Offsets whose locks were renewed, which the application gets again."""
 
 
 class Holdings:
-    """The records of one share consumer. `now` is the clock of deadlines, in seconds."""
+    """The acquired records of one share consumer. `now` returns the time in seconds, for deadlines."""
 
     def __init__(self, now: Callable[[], float], patience_s: float) -> None:
         self._now = now
         self._patience_s = patience_s
-        """For how long failures of acknowledgements are tried again that may pass."""
+        """For how many seconds retriable failures of acknowledgements are retried."""
         self.lock = threading.RLock()
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._parts: deque[AcquiredPart] = deque()
         self.size_bytes = 0
-        """The size of what was acquired, and has not been taken."""
+        """The bytes of acquired parts that the application has not got."""
         self.collects_outcomes = False
-        """Whether there is a callback."""
+        """Whether there is a callback for outcomes."""
         self._outcomes: deque[Outcome] = deque(maxlen=OUTCOMES_MAX)
         self._number = 0
         self._unsettled: dict[int, int] = {}
-        """How many offsets of each commit are on their way."""
+        """The number of offsets of each commit that brokers have not answered."""
         self._errors: dict[int, dict[TopicPartition, PenstockError | None]] = {}
         self.renewed: list[tuple[TopicPartition, Any]] = []
-        """What the application gets again because its locks were prolonged: records, or Arrow batches."""
+        """Records or Arrow batches whose locks were renewed, which the application gets again."""
         self.refused = 0
-        """How many offsets were acknowledged, and their acknowledgements came to nothing."""
+        """The number of offsets whose acknowledgements were refused or lost."""
         self.counted = 0
-        """How many records were handed out."""
+        """The number of records that were returned to the application."""
         self.counted_bytes = 0
 
     # -- what comes
 
     def add(self, part: AcquiredPart) -> None:
-        """Take what was acquired."""
+        """Add acquired records of one partition, which the application has not got yet."""
         with self.lock:
             self._parts.append(part)
             self.size_bytes += part.records.nbytes
@@ -109,11 +109,14 @@ class Holdings:
 
     @property
     def has_parts(self) -> bool:
-        """Whether something was acquired that has not been taken."""
+        """Whether there are acquired records that the application has not got."""
         return bool(self._parts)
 
     def next_part(self) -> AcquiredPart | None:
-        """Return the oldest part that is still locked; the others come again by themselves."""
+        """Remove and return the oldest acquired records whose locks still hold, or None.
+
+        Records whose locks have expired are dropped, since brokers deliver them again.
+        """
         with self.lock:
             while self._parts:
                 part = self._parts.popleft()
@@ -123,17 +126,17 @@ class Holdings:
             return None
 
     def is_late(self, part: AcquiredPart) -> bool:
-        """Return whether the locks of a part have run out, or have been released with their session."""
+        """Return True if the locks of acquired records have expired, or were released with their session."""
         return part.deadline <= self._now() or part.is_released()
 
     def put_back(self, part: AcquiredPart) -> None:
-        """Have a part, or what is left of one, taken first the next time."""
+        """Put acquired records, or the rest of them, back at the front of the queue."""
         with self.lock:
             self._parts.appendleft(part)
             self.size_bytes += part.records.nbytes
 
     def hold(self, part: AcquiredPart, runs: Iterable[Run]) -> None:
-        """Note offsets of a part that the application gets now."""
+        """Note that the application gets these offsets of acquired records now."""
         with self.lock:
             partition = self._of(part)
             for run in runs:
@@ -141,7 +144,7 @@ class Holdings:
                 self.counted += run.size
 
     def decide_unseen(self, part: AcquiredPart, runs: Iterable[Run], kind: int) -> None:
-        """Acknowledge offsets of a part that the application does not get: gaps, and what cannot be read."""
+        """Acknowledge offsets that the application does not get: gaps, and records that cannot be read."""
         with self.lock:
             partition = self._of(part)
             for run in runs:
@@ -158,15 +161,15 @@ class Holdings:
 
     @property
     def held(self) -> int:
-        """How many offsets the application has and has not decided about."""
+        """How many offsets the application has and has not acknowledged."""
         with self.lock:
             return sum(partition.held.size for partition in self._partitions.values())
 
     def acknowledge(self, tp: TopicPartition, first: int, last: int, kind: AcknowledgeType) -> None:
-        """Decide about offsets that the application has, or about those decided and not sent, anew.
+        """Acknowledge held offsets, or replace acknowledgements that have not been sent.
 
         Raises:
-            ConfigError: the application does not have all of them.
+            ConfigError: this consumer does not hold all of the offsets.
         """
         with self.lock:
             partition = self._partitions.get(tp)
@@ -190,7 +193,7 @@ class Holdings:
                 partition.decided.put(first, last, kind)
 
     def acknowledge_held(self, tp: TopicPartition, offset: int, kind: AcknowledgeType) -> bool:
-        """Decide about a record that is still held; return False where its lock went to another leader."""
+        """Acknowledge a record that is held; return False if its partition has moved to another leader."""
         with self.lock:
             partition = self._partitions.get(tp)
             if partition is None or not partition.held.remove(offset, offset):
@@ -199,21 +202,21 @@ class Holdings:
             return True
 
     def acknowledge_all(self, kind: AcknowledgeType) -> None:
-        """Decide about everything that the application has."""
+        """Acknowledge every record that the application has."""
         with self.lock:
             for partition in self._partitions.values():
                 for run in partition.held.take():
                     partition.decided.put(run.first, run.last, kind)
 
     def renew_in_place(self, tp: TopicPartition, offset: int) -> None:
-        """Prolong the lock of a record that the application goes on to hold."""
+        """Renew the lock of a record that the application continues to hold."""
         with self.lock:
             partition = self._partitions.get(tp)
             if partition is not None and partition.held.covers(offset, offset):
                 partition.renewing.put(offset, offset, AcknowledgeType.RENEW)
 
     def forget(self) -> None:
-        """Drop everything: the consumer has left the group."""
+        """Drop all records and acknowledgements, because the consumer has left the group."""
         with self.lock:
             self._parts.clear()
             self._partitions.clear()
@@ -221,7 +224,7 @@ class Holdings:
             self.renewed = []
 
     def drop_renewals(self) -> None:
-        """Take decisions to prolong locks back: the records are released with the session."""
+        """Drop renewals of locks that were not sent, because the session ends and releases the records."""
         with self.lock:
             for partition in self._partitions.values():
                 partition.renewing.take()
@@ -232,23 +235,23 @@ class Holdings:
 
     @property
     def is_decided(self) -> bool:
-        """Whether there is something to be sent."""
+        """Whether there are acknowledgements or renewals to send."""
         with self.lock:
             return any(each.decided or each.renewing for each in self._partitions.values())
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing waits to be taken, and every decision has been sent and answered.
+        """Whether all acquired records were taken, and brokers have answered every acknowledgement.
 
-        What was released may come again before that.
+        Until then, released records may still be delivered again.
         """
         with self.lock:
             return not (self._parts or self._unsettled or self.is_decided)
 
     def decisions(self, busy: Container[int] = (), patience_s: float | None = None) -> list[Decision]:
-        """Return what is to be sent, but to nodes that are `busy`, and take it to be on its way.
+        """Remove and return the decisions to be sent, except to nodes in `busy`; count them as in flight.
 
-        Failures that may pass are tried again for `patience_s` seconds, by default those of the consumer.
+        Failures that may pass are retried for `patience_s` seconds, by default those of the consumer.
         """
         deadline = self._now() + (self._patience_s if patience_s is None else patience_s)
         with self.lock:
@@ -267,7 +270,7 @@ class Holdings:
             return found
 
     def settle(self, group: Group, error: PenstockError | None) -> None:
-        """Note what became of acknowledgements."""
+        """Note the outcome of acknowledgements."""
         with self.lock:
             left = self._unsettled.get(group.number, 0) - group.size
             if left > 0:
@@ -288,7 +291,7 @@ class Holdings:
                 self._outcomes.append(outcome)
 
     def take_outcomes(self) -> list[Outcome]:
-        """Return what became of acknowledgements since the last call."""
+        """Return the outcomes of acknowledgements since the last call."""
         with self.lock:
             outcomes = list(self._outcomes)
             self._outcomes.clear()
@@ -297,41 +300,43 @@ class Holdings:
     # -- commits
 
     def begin_commit(self) -> int:
-        """Return the number of a commit: of all that is on its way, or is taken before it is sealed."""
+        """Begin a commit, which covers all acknowledgements sent until `seal_commit`; return its number."""
         with self.lock:
             self._errors[self._number] = {}
             return self._number
 
     def seal_commit(self) -> None:
-        """Count what is taken from now on to the next commit."""
+        """End the collection of the current commit: what is sent later belongs to the next one."""
         with self.lock:
             self._number += 1
 
     def is_settled(self, number: int) -> bool:
-        """Return whether everything of a commit, and of those before, has been answered."""
+        """Return True if brokers have answered everything of this commit and earlier ones."""
         with self.lock:
             return not any(each <= number for each in self._unsettled)
 
     def end_commit(self, number: int) -> dict[TopicPartition, PenstockError | None]:
-        """Return the partitions of a commit, with the first error of each."""
+        """Remove a commit; return its partitions with the first error of each, or None."""
         with self.lock:
             return self._errors.pop(number, {})
 
     # -- what comes again because its lock was prolonged
 
     def keep_renewed(self, tp: TopicPartition, what: Any) -> None:
-        """Keep what the application is to be given again: a record, or an Arrow batch."""
+        """Keep a record or an Arrow batch, which the application gets again after its renewal."""
         with self.lock:
             self.renewed.append((tp, what))
 
     @property
     def has_renewed(self) -> bool:
-        """Whether the application is to be given something again before anything new."""
+        """Whether there are renewed records that the application gets before any new ones."""
         return bool(self.renewed)
 
     def hold_renewed(self) -> list[tuple[TopicPartition, Any, OffsetMap]]:
-        """Hand out again what was kept. The offsets are those whose locks were prolonged: of a batch perhaps
-        not all."""
+        """Return the renewed records or batches, with the offsets whose locks were in fact renewed.
+
+        Of a batch, these may be only some of its offsets.
+        """
         with self.lock:
             kept: dict[TopicPartition, OffsetMap] = {}
             for tp, partition in self._partitions.items():

@@ -1,11 +1,11 @@
-"""Sans-I/O core of a member of a share group (KIP-932): the broker assigns, and the member fetches at once.
+"""The sans-I/O core of a share group member (KIP-932): the broker assigns partitions.
 
-A member joins with epoch 0 under an id of its own, which is the key of its share sessions as well. Answers to
-its heartbeats have its epoch, and its assignment where that has changed. Nothing is confirmed and nothing
-revoked: several members may have one partition, and records that a member was given stay its own until it has
-acknowledged them, or their locks run out.
+A member joins with epoch 0 under an id that it has made, which is also the key of its share sessions.
+Responses to its heartbeats have its epoch, and its assignment if that has changed. The member fetches from
+new partitions at once, without any confirmation or revocation: several members may have one partition, and a
+member keeps its acquired records until it acknowledges them, or their locks expire.
 
-The driver is that of other groups (`penstock.client.group.member`).
+The driver, `penstock.client.group.member`, is the same as that of other groups.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from penstock.protocol.messages.share_group_heartbeat_response import Assignment
 
 
 class ShareMembership:
-    """One member. Times are milliseconds of any clock that goes forward."""
+    """The state of one member. Times are milliseconds of a monotonic clock."""
 
     def __init__(
         self,
@@ -57,16 +57,16 @@ class ShareMembership:
         self.coordinator: int | None = None
         self.timeouts = Timeouts(settings)
         self.error: PenstockError | None = None
-        """Why the member cannot go on by itself. The application's next poll takes it."""
+        """The error that stops the member. The application's next poll raises it."""
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
-        """How messages name a node."""
+        """Returns the name of a node for messages."""
         self.assignment: dict[TopicPartition, bytes] = {}
-        """The partitions to fetch from, with the ids of their topics."""
+        """The partitions to fetch from, with their topic ids."""
         self.changes = 0
         """How often the assignment has changed."""
         self._topics: tuple[str, ...] = ()
         self._sent_topics: tuple[str, ...] | None = None
-        """The subscription that the coordinator has; None where the next heartbeat has to say it."""
+        """The subscription that the coordinator has; None if the next heartbeat must have it."""
         self._by_id: dict[bytes, tuple[int, ...]] = {}
         self._names: dict[bytes, str] = {}
         self._in_flight = InFlight()
@@ -74,28 +74,28 @@ class ShareMembership:
         self._naming = Attempts(backoff_ms)
         self._poll = PollInterval(settings.max_poll_interval_ms)
         self._is_sent = False
-        """Whether the coordinator may have the member: a request to join was sent."""
+        """Whether a request to join was sent, so that the coordinator may have the member."""
         self._interval_ms = FIRST_INTERVAL_MS
         self._heartbeat_at = NEVER
 
     @property
     def outbox(self) -> list[Outgoing]:
-        """The requests to be sent. The driver takes them with `take_requests`."""
+        """Requests to be sent, which the driver takes with `take_requests`."""
         return self._in_flight.outbox
 
     def take_requests(self) -> list[Outgoing]:
-        """Return the requests to be sent, and keep none."""
+        """Return the requests to be sent, and empty the outbox."""
         requests, self._in_flight.outbox = self._in_flight.outbox, []
         return requests
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The names that are subscribed to."""
+        """The names of the subscribed topics."""
         return self._topics
 
     @property
     def group_topics(self) -> set[str]:
-        """The topics whose metadata have to be fresh."""
+        """The topics whose metadata must be fresh."""
         return set(self._topics)
 
     # -- what the application does
@@ -112,39 +112,42 @@ class ShareMembership:
         self.advance(now)
 
     def polled(self, now: float) -> None:
-        """The application asks for records, or works on some: it is alive."""
+        """Note that the application asks for records, or processes some: the poll interval starts again."""
         self._poll.polled(now)
         self.advance(now)
 
     def poll_begins(self, now: float) -> None:
-        """The application waits for records, and is alive as long as it does."""
+        """Note that the application waits for records: ``max.poll.interval.ms`` does not run meanwhile."""
         self._poll.poll_begins(now)
         self.advance(now)
 
     def poll_ends(self, now: float) -> None:
-        """The application has got records, or none in time."""
+        """Note that a poll has returned, with or without records: ``max.poll.interval.ms`` starts again."""
         self._poll.poll_ends(now)
 
     def leave(self, now: float) -> None:
-        """Leave the group. What the member was given stays locked, as far as it has not been acknowledged."""
+        """Leave the group. Acquired records stay locked until they are acknowledged or their locks expire."""
         if self.phase is not Phase.OUT:
             self._go()
             self._set_assignment(None)
             self.phase = Phase.OUT
 
     def take_error(self) -> PenstockError | None:
-        """Return the error once, for the application. The member tries again at the next poll."""
+        """Return the error that the next poll raises, or None, and clear it.
+
+        The poll after that tries again.
+        """
         error, self.error = self.error, None
         return error
 
     # -- results that the driver passes in
 
     def counted(self, counts: Mapping[str, int], now: float) -> None:
-        """Fresh metadata: nothing to do, because the broker assigns."""
+        """Act on fresh metadata: only time advances, because the broker assigns partitions."""
         self.advance(now)
 
     def answered(self, ticket: int, outcome: object, now: float) -> None:
-        """The answer to a request, or the error that came instead. Late and repeated ones do not matter."""
+        """Act on the response to a request, or the error in its place. Late and repeated ones are ignored."""
         call = self._in_flight.take(ticket)
         if call is None or self.phase is Phase.OUT:
             return
@@ -170,7 +173,7 @@ class ShareMembership:
 
     @property
     def wake_at(self) -> float:
-        """The time at which `advance` must be called, if no other call comes before; `NEVER` for none."""
+        """The time at which the driver must call `advance`, if nothing happens before; `NEVER` for none."""
         if self.phase is Phase.OUT:
             return NEVER
         times = [self._poll.deadline]
@@ -265,7 +268,7 @@ class ShareMembership:
         self._name_assignment()
 
     def _name_assignment(self) -> None:
-        """Have the partitions fetched whose topics have names."""
+        """Set the assignment to the assigned partitions whose topic names are known."""
         found = {
             TopicPartition(self._names[topic_id], number): topic_id
             for topic_id, numbers in self._by_id.items()
@@ -279,7 +282,7 @@ class ShareMembership:
     def _refused(
         self, call: ShareGroupHeartbeatRequest, answer: ShareGroupHeartbeatResponse, now: float
     ) -> None:
-        """The coordinator has answered with an error."""
+        """Act on a heartbeat response with an error."""
         code, node = answer.error_code, self.coordinator
         self._sent_topics = None
         is_join = call.member_epoch == JOIN_EPOCH
@@ -309,7 +312,7 @@ class ShareMembership:
             self._fail(RequestTimeoutError(f"{what}; the last obstacle: {refusal}"))
 
     def _failed(self, call: Call, error: PenstockError, now: float) -> None:
-        """No answer, or one that does not concern the member."""
+        """Act on a request that failed without a response, or for a reason other than the member."""
         if isinstance(call, NameTopics):
             return
         if isinstance(call, ShareGroupHeartbeatRequest):
@@ -327,7 +330,7 @@ class ShareMembership:
             self._fail(error)
 
     def _lose(self) -> None:
-        """The coordinator does not have the member any more: it fetches nothing, and joins again."""
+        """Drop the assignment and join again, because the coordinator has lost the member."""
         self.epoch = JOIN_EPOCH
         self._sent_topics = None
         self._in_flight.forget(ShareGroupHeartbeatRequest, NameTopics)
@@ -335,7 +338,7 @@ class ShareMembership:
         self.phase = Phase.UNJOINED
 
     def _fail(self, error: PenstockError) -> None:
-        """Leave it to the application: its poll raises the error, and the next one tries again."""
+        """Stop with `error`, which the application's poll raises; the poll after that tries again."""
         self.error = error
         self._poll.awaits_poll = True
         self._lose()
@@ -358,7 +361,7 @@ class ShareMembership:
         self._in_flight.send(request, self.coordinator, self.settings.request_timeout_ms)
 
     def _go(self) -> None:
-        """Say that the member leaves, if the coordinator may have it."""
+        """Send the heartbeat that leaves the group, if the coordinator may have the member."""
         self._in_flight.forget(ShareGroupHeartbeatRequest, NameTopics)
         if self._is_sent and self.coordinator is not None:
             request = ShareGroupHeartbeatRequest(

@@ -1,4 +1,4 @@
-"""A map from offsets to small numbers, kept as runs of equal values: delivery counts, acknowledgements."""
+"""A map from offsets to small numbers, such as delivery counts, kept as runs of equal values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Run(NamedTuple):
-    """Offsets from `first` to `last`, both inclusive, that have one value."""
+    """The offsets from `first` to `last`, both inclusive, and their one value."""
 
     first: int
     last: int
@@ -16,12 +16,12 @@ class Run(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many offsets are in it."""
+        """The number of offsets in this run."""
         return self.last - self.first + 1
 
 
 class OffsetMap:
-    """Disjoint runs in the order of their offsets; neighbours of one value are one run."""
+    """A map from offsets to values: disjoint runs in order, adjacent runs of one value merged."""
 
     __slots__ = ("_firsts", "_lasts", "_values", "size")
 
@@ -41,7 +41,7 @@ class OffsetMap:
         return map(Run, self._firsts, self._lasts, self._values)
 
     def put(self, first: int, last: int, value: int) -> None:
-        """Give the offsets from `first` to `last` a value, in the place of what they have."""
+        """Set the value of the offsets from `first` to `last`, and replace their old values."""
         if last < first:
             return
         firsts, lasts, values = self._firsts, self._lasts, self._values
@@ -63,7 +63,7 @@ class OffsetMap:
             del firsts[at + 1], values[at + 1]
 
     def remove(self, first: int, last: int) -> list[Run]:
-        """Take the values of these offsets away; return those that were there."""
+        """Remove the values of these offsets; return the runs that were removed."""
         begin, end = self._overlap(first, last)
         if begin == end:
             return []
@@ -84,7 +84,7 @@ class OffsetMap:
         return gone
 
     def within(self, first: int, last: int) -> list[Run]:
-        """Return the runs of these offsets, cut to them."""
+        """Return the runs within these offsets, cut at both ends."""
         begin, end = self._overlap(first, last)
         return [
             Run(max(self._firsts[at], first), min(self._lasts[at], last), self._values[at])
@@ -92,15 +92,15 @@ class OffsetMap:
         ]
 
     def covers(self, first: int, last: int) -> bool:
-        """Return whether each of these offsets has a value."""
+        """Return True if each of these offsets has a value."""
         return sum(run.size for run in self.within(first, last)) == last - first + 1
 
     def take(self) -> list[Run]:
-        """Return all runs, and keep none."""
+        """Remove and return all runs."""
         runs = list(self)
         self._firsts, self._lasts, self._values, self.size = [], [], [], 0
         return runs
 
     def _overlap(self, first: int, last: int) -> tuple[int, int]:
-        """Return the runs that have some of these offsets, as a range of places."""
+        """Return the range of indexes of the runs that overlap these offsets."""
         return bisect_left(self._lasts, first), bisect_right(self._firsts, last)

@@ -1,8 +1,8 @@
 """Acquired parts on their way to the application: as records with delivery counts, or as Arrow batches.
 
-A batch of the log is handed out as far as its offsets were acquired. Acquired offsets without a record are
-acknowledged as gaps; those of a damaged batch are rejected, since no member can read them; those of one that
-unpacks to more than this consumer allows are released, since another one may.
+Only acquired offsets of a batch are returned. Acquired offsets without a record are acknowledged as gaps.
+Records of a damaged batch are rejected, since no member can read them. Records of a batch that decompresses
+to more than this consumer allows are released, since another member may allow more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHARE_COLUMN_NAMES = (*COLUMN_NAMES, DELIVERY_COUNT)
 
 
 class Unread(NamedTuple):
-    """Acquired offsets that the application does not get, and what they are acknowledged with."""
+    """Acquired offsets that the application does not get, and the type that they are acknowledged with."""
 
     runs: Sequence[Run]
     kind: int
@@ -36,7 +36,7 @@ class Unread(NamedTuple):
 
 
 class LogBatch(NamedTuple):
-    """One batch of the log: its bytes, and the acquired offsets in it. Those before it have no record."""
+    """The bytes of one record batch, and its acquired offsets, with gaps before it."""
 
     records: memoryview
     acquired: list[Run]
@@ -44,9 +44,9 @@ class LogBatch(NamedTuple):
 
 
 def log_batches(part: AcquiredPart) -> Iterator[LogBatch | Unread]:
-    """Yield the batches of a part in which offsets were acquired, then what no batch has.
+    """Yield the record batches that have acquired offsets, then the acquired offsets without any batch.
 
-    Batches of the format before Kafka 0.11 do not say where they begin: they are one together.
+    Batches of the format before Kafka 0.11 have no base offset, and are yielded together as one.
     """
     acquired = OffsetMap(part.acquired)
     view = part.records
@@ -70,22 +70,23 @@ def log_batches(part: AcquiredPart) -> Iterator[LogBatch | Unread]:
 
 
 class RowReading:
-    """A part that is being handed out record by record."""
+    """Acquired records of one partition, which are returned to the application record by record."""
 
     def __init__(self, part: AcquiredPart, *, check_crcs: bool, unpack: UnpackLimits) -> None:
         self.part = part
         self.rows: list[ShareRecord[Any, Any]] = []
         self.unread: list[Unread] = []
-        """What is to be acknowledged without the application; emptied by who does it."""
+        """Offsets to acknowledge without the application. The caller that does so empties the list."""
         self._check_crcs = check_crcs
         self._unpack = unpack
         self._batches = log_batches(part)
 
     def take(self, limit: int) -> list[ShareRecord[Any, Any]]:
-        """Return at most so many records more; none at the end.
+        """Return at most `limit` more records, or an empty list at the end.
 
         Raises:
-            CorruptRecordError: the next batch is damaged, or unpacks to too much. The reading goes on behind.
+            CorruptRecordError: the next batch is damaged, or too large when decompressed. The reading
+                continues behind it.
         """
         while not self.rows:
             batch = next(self._batches, None)
@@ -96,7 +97,7 @@ class RowReading:
         return taken
 
     def rest(self) -> AcquiredPart:
-        """Return what has not been handed out, as a part: for a reading of the other kind."""
+        """Return the acquired records that were not taken, to be read as columns."""
         runs = [Run(row.offset, row.offset, row.delivery_count) for row in self.rows]
         for batch in self._batches:
             if isinstance(batch, Unread):
@@ -151,13 +152,13 @@ class RowReading:
 
 
 def unreadable(runs: Sequence[Run], error: DecodeError) -> Unread:
-    """Return what becomes of acquired offsets that cannot be read because of `error`."""
+    """Return how acquired offsets that `error` makes unreadable are acknowledged: released or rejected."""
     is_limit = isinstance(error, UnpackLimitError)
     return Unread(list(runs), AcknowledgeType.RELEASE if is_limit else AcknowledgeType.REJECT, error)
 
 
 class ColumnReading:
-    """A part that is being handed out in Arrow batches of whole batches of the log."""
+    """Acquired records of one partition, which are returned to the application as Arrow batches."""
 
     def __init__(
         self,
@@ -176,13 +177,14 @@ class ColumnReading:
         self._unpack = unpack
         self._batches = log_batches(part)
         self._failed: list[LogBatch] = []
-        """Batches that are tried one by one, since one of them could not be read."""
+        """Batches that are decoded one by one, because one of them could not be decoded."""
 
     def take(self) -> tuple[pa.RecordBatch, list[Run]] | None:
         """Return the next Arrow batch, and its offsets with their delivery counts; None at the end.
 
         Raises:
-            CorruptRecordError: a batch is damaged, or unpacks to too much. The reading goes on behind it.
+            CorruptRecordError: a batch is damaged, or too large when decompressed. The reading continues
+                behind it.
         """
         while True:
             batches = self._next_batches()
@@ -200,7 +202,7 @@ class ColumnReading:
                 return made
 
     def rest(self) -> AcquiredPart:
-        """Return what has not been handed out, as a part: for a reading of the other kind."""
+        """Return the acquired records that were not taken, to be read as rows."""
         runs: list[Run] = []
         for batch in [*self._failed, *self._batches]:
             if isinstance(batch, Unread):
@@ -210,7 +212,7 @@ class ColumnReading:
         return self.part._replace(acquired=list(OffsetMap(runs)))
 
     def _next_batches(self) -> list[LogBatch]:
-        """Return batches of the log for one Arrow batch: neighbours in memory, of about the size wanted."""
+        """Return record batches for one Arrow batch: adjacent in memory, of about the requested size."""
         if self._failed:
             return [self._failed.pop(0)]
         found: list[LogBatch] = []
@@ -280,7 +282,7 @@ def _valued(present: OffsetMap, run: Run) -> list[Run]:
 
 
 def runs_of(offsets: Any) -> list[tuple[int, int]]:
-    """Return ascending offsets, an array, as ranges without gaps: pairs of the first and the last."""
+    """Return an array of ascending offsets as ranges without gaps: pairs of first and last offset."""
     import numpy as np
 
     if not len(offsets):

@@ -1,9 +1,9 @@
-"""Sans-I/O core of a share session (KIP-932): one member at one broker, one request after the other.
+"""The sans-I/O core of a share session (KIP-932) between one member and one broker.
 
-The session has an epoch, which fetches and acknowledgements count up together: no two requests may be under
-way. It has partitions, which are named when they come and when they go. A session is opened by a fetch of
-epoch 0, which takes no acknowledgements, and closed by an acknowledgement of epoch -1, by which the broker
-releases what is left.
+The session has an epoch, which each fetch or acknowledgement increments, so that only one request may be in
+flight. It has partitions, which requests name when they are added and removed. A fetch with epoch 0 opens a
+session, and carries no acknowledgements. An acknowledgement with epoch -1 closes it, and the broker releases
+all other records.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FINAL_EPOCH = -1
 
 
 class FetchTerms(NamedTuple):
-    """How much a fetch is to bring, and how long the broker may wait for it."""
+    """The size limits of a fetch, and how long the broker may wait for records."""
 
     max_records: int
     batch_size: int
@@ -40,21 +40,24 @@ class FetchTerms(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A partition as share sessions name it."""
+    """A partition as share sessions name it: topic id and number."""
 
     topic_id: bytes
     partition: int
 
 
 ACCEPTED = PenstockError()
-"""Stands for no error."""
+"""A marker for no error."""
 
 ShareRequest = fetching.ShareFetchRequest | acknowledging.ShareAcknowledgeRequest
 
 
 class ShareSession:
-    """The session of one member with one broker. `settle` is called with every group of acknowledgements once
-    it is decided: with None where the broker has taken it, or with the error."""
+    """The session of one member with one broker.
+
+    `settle` is called once with every group of acknowledgements: with None if the broker has accepted it, or
+    with the error.
+    """
 
     def __init__(
         self,
@@ -68,28 +71,28 @@ class ShareSession:
         self._member_id = member_id
         self._settle = settle
         self._broker = broker
-        """How messages name the broker."""
+        """Returns the name of the broker for messages."""
         self._backoff_s = backoff_s
-        """For how long acknowledgements wait that were refused, and may be taken, after so many tries."""
+        """Returns how many seconds refused acknowledgements wait after a number of attempts."""
         self.epoch = OPENING_EPOCH
         self.partitions: dict[Place, TopicPartition] = {}
-        """What the broker has in the session."""
+        """The partitions that the broker has in the session."""
         self._waiting: dict[Place, deque[Group]] = {}
-        """Acknowledgements to be sent; of each partition one group goes with a request."""
+        """Acknowledgements to be sent, by partition. A request takes one group of each partition."""
         self._sent: dict[Place, Group] = {}
-        """Acknowledgements in the request that is under way."""
+        """The acknowledgements in the request in flight."""
         self._asked: dict[Place, TopicPartition] = {}
-        """The partitions of the session once that request has been answered."""
+        """The partitions that the session will have after the response to the request in flight."""
         self._is_closing = False
 
     def partition_at(self, place: Place) -> TopicPartition | None:
-        """Return the partition of a place that the session has, or the request under way asks for."""
+        """Return the partition of a topic id and number in the session or its current request, or None."""
         return self._asked.get(place) or self.partitions.get(place)
 
     # -- what is to be sent
 
     def acknowledge(self, place: Place, group: Group) -> None:
-        """Take acknowledgements, which the next requests carry. Renewals go in requests of their own."""
+        """Queue acknowledgements for the next requests. Renewals are sent in separate requests."""
         if not group.runs:
             self._settle(group, None)
             return
@@ -99,9 +102,9 @@ class ShareSession:
 
     @property
     def next_due(self) -> float:
-        """When acknowledgements may be sent next, in monotonic seconds; infinite where none wait.
+        """When acknowledgements may be sent next, in monotonic seconds; infinite if there are none.
 
-        At once where the session is not open: they fail.
+        The time is 0 if the session is not open, since acknowledgements then fail.
         """
         if self._waiting and not self.is_open:
             return 0.0
@@ -109,11 +112,11 @@ class ShareSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the broker is taken to have the session."""
+        """Whether the broker has the session, as far as this client can see."""
         return self.epoch != OPENING_EPOCH
 
     def can_carry(self, wanted: Mapping[TopicPartition, bytes], now: float) -> bool:
-        """Return whether a fetch of these partitions would take all acknowledgements along that are due."""
+        """Return True if a fetch of these partitions could carry all acknowledgements that are due."""
         return self.is_open and all(
             wanted.get(queue[0].tp) == place.topic_id and not queue[0].is_renewal
             for place, queue in self._waiting.items()
@@ -123,9 +126,7 @@ class ShareSession:
     def fetch(
         self, wanted: Mapping[TopicPartition, bytes], terms: FetchTerms, now: float
     ) -> fetching.ShareFetchRequest:
-        """Return the next fetch, of exactly these partitions; acknowledgements of them that are due go with
-        it.
-        """
+        """Return the next fetch, of exactly the `wanted` partitions, with their due acknowledgements."""
         places = {Place(topic_id, tp.partition): tp for tp, topic_id in wanted.items()}
         new = [place for place in places if place not in self.partitions]
         gone = [place for place in self.partitions if place not in places]
@@ -171,8 +172,10 @@ class ShareSession:
     def acknowledgements(
         self, now: float, *, is_final: bool = False
     ) -> acknowledging.ShareAcknowledgeRequest | None:
-        """Return a request with acknowledgements that are due, or the one that closes the session; None for
-        no need. Where the session is not open they fail: the broker has released the records.
+        """Return a request with the acknowledgements that are due, or None if there are none.
+
+        If `is_final`, the request closes the session. If the session is not open, the acknowledgements fail,
+        because the broker has released the records.
         """
         if not self.is_open:
             self.drop(explaining(ErrorCode.SHARE_SESSION_NOT_FOUND, self._broker()))
@@ -217,7 +220,7 @@ class ShareSession:
         )
 
     def _take(self, is_taken: Callable[[Place, Group], bool]) -> dict[Place, Group]:
-        """Move the first group of each partition into the request."""
+        """Move each partition's first group from the queue to the request, if `is_taken`; return these."""
         for place, queue in list(self._waiting.items()):
             if is_taken(place, queue[0]):
                 self._sent[place] = queue.popleft()
@@ -235,19 +238,19 @@ class ShareSession:
     # -- what has come
 
     def failed(self, error: PenstockError) -> None:
-        """No answer has come: what the broker has is not known, and the session begins anew."""
+        """End the session after a request without a response, since the state at the broker is not known."""
         self._reset()
         self._settle_sent(lambda place, group: error)
 
     def drop(self, error: Callable[[Group], PenstockError]) -> None:
-        """Give up the acknowledgements that wait."""
+        """Fail all queued acknowledgements, each with the error that `error` returns."""
         for _, group in self._rest():
             self._settle(group, error(group))
 
     def answered(
         self, answer: ShareFetchResponse | ShareAcknowledgeResponse, now: float
     ) -> PenstockError | None:
-        """Take an answer; return the error of the request as a whole, if it has one."""
+        """Process a response; return the error of the whole request, or None."""
         code = answer.error_code
         if code in SESSION_CODES:
             self._reset()
@@ -284,7 +287,7 @@ class ShareSession:
         self._settle_sent(read)
 
     def _refusal(self, place: Place, group: Group, code: int, now: float) -> PenstockError | None:
-        """Return the error that ends a group; None where it, or what it was divided into, is sent again."""
+        """Return the error that ends a group, or None if the group, or its halves, will be sent again."""
         error = explain_acknowledgement(code, group.tp, self._broker())
         if self._is_closing:
             return error
@@ -324,5 +327,5 @@ class ShareSession:
 
 
 def explaining(code: int, broker: object) -> Callable[[Group], PenstockError]:
-    """Return the function from a group to its error, where a whole request came to nothing."""
+    """Return a function that returns the error of a group, if a whole request failed with `code`."""
     return lambda group: explain_acknowledgement(code, group.tp, broker)

@@ -1,8 +1,8 @@
-"""A pool of workers on a share group: records to a function, its outcome to acknowledgements.
+"""A pool of workers on a share group: calls a function with each record, and acknowledges by its outcome.
 
-Each worker has one record at a time. What the function returns or raises decides about the record; while it
-runs, the record's lock is prolonged, so that work may take longer than a lock. Records are fetched for
-workers that are free: a slow pool leaves records to the pools beside it.
+Each worker has one record at a time. What the function returns or raises decides the acknowledgement. While
+the function runs, the record's lock is renewed, so that work may take longer than a lock lasts. Records are
+fetched only for free workers, so that a slow pool leaves records to other pools.
 """
 
 from __future__ import annotations
@@ -25,32 +25,36 @@ if TYPE_CHECKING:
     from penstock.model import ShareRecord
 
 Handler = Callable[..., Any]
-"""Takes a record; returns None to accept it, or an `AcknowledgeType`. A function, or a coroutine function."""
+"""A function or coroutine function of a record that returns None to accept it, or an `AcknowledgeType`."""
 
 OnError = Callable[..., Any]
-"""Takes a record and what the handler raised; returns None to release it, or an `AcknowledgeType`."""
+"""A function of a record and the handler's exception that returns None to release it, or an
+`AcknowledgeType`."""
 
 WORKERS_MAX = 10_000
 POLL_S = 0.5
 AHEAD_S = 0.1
-"""How much work is fetched ahead, so that workers that are quick do not wait for a broker each time."""
+"""How many seconds of work are fetched ahead, so that fast workers do not wait for a broker each time."""
 
 GATHER_S = 0.005
-"""How long a decision waits for others before it is sent."""
+"""How many seconds an acknowledgement waits for others before it is sent."""
 
 RENEW_AFTER = 0.5
-"""The part of a lock's duration after which it is prolonged."""
+"""The part of a lock's duration after which the lock is renewed."""
 
 KEEP_EVERY_S = 1.0
 JOIN_S = 30.0
-"""How long a consumer that is to stop when it is idle waits for its first partitions."""
+"""How many seconds a consumer with `idle_ms` waits for its first partitions."""
 
 log = logger_named("penstock.client")
 
 
 class PoolSummary(NamedTuple):
-    """What became of the records of a `run`. `refused` acknowledgements came too late: their records come
-    again, although they are counted here."""
+    """How many records of a `run` were accepted, released and rejected.
+
+    `refused` acknowledgements came too late: their records are delivered again, although they are counted
+    here.
+    """
 
     accepted: int
     released: int
@@ -59,49 +63,49 @@ class PoolSummary(NamedTuple):
 
 
 class Source(Protocol):
-    """Where a pool has its records from: a share consumer."""
+    """The share consumer that a pool gets its records from."""
 
     holdings: Holdings
 
     @property
     def stops(self) -> int:
-        """How often it was asked to stop."""
+        """The number of calls of `stop` or `close` so far."""
 
     @property
     def is_limit_possible(self) -> bool:
-        """Whether brokers have limits of records, and prolong locks."""
+        """Whether brokers can limit a fetch to a number of records, and renew locks."""
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """For how long records are locked; None before that is known."""
+        """How long brokers lock records, in milliseconds; None before that is known."""
 
     def assignment(self) -> Sequence[TopicPartition]:
         """Return the partitions to fetch from."""
 
     def begin_poll(self) -> None:
-        """Check that nothing of an earlier poll is in hand."""
+        """Check that no record of an earlier poll is unacknowledged."""
 
     def poll_now(self, limit: int) -> Sequence[ShareRecord[Any, Any]]:
-        """Hand out what has been fetched already."""
+        """Return records that have been fetched already."""
 
     async def wait(self, deadline: float, limit: int, is_strict: bool | None = None) -> bool:
-        """Fetch, and wait until something has come."""
+        """Fetch, and wait for records; return False if none have come by the `deadline`."""
 
     async def notify(self) -> None:
-        """Call the callback of acknowledgements."""
+        """Call the callback for acknowledgements that brokers have answered."""
 
     def flush(self) -> None:
-        """Send what is decided."""
+        """Send acknowledgements in the background."""
 
     async def commit_pool(self) -> None:
-        """Send what is decided, and wait for the answers."""
+        """Send acknowledgements, and wait for the answers."""
 
     def keep_alive(self) -> None:
-        """Note that the application works on records."""
+        """Note that the application processes records."""
 
 
 class WorkerPool:
-    """One `run` of a share consumer. Raises ConfigError for arguments that will not do."""
+    """One `run` of a share consumer. Raises ConfigError if an argument is wrong."""
 
     def __init__(
         self,
@@ -123,22 +127,25 @@ class WorkerPool:
         )
         self._threads: ThreadPoolExecutor | None = None
         self._turn = asyncio.Lock()
-        """Held by the worker that looks for records."""
+        """A lock that the worker holds which looks for records."""
         self._idle = self._workers
         self._in_work: dict[tuple[TopicPartition, int], float] = {}
-        """When the lock of each record in work is to be prolonged, in monotonic seconds."""
+        """When to renew the lock of each record that is being processed, in monotonic seconds."""
         self._counts = dict.fromkeys(AcknowledgeType, 0)
         self._work_s = 0.0
-        """How long a record takes a worker, as seen lately; 0 before the first."""
+        """How many seconds a worker takes for a record, by recent ones; 0 before the first."""
         self._worked_at = time.monotonic()
         self._has_begun = False
-        """Whether the group has given the consumer partitions. Two heartbeats pass before that."""
+        """Whether the group has assigned partitions to the consumer, which takes two heartbeats."""
         self._stops = consumer.stops
         self._is_over = False
         self._flushing: asyncio.TimerHandle | None = None
 
     async def run(self) -> PoolSummary:
-        """Work until the consumer is stopped, or nothing comes for long. Raises as `run` of the consumer."""
+        """Process records until the consumer is stopped or idle, and return their counts.
+
+        Raises as `AsyncShareConsumer.run`.
+        """
         consumer = self._consumer
         consumer.begin_poll()
         refused = consumer.holdings.refused
@@ -187,7 +194,7 @@ class WorkerPool:
         return now - self._worked_at >= (self._idle_s if self._has_begun else max(self._idle_s, JOIN_S))
 
     async def _work(self) -> None:
-        """Be one worker."""
+        """Process records one after the other: the loop of one worker."""
         while (record := await self._next()) is not None:
             self._idle -= 1
             place = TopicPartition(record.topic, record.partition), record.offset
@@ -207,7 +214,7 @@ class WorkerPool:
                 self._flush_soon()
 
     async def _next(self) -> ShareRecord[Any, Any] | None:
-        """Wait for a record; None when the pool is to end."""
+        """Wait for a record and return it, or None if the pool is to end."""
         consumer = self._consumer
         async with self._turn:
             while not self._must_end:
@@ -229,7 +236,7 @@ class WorkerPool:
             return None
 
     def _wanted(self) -> int:
-        """Return how many records to ask for: for the free workers, and a moment's work beyond that."""
+        """Return how many records to fetch: one for each free worker, and some work ahead."""
         ahead = int(self._workers * AHEAD_S / max(self._work_s, 1e-4)) if self._work_s else 0
         return max(1, self._idle + ahead)
 
@@ -239,7 +246,7 @@ class WorkerPool:
         return lock_ms / 1000 if lock_ms else float("inf")
 
     async def _handle(self, record: ShareRecord[Any, Any]) -> AcknowledgeType:
-        """Return what is to become of a record."""
+        """Call the handler, and return the type to acknowledge the record with."""
         try:
             return self._decided(await self._call(self._handler, record), AcknowledgeType.ACCEPT)
         except Exception as error:
@@ -276,7 +283,7 @@ class WorkerPool:
         return kind
 
     def _flush_soon(self) -> None:
-        """Send decisions in a moment, so that several go together."""
+        """Send acknowledgements after a short delay, so that several go together."""
         if self._flushing is None and not self._is_over:
             self._flushing = asyncio.get_running_loop().call_later(GATHER_S, self._flush)
 
@@ -285,7 +292,7 @@ class WorkerPool:
         self._consumer.flush()
 
     async def _keep(self) -> None:
-        """Prolong the locks of records in work, and say that the application is alive."""
+        """Renew the locks of records that are being processed, and keep the member alive."""
         consumer = self._consumer
         while True:
             lock_s = self._lock_s

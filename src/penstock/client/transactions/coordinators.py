@@ -1,4 +1,4 @@
-"""Steps of a transactional producer as requests to coordinators, and their answers read. For asyncio."""
+"""The steps of a transactional producer as requests to coordinators, and their responses. For asyncio."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
 MANY_KEYS_VERSION = 4
 TYPED_KEY_VERSION = 1
 RAISING_INIT_VERSION = 3
-"""From here on InitProducerId takes the present id and raises its epoch (KIP-360)."""
+"""The first version of InitProducerId that takes the current id and raises its epoch (KIP-360)."""
 
 EXPLICIT_ADD_VERSION_MAX = 3
-"""Newer versions of AddPartitionsToTxn are spoken among brokers."""
+"""The last version of AddPartitionsToTxn for clients. Only brokers send newer ones."""
 
 EXPLICIT_END_VERSION_MAX, RAISING_END_VERSION = 4, 5
 EXPLICIT_OFFSETS_VERSION_MAX, IMPLICIT_OFFSETS_VERSION = 4, 5
 GROUP_METADATA_VERSION = 3
 FEATURE = "transaction.version"
 IMPLICIT_LEVEL = 2
-"""From this level of `FEATURE` on, brokers add partitions and every end raises the epoch (KIP-890)."""
+"""The first level of `FEATURE` at which brokers add partitions and every end raises the epoch (KIP-890)."""
 
 
 class UnsentError(NetworkError):
@@ -61,20 +61,20 @@ class UnsentError(NetworkError):
 
 
 def speaks_implicit_adds(client: AsyncClient) -> bool:
-    """Return whether the cluster's finalised features allow the flow of KIP-890."""
+    """Return True if the cluster's finalized features allow the transaction protocol of KIP-890."""
     return client.feature_level(FEATURE) >= IMPLICIT_LEVEL
 
 
 async def take_step(
     client: AsyncClient, step: Step, node: int, transactional_id: str, timeout_ms: int
 ) -> Answer:
-    """Send the request of a step to a node, once, and return what it answers.
+    """Send the request of a step to a node, without retries, and return the answer.
 
     Raises:
-        UnsentError: it has not been sent.
-        NetworkError, RequestTimeoutError, ProtocolViolationError: sent, and no answer that is one.
-        UnsupportedVersionError: the broker is too old for it.
-        AuthenticationError, DecodeError: the broker and this client do not understand each other.
+        UnsentError: the request has not been sent.
+        NetworkError, RequestTimeoutError, ProtocolViolationError: sent, and no valid response has come.
+        UnsupportedVersionError: the broker is too old for the step.
+        AuthenticationError, DecodeError: the login failed, or the response cannot be decoded.
     """
     if isinstance(step, FindCoordinator):
         return await find_coordinator(client, step)
@@ -104,7 +104,10 @@ async def _reach(client: AsyncClient, node: int) -> Peer:
 
 
 async def find_coordinator(client: AsyncClient, step: FindCoordinator) -> Answer:
-    """Ask any broker for the coordinator of a group or a transactional id. Raises as `take_step`."""
+    """Ask any broker for the coordinator of a group or a transactional id; return the answer.
+
+    Raises as `take_step`.
+    """
     await client.bootstrap()
     peer = await _reach(client, ANY_NODE)
     version = peer.versions.choose(FindCoordinatorRequest)
@@ -226,7 +229,7 @@ async def _commit_offsets(
 
 
 async def end(client: AsyncClient, peer: Peer, step: End, transactional_id: str) -> Answer:
-    """Send EndTxn to the coordinator. Raises as `take_step`."""
+    """Send EndTxn to the coordinator, and return its answer. Raises as `take_step`."""
     request = EndTxnRequest(
         transactional_id=transactional_id,
         producer_id=step.owner.producer_id,

@@ -1,6 +1,6 @@
-"""The I/O of a transactional producer: takes the machine's steps, and waits for the ends of calls.
+"""The I/O of a transactional producer: sends the steps of its state machine, and completes calls.
 
-Lives on one event loop, that of the producer's sender, which calls `pump` after each of its turns.
+A driver belongs to the event loop of the producer's sender, which calls `pump` after each of its turns.
 """
 
 from __future__ import annotations
@@ -37,35 +37,36 @@ if TYPE_CHECKING:
 log = logger_named("penstock.client")
 
 INTERRUPTED_ABORT_S = 0.5
-"""Ctrl-C and cancellation leave an abort this long. The coordinator aborts by the timeout otherwise."""
+"""How many seconds an abort may take after Ctrl-C or a cancellation; else the coordinator's timeout
+aborts."""
 
 GIVEN_UP_BY_ABORT = (Event.SEND_OFFSETS, Event.PREPARE)
 UNANSWERED = (NetworkError, RequestTimeoutError, ProtocolViolationError)
 
 
 class Batches(Protocol):
-    """What the driver needs of the producer's batches."""
+    """The methods of the producer's accumulator that the driver calls."""
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether a batch is not acknowledged yet, nor given up."""
+        """Whether any batch is neither acknowledged nor failed."""
 
     @property
     def has_in_flight(self) -> bool:
-        """Whether a batch was sent and not answered yet."""
+        """Whether any batch has been sent and not been answered yet."""
 
     def open(self, owner: ProducerId) -> None:
-        """Accept records, to be sent under this producer id and epoch."""
+        """Accept records again, to be sent under this producer id and epoch."""
 
     def seal(self, error: PenstockError) -> None:
-        """Accept no more records, raising `error`, and make everything waiting due."""
+        """Refuse more records with `error`, and make all waiting batches due."""
 
     def drop_unsent(self, error: PenstockError) -> None:
-        """Give up every batch that is not in flight."""
+        """Fail every batch that is not in flight with `error`."""
 
 
 class _Call(NamedTuple):
-    """A call of the application that has not ended."""
+    """A call of the application that has not ended yet."""
 
     event: Event
     is_done: Callable[[], bool]
@@ -91,13 +92,13 @@ class TransactionDriver:
         self._seal()
 
     def on_change(self, wake_sender: Callable[[], None]) -> None:
-        """Call `wake_sender` when batches may be sent that were held back."""
+        """Set the function to call when batches that were held back may be sent."""
         self._wake_sender = wake_sender
 
     # -- calls
 
     async def initialize(self) -> None:
-        """Get a producer id; nothing where there is one. Raises as `AsyncProducer.init_transactions`."""
+        """Get a producer id, unless there is one. Raises as `AsyncProducer.init_transactions`."""
         machine = self.machine
         if machine.state in (State.READY, State.IN_TRANSACTION, State.PREPARED) and self._call is None:
             return
@@ -109,7 +110,7 @@ class TransactionDriver:
         )
 
     async def begin(self) -> None:
-        """Open a transaction, with a producer id first where there is none."""
+        """Begin a transaction; get a producer id first if there is none."""
         self._check_no_other(Event.BEGIN)
         if self.machine.state in (State.UNINITIALIZED, State.INITIALIZING):
             await self.initialize()
@@ -118,12 +119,12 @@ class TransactionDriver:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something to abort."""
+        """Whether there is a transaction that an abort would end."""
         return self.machine.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR, State.PREPARED)
 
     @property
     def coordinates(self) -> TransactionCoordinates | None:
-        """What names the open transaction; None where no producer id was given out yet."""
+        """The coordinates of the open transaction, or None before there is a producer id."""
         machine = self.machine
         if machine.owner.producer_id < 0:
             return None
@@ -132,7 +133,7 @@ class TransactionDriver:
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
     ) -> None:
-        """Make offsets part of the transaction."""
+        """Add a group's offsets to the transaction, and wait until that is done."""
         machine = self.machine
         await self._finish(
             Event.SEND_OFFSETS,
@@ -141,7 +142,7 @@ class TransactionDriver:
         )
 
     async def prepare(self) -> TransactionCoordinates:
-        """Wait until all is acknowledged, and close the transaction for more."""
+        """Wait until all records are acknowledged, and accept no more; return the coordinates."""
         machine = self.machine
         await self._finish(
             Event.PREPARE, self._start_preparing, lambda: self._is_settled() or machine.state in FAILED
@@ -149,21 +150,21 @@ class TransactionDriver:
         return machine.prepare()
 
     async def commit(self) -> None:
-        """Commit: every batch first."""
+        """Send all batches, wait until they are acknowledged, and commit."""
         before = self.machine.ended
         await self._finish(
             Event.COMMIT, self._start_commit, lambda: self.machine.ended > before or self._has_failed()
         )
 
     async def abort(self) -> None:
-        """Abort: what is not in flight is dropped."""
+        """Drop batches that are not in flight, wait for the others, and abort."""
         before = self.machine.ended
         await self._finish(
             Event.ABORT, self._start_abort, lambda: self.machine.ended > before or self._has_failed()
         )
 
     async def leave(self, exc: BaseException | None) -> None:
-        """End a block: commit, or abort because of `exc`, which the caller raises."""
+        """End a transaction block: commit, or abort if `exc` has left it. The caller raises `exc`."""
         if exc is None:
             try:
                 await self.commit()
@@ -183,7 +184,10 @@ class TransactionDriver:
             reason.add_note(f"The abort of the transaction has failed, too: {error}")
 
     async def settle(self, timeout_s: float | None) -> None:
-        """Abort what is open, unless it is prepared; wait for an end that is under way. Raises no error."""
+        """Complete a commit that has begun, or abort an open transaction that is not prepared.
+
+        Raises no error; the wait ends after `timeout_s` seconds.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 if self._call is not None and self._call.event is Event.COMMIT:
@@ -196,7 +200,7 @@ class TransactionDriver:
             log.debug("the transaction of %s is left to its timeout: %s", name, error)
 
     async def close(self, timeout_s: float | None) -> None:
-        """End as `settle` does, then take no more steps."""
+        """End the open transaction as `settle` does, then send no more requests."""
         try:
             await self.settle(timeout_s)
         finally:
@@ -245,7 +249,7 @@ class TransactionDriver:
             )
 
     async def _finish(self, event: Event, start: Callable[[], None], is_done: Callable[[], bool]) -> None:
-        """Start a call, or go on with one that did not end in time; wait for its end."""
+        """Start a call, or continue one that timed out before, and wait until it is done."""
         self._check_no_other(event)
         if self._call is None:
             start()
@@ -278,7 +282,7 @@ class TransactionDriver:
     # -- steps
 
     def pump(self) -> None:
-        """Take the next step, if there is one, and wake what waits for a change. On the event loop."""
+        """Send the next step, if there is one, and wake waiting calls. Call this on the event loop."""
         machine = self.machine
         if machine.is_dropping:
             error = machine.error

@@ -1,12 +1,13 @@
-"""A transactional producer without I/O: calls, answers and time in, the next step and decisions out.
+"""The state machine of a transactional producer: calls, answers and time go in, steps come out. No I/O.
 
-One step is under way at a time. It follows the Java producer in both flows:
+One step is in flight at a time. The machine follows the Java producer in both protocols:
 
-- before KIP-890, partitions and groups are added to the transaction ahead of their first batch or offsets,
-  and the epoch stays, unless something is in doubt: then the next transaction has a new epoch (KIP-360).
-- with KIP-890, brokers add them, and every end of a transaction gives the next epoch.
+- Before KIP-890, the producer adds partitions and groups to the transaction before their first batch or
+  offsets, and the epoch stays, unless something is in doubt: then the next transaction has a new epoch
+      (KIP-360).
+- With KIP-890, brokers add them, and every end of a transaction gives the next epoch.
 
-What is in doubt is a request whose answer was lost: a copy of it may still arrive. Under the old flow a late
+A request is in doubt if its response was lost: a copy of it may still arrive. In the old protocol, a late
 EndTxn would end the next transaction (KAFKA-17754); a new epoch makes it void.
 """
 
@@ -45,27 +46,29 @@ from penstock.model import TopicPartition
 from penstock.protocol.error_codes import error_for
 
 OPEN = frozenset((State.IN_TRANSACTION, State.COMMITTING))
-"""States in which batches and offsets go out."""
+"""The states in which batches and offsets may be sent."""
 
 
 class _Offsets(NamedTuple):
-    """Offsets that wait to be part of the transaction."""
+    """Offsets of a group that are to be added to the transaction."""
 
     group: GroupMetadata
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class TransactionMachine:
-    """The transactions of one producer. Not thread-safe: everything happens on one event loop."""
+    """The transactions of one producer. All calls must be on one event loop."""
 
     def __init__(self, transactional_id: str, pauses: Pauses) -> None:
         self.transactional_id = transactional_id
         self.state = State.UNINITIALIZED
         self.owner = NO_PRODUCER_ID
         self.error: PenstockError | None = None
-        """Why the transaction, the producer, or the last attempt to get a producer id has failed."""
+        """The error of the transaction, the producer, or the last attempt to get a producer id; None without
+        one."""
         self.is_implicit = False
-        """Whether the present transaction goes by KIP-890: brokers add, each end raises the epoch."""
+        """Whether the current transaction follows KIP-890: brokers add partitions, each end raises the
+        epoch."""
         self.ended = 0
         """How many transactions have been committed or aborted."""
         self._pauses = pauses
@@ -75,7 +78,7 @@ class TransactionMachine:
         self._offsets: _Offsets | None = None
         self._is_commit = False
         self._is_started = False
-        """Whether the coordinator may know of the transaction."""
+        """Whether the coordinator may have the transaction."""
         self._is_in_doubt = False
         self._coordinators: dict[tuple[int, str], int] = {}
         self._asking: Step | None = None
@@ -83,37 +86,37 @@ class TransactionMachine:
     # -- calls of the application
 
     def initialize(self) -> None:
-        """Get a producer id, which fences other producers of the transactional id."""
+        """Ask for a producer id, which fences other producers of the transactional id."""
         self._check()
         self._go(Event.INITIALIZE)
         self.error = None
 
     def begin(self, *, is_implicit: bool) -> None:
-        """Open a transaction. Costs no request. `is_implicit` chooses the flow of KIP-890."""
+        """Begin a transaction, without a request. `is_implicit` chooses the protocol of KIP-890."""
         self._check()
         self._go(Event.BEGIN)
         self._forget_transaction(is_implicit)
 
     def send_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Make offsets of a group part of the transaction. Done once `has_offsets` is false."""
+        """Ask to add a group's offsets to the transaction. It is done once `has_offsets` is False."""
         self._check()
         self._go(Event.SEND_OFFSETS)
         self._offsets = _Offsets(group, offsets)
 
     def prepare(self) -> TransactionCoordinates:
-        """Close the transaction for more records, and leave its end to a later call, in any process."""
+        """Accept no more records; return the coordinates, with which any process can end the transaction."""
         self._check()
         self._go(Event.PREPARE)
         return TransactionCoordinates(self.transactional_id, *self.owner)
 
     def commit(self) -> None:
-        """Commit, once all batches are settled."""
+        """Ask to commit, as soon as all batches are acknowledged."""
         self._check()
         self._go(Event.COMMIT)
         self._is_commit = True
 
     def abort(self) -> None:
-        """Abort, once no batch is in flight."""
+        """Ask to abort, as soon as no batch is in flight."""
         if self.state is State.FATAL_ERROR:
             self._check()
         self._go(Event.ABORT)
@@ -126,16 +129,19 @@ class TransactionMachine:
 
     @property
     def has_offsets(self) -> bool:
-        """Whether offsets still wait to be part of the transaction."""
+        """Whether offsets still wait to be added to the transaction."""
         return self._offsets is not None
 
     @property
     def is_dropping(self) -> bool:
-        """Whether batches that are not in flight are to be given up."""
+        """Whether batches that are not in flight must be failed."""
         return self.state in (State.ABORTING, State.ABORTABLE_ERROR, State.FATAL_ERROR)
 
     def admits(self, tp: TopicPartition) -> bool:
-        """Return whether batches of a partition may be sent now; before KIP-890 it is added first."""
+        """Return True if batches of a partition may be sent now.
+
+        Before KIP-890, the partition is added first.
+        """
         if self.state not in OPEN:
             return False
         if tp in self._partitions:
@@ -148,7 +154,7 @@ class TransactionMachine:
         return False
 
     def batch_failed(self, error: PenstockError, *, is_numbered: bool) -> None:
-        """A batch was given up. `is_numbered` says that it had a sequence number, which leaves a gap."""
+        """Note that a batch has failed for good. If `is_numbered`, it leaves a gap in the sequence."""
         if is_numbered:
             self._is_in_doubt = True
         verdict = judge_batch(error.code if isinstance(error, KafkaError) else None)
@@ -160,9 +166,9 @@ class TransactionMachine:
     # -- steps
 
     def next_step(self, now: float, *, is_settled: bool) -> Step | None:
-        """Return the next step to take; None if there is none now. `now` is in monotonic seconds.
+        """Return the next step to send, or None. `now` is in monotonic seconds.
 
-        `is_settled` says that a commit has all its batches acknowledged, or that an abort has none in flight.
+        `is_settled` means that all batches of a commit are acknowledged, or that an abort has none in flight.
         """
         if self._asking is not None or now < self._pauses.until:
             return None
@@ -177,17 +183,17 @@ class TransactionMachine:
 
     @property
     def wake_at(self) -> float:
-        """When `next_step` is to be asked again although nothing happens, in monotonic seconds."""
+        """When to call `next_step` again even if nothing happens, in monotonic seconds."""
         return self._pauses.until if self._asking is None else float("inf")
 
     def place_of(self, step: Step) -> tuple[int, str]:
-        """Return the coordinator that a step is sent to: its kind and key."""
+        """Return the coordinator that a step goes to: its kind, and the group or transactional id."""
         if isinstance(step, CommitOffsets):
             return GROUP_COORDINATOR, step.group.group_id
         return TRANSACTION_COORDINATOR, self.transactional_id
 
     def node_of(self, step: Step) -> int:
-        """Return the node of the coordinator that a step goes to."""
+        """Return the node id of the coordinator that a step goes to, or `NO_NODE` if it is not known."""
         return self._coordinators.get(self.place_of(step), NO_NODE)
 
     def _due(self, is_settled: bool) -> Step | None:
@@ -208,7 +214,7 @@ class TransactionMachine:
         return None
 
     def answered(self, step: Step, answer: Answer, now: float) -> PenstockError | None:
-        """A coordinator has answered. Returns what it said where the step has to be taken again."""
+        """Act on a coordinator's answer; return its error if the step must be sent again, else None."""
         self._asking = None
         codes = [answer.code, *answer.codes.values()]
         verdict, code = max((judge_step(step, code), code) for code in codes)
@@ -233,7 +239,7 @@ class TransactionMachine:
         return None
 
     def lost(self, step: Step, now: float, *, is_sent: bool) -> None:
-        """There is no answer. `is_sent` says that the request may have arrived, or may still."""
+        """Act on a missing response. If `is_sent`, the request may have arrived, or may still arrive."""
         self._asking = None
         if not isinstance(step, FindCoordinator):
             self._coordinators.pop(self.place_of(step), None)
@@ -242,7 +248,7 @@ class TransactionMachine:
         self._pauses.after_loss(now)
 
     def failed(self, step: Step, error: PenstockError) -> None:
-        """A step cannot be taken at all: a version that the broker does not speak, credentials."""
+        """Act on a step that cannot be sent at all: an unsupported version, or a refused login."""
         self._asking = None
         self._refuse(error)
 
@@ -286,7 +292,7 @@ class TransactionMachine:
     # -- errors
 
     def _check(self) -> None:
-        """Raise what has failed, where only an abort or nothing at all may follow."""
+        """Raise the error of a failed transaction or producer: only an abort, or no call, may follow."""
         if self.error is not None and self.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
             raise self.error
 
@@ -338,7 +344,7 @@ class TransactionMachine:
 
 
 def _telling(step: Step, transactional_id: str) -> str:
-    """Return what a step was doing, for messages."""
+    """Return what a step does, for error messages."""
     if isinstance(step, FindCoordinator):
         kind = "transactional id" if step.kind == TRANSACTION_COORDINATOR else "group"
         return f"looking for the coordinator of {kind} {step.key!r}"

@@ -1,4 +1,4 @@
-"""How long a transactional producer pauses before it asks again: pure arithmetic, like `Backoff`."""
+"""The pauses of a transactional producer between attempts: pure arithmetic, like `Backoff`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from penstock.client.cluster.retry import Backoff
 from penstock.protocol.error_codes import ErrorCode
 
 CONCURRENT_BACKOFF_MS = 20.0
-"""The first pause after CONCURRENT_TRANSACTIONS, as in Java: an end takes a few milliseconds."""
+"""The first pause after CONCURRENT_TRANSACTIONS, as in Java: the end of a transaction takes milliseconds."""
 
 
 class Pauses:
-    """When the next attempt is due. `dice` gives numbers from 0 to 1."""
+    """The time of the next attempt. `dice` returns numbers from 0 to 1."""
 
     def __init__(self, backoff: Backoff, dice: Callable[[], float]) -> None:
         self._backoff = backoff
@@ -20,19 +20,19 @@ class Pauses:
         self._dice = dice
         self._attempts = 0
         self.until = float("-inf")
-        """Monotonic seconds."""
+        """The end of the pause, in monotonic seconds."""
 
     def after_refusal(self, code: int, now: float) -> None:
-        """A coordinator has said to come again."""
+        """Begin a pause because a coordinator has answered with a retriable error."""
         is_short = code == ErrorCode.CONCURRENT_TRANSACTIONS
         self._pause(self._short if is_short else self._backoff, now)
 
     def after_loss(self, now: float) -> None:
-        """There was no answer."""
+        """Begin a pause because no response has come."""
         self._pause(self._backoff, now)
 
     def clear(self) -> None:
-        """Something has succeeded."""
+        """End the pauses after a success."""
         self._attempts = 0
         self.until = float("-inf")
 

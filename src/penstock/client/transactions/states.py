@@ -1,7 +1,7 @@
-"""The states of a transactional producer, and the table of what leads from one to another.
+"""The states of a transactional producer, and the table of transitions between them.
 
-Apache Kafka's `TransactionManager` has the states by these names. An event that the table does not list for a
-state is refused: a call of the application with a `TransactionStateError`, and nothing changes.
+The states have the names of Apache Kafka's `TransactionManager`. If the table has no transition for an event,
+a call of the application raises `TransactionStateError`, and the state stays.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """An event. The value is its name in messages, where it is a call."""
+    """An event of the state machine. The value is its name in messages, if the event is a call."""
 
     INITIALIZE = "init_transactions()"
     INITIALIZED = "a producer id and epoch were given out"
@@ -65,14 +65,14 @@ TRANSITIONS: Transitions[State, Event] = Transitions(
         **{(state, Event.FAILED_FOR_GOOD): State.FATAL_ERROR for state in State},
     }
 )
-"""From a state, by an event, to the next state."""
+"""The table of transitions, from a state and an event to the next state."""
 
 
 def next_state(state: State, event: Event) -> State:
     """Return the state that `event` leads to.
 
     Raises:
-        TransactionStateError: it does not fit the state.
+        TransactionStateError: the event is not allowed in this state.
     """
     try:
         return TRANSITIONS.next_state(state, event)

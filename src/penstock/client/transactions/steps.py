@@ -1,4 +1,4 @@
-"""What a transactional producer asks of coordinators, and what they answer: plain values, no protocol."""
+"""The requests of a transactional producer to coordinators, and their answers, as plain values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ NO_NODE = -1
 
 
 class TransactionCoordinates(NamedTuple):
-    """What names one open transaction to its coordinator, from any process: EndTxn needs no more.
+    """The identity of one open transaction, with which any process can end it by EndTxn.
 
-    They are plain values, to be stored or sent. They hold until the id is used again.
+    The fields are plain values, to be stored or sent. They are valid until the transactional id is used
+    again.
     """
 
     transactional_id: str
@@ -37,34 +38,37 @@ class TransactionCoordinates(NamedTuple):
 
 
 class FindCoordinator(NamedTuple):
-    """Which node coordinates a transactional id or a group."""
+    """The step that asks which node coordinates a transactional id or a group."""
 
     kind: int
     key: str
 
 
 class Initialize(NamedTuple):
-    """InitProducerId: fences other producers of the id. An `owner` gets its next epoch (KIP-360)."""
+    """The step InitProducerId, which fences other producers of the id.
+
+    `owner` gets its next epoch (KIP-360).
+    """
 
     owner: ProducerId
 
 
 class AddPartitions(NamedTuple):
-    """AddPartitionsToTxn, which the flow before KIP-890 sends ahead of the first batch."""
+    """The step AddPartitionsToTxn, which precedes the first batch in the protocol before KIP-890."""
 
     owner: ProducerId
     partitions: frozenset[TopicPartition]
 
 
 class AddOffsets(NamedTuple):
-    """AddOffsetsToTxn, which the flow before KIP-890 sends ahead of offsets of a group."""
+    """The step AddOffsetsToTxn, which precedes a group's offsets in the protocol before KIP-890."""
 
     owner: ProducerId
     group_id: str
 
 
 class CommitOffsets(NamedTuple):
-    """TxnOffsetCommit. `is_implicit` says that the broker adds the group's partition by itself (KIP-890)."""
+    """The step TxnOffsetCommit. `is_implicit`: the broker adds the group's partition itself (KIP-890)."""
 
     owner: ProducerId
     group: GroupMetadata
@@ -73,7 +77,7 @@ class CommitOffsets(NamedTuple):
 
 
 class End(NamedTuple):
-    """EndTxn. With `raises_epoch`, the answer has the producer id and epoch that come next (KIP-890)."""
+    """The step EndTxn. If `raises_epoch`, the answer has the next producer id and epoch (KIP-890)."""
 
     owner: ProducerId
     is_commit: bool
@@ -84,7 +88,7 @@ Step = FindCoordinator | Initialize | AddPartitions | AddOffsets | CommitOffsets
 
 
 class Answer(NamedTuple):
-    """What a coordinator says: an error code for all, or for each partition, and what the step asked for."""
+    """A coordinator's answer: an error code for the request, or one for each partition, and the result."""
 
     code: int = 0
     codes: Mapping[TopicPartition, int] = {}

@@ -1,9 +1,9 @@
-"""What an error means for a transaction: whether to ask again, to abort, or to stop.
+"""What an error code means for a transaction: retry, abort, or give the producer up.
 
-The table is the Java producer's (`TransactionManager` of Apache Kafka 4.3), except for what is abortable here
-and fatal there: a commit by the flow of KIP-890 that is answered INVALID_TXN_STATE (the coordinator says for
-certain that nothing was committed, mostly since the transaction ran into its timeout, and an abort gets the
-next epoch); offsets that were refused for the length of their metadata, or a right on their topic.
+The table is the Java producer's (`TransactionManager` of Apache Kafka 4.3). Two errors are abortable here and
+fatal in Java: INVALID_TXN_STATE after a commit by the protocol of KIP-890 (the coordinator thereby says that
+nothing was committed, mostly because the transaction's timeout has passed, and an abort gets the next epoch);
+and offsets refused for the length of their metadata, or for a missing right on their topic.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 class Verdict(IntEnum):
-    """What to do about an error code, the gravest last."""
+    """What to do about an error code, in order of gravity."""
 
     DONE = 0
     RETRY = 1
     FIND = 2
-    """Ask which node the coordinator is, then try again."""
+    """Look the coordinator up again, then retry."""
     REFUSED = 3
-    """No producer id: the application may ask for one again."""
+    """The coordinator gives no producer id; the application may ask again."""
     ABORT = 4
     ABORT_AND_RAISE = 5
-    """Abort, and take a new epoch before the next transaction."""
+    """Abort, and get a new epoch before the next transaction."""
     FATAL = 6
     FENCED = 7
 
@@ -49,11 +49,11 @@ LEFT_BEHIND = frozenset(
         ErrorCode.STALE_MEMBER_EPOCH,
     )
 )
-"""The group has gone on without this member."""
+"""Error codes that mean that the group has removed this member."""
 
 
 def judge_step(step: Step, code: int) -> Verdict:
-    """Return the verdict on an error code of a coordinator: again, abort, or stop."""
+    """Return what to do about a coordinator's error code for a step: retry, abort, or give up."""
     if code == ErrorCode.NONE:
         return Verdict.DONE
     if code in MOVED:
@@ -131,9 +131,10 @@ def _judge_end(step: End, code: int) -> Verdict:
 
 
 def judge_batch(code: int | None) -> Verdict:
-    """Return the verdict on a batch that failed for good; None if the failure is no error code of a broker.
+    """Return what to do about a batch that has failed for good. None: the failure has no error code.
 
-    47 is abortable here: the answer to the abort's EndTxn shows whether this producer is fenced.
+    47 (INVALID_PRODUCER_EPOCH) is abortable: the response to the abort's EndTxn shows whether this producer
+    is fenced.
     """
     if code == ErrorCode.PRODUCER_FENCED:
         return Verdict.FENCED

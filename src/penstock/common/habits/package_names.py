@@ -19,13 +19,15 @@ def refuse_name(
     *,
     place: str = "penstock",
 ) -> NoReturn:
-    """Raise the error for a `name` that a package does not have. `place` is where the table has advice.
+    """Raise the error for a `name` that a package does not have, with advice from the section `place`.
 
-    `unknown_name` is `penstock.errors.UnknownNameError`, which is given because that module calls this one.
+    `unknown_name` is `penstock.errors.UnknownNameError`, which is an argument because that module calls this
+    one.
 
     Raises:
-        UnknownNameError: it was asked for as an attribute.
-        ImportError: by ``from package import name``, where Python would drop the text of the other.
+        UnknownNameError: the name was used as an attribute.
+        ImportError: the name was used in ``from package import name``, where Python drops the text of an
+            AttributeError.
     """
     text = described(place, name, f"module {package!r}", known)
     if _is_importing(sys._getframe(2)):
@@ -35,5 +37,5 @@ def refuse_name(
 
 
 def _is_importing(frame: FrameType) -> bool:
-    """Return whether what this frame does is to import a name from a module."""
+    """Return True if the frame is at an instruction that imports a name from a module."""
     return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]

@@ -1,6 +1,6 @@
-"""The errors for a name, an argument or a statement that is not there: they say what to type.
+"""The errors for a name, an argument or a statement that does not exist, with advice on what to type.
 
-Imported after a mistake was made, and then may take its time.
+This module is imported only after a mistake, when speed does not matter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.errors import CallError, UnknownNameError
 def unknown_name(place: str, name: str, owner: str, known: Sequence[str]) -> UnknownNameError:
     """Return the error for an attribute that `owner` does not have; `known` are those that it has.
 
-    `place` is where the table has advice.
+    `place` is the section of the table that has advice.
     """
     return UnknownNameError(described(place, name, owner, known), name=name)
 
@@ -26,7 +26,7 @@ def unknown_name(place: str, name: str, owner: str, known: Sequence[str]) -> Unk
 def wrong_call(
     call: Callable[..., Any], place: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> CallError | None:
-    """Return the error for a call whose arguments do not fit; None where they do."""
+    """Return the error for a call whose arguments do not fit, or None if they fit."""
     signature = inspect.signature(call)
     try:
         signature.bind(*arguments, **keywords)
@@ -36,10 +36,12 @@ def wrong_call(
 
 
 def refuse_keywords(place: str, keywords: Iterable[str]) -> None:
-    """Refuse a keyword that the table has for the call at `place`, which takes any name as a setting.
+    """Raise CallError for a keyword that the table has for the call at `place`.
+
+    The call itself takes any keyword as a setting.
 
     Raises:
-        CallError: what to type.
+        CallError: a keyword is another client's; the message says what to type.
     """
     for name in keywords:
         said = advice(place, name)
@@ -81,7 +83,7 @@ def _said(
 
 
 def _takes(parameters: Sequence[inspect.Parameter]) -> str:
-    """Return the arguments that a call takes, as they are written."""
+    """Return the arguments that a call takes, as a caller writes them."""
     words = []
     for each in parameters:
         if each.kind is each.VAR_POSITIONAL:

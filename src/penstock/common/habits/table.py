@@ -1,9 +1,9 @@
-"""The table of habits: what people type who come from other clients, and what to type here.
+"""The table of habits: what users of other clients type, and what to type here.
 
-The files ``*.txt`` beside this module hold it. A line ``[Producer]`` begins what concerns that class, a line
-``[Producer.send]`` the arguments of that method; `*` is for too many of them. In the advice, ``{await}``,
-``{async}`` and ``{Async}`` become what asyncio needs, and nothing for the blocking clients; ``{name}``
-becomes what was typed.
+The files ``*.txt`` beside this module hold the table. A line ``[Producer]`` begins the section of that class,
+a line ``[Producer.send]`` the section of that method's arguments; `*` is for too many of them. In the advice,
+``{await}``, ``{async}`` and ``{Async}`` become what asyncio needs, and nothing for the blocking clients;
+``{name}`` becomes what was typed.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from __future__ import annotations
 from functools import cache
 
 ASYNC = "Async"
-"""What the names of classes for asyncio begin with. They have no sections of their own."""
+"""The prefix of classes for asyncio, which have no sections of their own."""
 
 LIKE = {"KafkaBroker": "Broker", "KafkaCluster": "Cluster"}
-"""Classes with what another one has, and more: what their own sections lack is in those of the other."""
+"""Classes that extend another one: what their own sections lack is looked up in that class's section."""
 
 FILES = ("clients.txt", "options.txt", "commands.txt")
 
 
 def advice(place: str, name: str) -> str | None:
-    """Return what to type in place of `name`; None where the table does not have it.
+    """Return what to type in place of `name`, or None if the table does not have it.
 
-    `place` is a class, a method with its class, or another section of the table. What a method's section
-    does not have is looked for in the section ``arguments``, which is that of all calls.
+    `place` is a class, a method with its class, or another section of the table. If a method's section does
+    not have the name, the section ``arguments`` is searched, which is for all calls.
     """
     is_async = place.startswith(ASYNC)
     section = place.removeprefix(ASYNC)

@@ -1,6 +1,6 @@
 """The text of the error for a name that an object or a module does not have.
 
-It imports no errors, because `penstock.errors` itself uses it: the caller makes the error.
+This module imports no exceptions, because `penstock.errors` itself uses it: the caller makes the exception.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from penstock.common.suggestions import did_you_mean
 
 
 def described(place: str, name: str, owner: str, known: Sequence[str]) -> str:
-    """Return the text for an attribute that `owner` does not have; `known` are those that it has.
+    """Return the error text for an attribute that `owner` does not have; `known` are those that it has.
 
-    `place` is where the table has advice.
+    `place` is the section of the table that has advice.
     """
     said = advice(place, name)
     if said is None:

@@ -1,1 +1,1 @@
-"""What every kind of server here shares: taking in connections, a loop on a thread, what others can reach."""
+"""Shared by all servers of the package: accepting connections, a loop on a thread, checks of addresses."""

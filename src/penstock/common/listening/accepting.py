@@ -1,9 +1,9 @@
-"""Taking in connections without ever running out of file descriptors.
+"""Accepting connections without ever running out of file descriptors.
 
-asyncio's own loop for accepting logs every failed attempt and tries hundreds of times a second when the
-process is at its limit of descriptors. An `Acceptor` stops before: it leaves a reserve for the files of logs,
-stops reading the listening socket while there is no room, logs that once a minute, and goes on when there is
-room again. Connections wait in the kernel's queue meanwhile.
+asyncio's own accept loop logs every failed attempt and tries hundreds of times a second when the process is
+at its limit of descriptors. An `Acceptor` stops before that: it leaves a reserve for the files of logs, stops
+reading the listening socket while there is no room, logs that once a minute, and continues when there is room
+again. Connections wait in the kernel's queue meanwhile.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from penstock.common.operating_system import REUSE_ADDRESS, descriptor_limits, r
 logger = logger_named("penstock.broker")
 
 DESCRIPTORS_RESERVED = 128
-"""File descriptors that connections leave free for the files of logs, or a quarter of a limit below 512."""
+"""File descriptors that connections leave free for the files of logs; a quarter of a limit below 512."""
 
 DESCRIPTORS_WANTED = 1 << 20
-"""What the soft limit is raised to at most. Some systems have hard limits of a thousand million, and
-programs that are started from here may walk over all that may be open."""
+"""The highest soft limit to set. Some systems have hard limits of a thousand million, and child processes may
+loop over all possible descriptors."""
 
 AT_ONCE = 64
-"""Connections taken in before others have their turn."""
+"""The most connections that are accepted before other work gets a turn."""
 
 REFUSED_MAX = 1000
-"""Connections that are kept for a while until they are closed; the oldest goes for another."""
+"""The most connections that are kept for a while before they are closed; beyond that the oldest is closed."""
 
 RETRY_S = 0.5
-"""How often it is looked whether there is room again."""
+"""The seconds between checks for free file descriptors."""
 
 _SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit of open files towards the hard one; return what it is now, -1 for none.
+    """Raise the soft limit of open files towards the hard one; return the new limit, -1 for none.
 
-    For programs that are a broker and nothing else: the limit is that of the whole process.
+    Use it in programs that are a broker and nothing else, since the limit applies to the whole process.
     """
     soft, hard = descriptor_limits()
     if soft is None:
@@ -56,30 +56,31 @@ def raise_descriptor_limit() -> int:
 
 
 class Gate(Protocol):
-    """Decides when connections are taken in."""
+    """Decides when an acceptor may accept connections."""
 
     def wait_s(self) -> float:
         """Note that a connection has come; return for how many seconds it has to wait."""
 
     def has_room(self) -> bool:
-        """Return whether there is room for one more connection; if not, `Acceptor.look_for_room` says
-        when.
+        """Return True if one more connection may be accepted.
+
+        After a False, the gate calls `look_for_room`.
         """
 
     def refuse_s(self, address: str) -> float:
-        """Return 0, or after how many seconds a connection from this address is to be closed."""
+        """Return 0, or the number of seconds after which a connection from this address is closed."""
 
     def enter(self) -> None:
-        """A connection is taken in."""
+        """Note that a connection is accepted."""
 
     def leave(self) -> None:
-        """A connection that was to be taken in has not become one."""
+        """Note that an accepted connection could not be set up."""
 
 
 class Acceptor:
-    """Takes in what connects to listening sockets. `make` gives the protocol object of a connection.
+    """Accepts connections of listening sockets. `make` returns the protocol object of a connection.
 
-    With a `gate` connections are taken in as it lets them; behind one that waits all others wait.
+    A `gate` decides when connections are accepted; while one waits for it, all later ones wait.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class Acceptor:
             self._number_max = soft - min(DESCRIPTORS_RESERVED, soft // 4)
 
     def start(self, listener: socket.socket, backlog: int) -> None:
-        """Listen on a bound socket, which is the acceptor's from now on.
+        """Listen on a bound socket, which belongs to the acceptor from now on.
 
         Raises:
             OSError: the socket cannot listen.
@@ -120,16 +121,19 @@ class Acceptor:
 
     @property
     def is_paused(self) -> bool:
-        """Whether nothing is taken in, because there is no room."""
+        """Whether no connection is accepted, because there is a lack of file descriptors."""
         return self._retry is not None
 
     @property
     def holds_connection(self) -> bool:
-        """Whether a connection waits until the gate lets it in."""
+        """Whether a connection waits for the gate."""
         return self._held is not None
 
     async def stop(self) -> None:
-        """Take nothing in any more. What has been taken in has reached its protocol object afterwards."""
+        """Accept no more connections.
+
+        Those accepted before have reached their protocol objects afterwards.
+        """
         self._is_stopped = True
         if self._retry is not None:
             self._retry.cancel()
@@ -174,7 +178,7 @@ class Acceptor:
             self._pause("an error of the broker")
 
     def _pass(self, connection: socket.socket, address: str) -> bool:
-        """Take a connection in, or hold it until its time has come; False where others wait behind it."""
+        """Accept a connection, or hold it until the gate allows it; return False if it is held."""
         if self._gate is None:
             self._begin(connection)
             return True
@@ -194,7 +198,7 @@ class Acceptor:
         self.look_for_room()
 
     def look_for_room(self) -> None:
-        """Take in the connection that waits for room, if there is one and there is room now."""
+        """Accept the connection that waits for room, if there is one and there is room now."""
         if self._held is None or self._holding is not None or self._gate is None or self._is_stopped:
             return
         if not self._gate.has_room():
@@ -269,7 +273,7 @@ class Acceptor:
             self._retry = self._loop.call_later(RETRY_S, self._look_again)
 
     def _has_room(self) -> bool:
-        """Return whether a descriptor made now would be one that connections may have."""
+        """Return True if a new file descriptor would be below the reserve."""
         try:
             number = os.dup(self._sockets[0].fileno())
         except OSError:
@@ -279,10 +283,10 @@ class Acceptor:
 
 
 def listening_sockets(host: str, port: int) -> list[socket.socket]:
-    """Sockets bound to every address of a host; an empty one means all of this machine.
+    """Return sockets bound to every address of a host. An empty host means all addresses of the machine.
 
     Raises:
-        OSError: there is no such address here, or the port is taken.
+        OSError: the machine does not have such an address, or the port is taken.
     """
     found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     bound: list[socket.socket] = []
@@ -312,7 +316,7 @@ def streaming(
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]],
     limit_bytes: int,
 ) -> Callable[[], asyncio.BaseProtocol]:
-    """Return what makes the protocols of connections that `serve` handles, each in a task of its own."""
+    """Return a factory of protocol objects whose connections `serve` handles, each in its own task."""
 
     def make() -> asyncio.BaseProtocol:
         reader = asyncio.StreamReader(limit=limit_bytes, loop=loop)

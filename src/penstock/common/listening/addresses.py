@@ -1,4 +1,4 @@
-"""IP addresses as text in one form each, so that equal texts are equal addresses.
+"""IP addresses as text in a canonical form, so that equal addresses are equal texts.
 
 A socket that listens on ``[::]`` names IPv4 clients ``::ffff:127.0.0.1``; Java writes the address ``::1`` as
 ``0:0:0:0:0:0:0:1``. Rules, quotas, limits and logs compare and print texts.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import socket
 
 _IN_IPV4 = bytes(10) + b"\xff\xff"
-"""What an IPv6 address begins with that stands for an IPv4 address."""
+"""The first bytes of an IPv6 address that stands for an IPv4 address."""
 
 
 def canonical_address(text: str) -> str:
-    """Return an address in its one form: IPv4 in four numbers, IPv6 as short as possible (RFC 5952).
+    """Return an address in its canonical form: IPv4 as four numbers, IPv6 as in RFC 5952.
 
-    A zone (``%eth0``) stays. What is no IPv6 address is returned as it is: IPv4 addresses have one form only.
+    A zone (``%eth0``) stays. Text that is not an IPv6 address is returned unchanged, since IPv4 addresses
+    have one form only.
     """
     if ":" not in text:
         return text
@@ -30,12 +31,12 @@ def canonical_address(text: str) -> str:
 
 
 def without_zone(text: str) -> str:
-    """Return an address without the interface that it is reached through, ``%eth0``."""
+    """Return an address without its zone, the interface through which it is reached (``%eth0``)."""
     return text.partition("%")[0]
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is an IP address, or the name of this machine's own."""
+    """Return True if a text is an IP address, or ``localhost``."""
     family = socket.AF_INET6 if ":" in text else socket.AF_INET
     try:
         return text == "localhost" or bool(socket.inet_pton(family, text.strip("[]")))
@@ -44,5 +45,5 @@ def is_address(text: str) -> bool:
 
 
 def address_of(text: str) -> str:
-    """Return the one form of an address, or of the name of this machine's own."""
+    """Return the canonical form of an address; ``localhost`` becomes 127.0.0.1."""
     return "127.0.0.1" if text == "localhost" else canonical_address(text)

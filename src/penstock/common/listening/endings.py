@@ -1,6 +1,7 @@
-"""Who is called when an exception ends the ``with`` block of a broker or cluster: pytest's plugin, in tests.
+"""The list of functions to call when an exception ends the ``with`` block of a broker or cluster.
 
-Imports nothing, so that the plugin can ask for it in every run of pytest, with or without a broker.
+pytest's plugin adds one. This module imports nothing, so that the plugin can import it in every run of
+pytest, with or without a broker.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 watchers: list[Callable[[Any], None]] = []
-"""Called with what still serves, before it stops. Empty outside of tests."""
+"""Functions that are called with a broker or cluster before it stops. Empty outside of tests."""
 
 
 def announce(served: object, error: BaseException | None) -> None:
-    """Call the watchers where an `error` ends the block of `served`."""
+    """Call the watchers with `served` if an `error` has ended its block."""
     if error is not None:
         for watcher in watchers:
             watcher(served)

@@ -1,4 +1,4 @@
-"""Whether a listener can be reached from other machines, and a warning where it is unprotected."""
+"""A check whether other machines can reach a listener, and a warning if it is unprotected."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 
 class _Bound(Protocol):
-    """A socket, or what asyncio gives in its place."""
+    """A bound socket, or asyncio's object for one."""
 
     def getsockname(self) -> Any: ...
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether only this machine reaches a socket that is bound to `address`, a number and no name."""
+    """Return True if only this machine can reach a socket bound to `address`, an IP address."""
     if address.startswith("127."):
         return True
     import ipaddress  # takes a millisecond to load, and most brokers listen on 127.0.0.1
@@ -27,9 +27,9 @@ def is_loopback(address: str) -> bool:
 
 
 def warn_if_exposed(listener: _Bound, what: str, logger: logging.Logger) -> None:
-    """Log a warning if other machines reach a bound socket, which asks for no authentication.
+    """Log a warning if other machines can reach a bound socket without authentication.
 
-    `what` is what can be done there, for the log.
+    `what` says what they could do, for the log.
     """
     host, port = listener.getsockname()[:2]
     if not is_loopback(host):

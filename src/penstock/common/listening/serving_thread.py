@@ -1,8 +1,7 @@
-"""An event loop on a thread of its own, which serves something until `stop` is called.
+"""An event loop on its own thread, which serves something until `stop` is called.
 
-Brokers inside a program run on it. Promises that `start` returns when the service can be reached, and
-that an exception that ends the thread is raised by the caller's next `start` or `stop`. Independent of
-brokers.
+Brokers inside a program run on it. `start` returns when the service can be reached. An exception that ends
+the thread is raised by the next call of `start` or `stop`. This module does not depend on brokers.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ logger = logger_named("penstock.broker")
 
 
 class Served(ABC):
-    """What serves on a thread from `start` to `close`; a ``with`` or ``async with`` block does both."""
+    """A service that runs on a thread from `start` to `close`. A `with` block calls both."""
 
     _thread: ServingThread
     _holds_records = True
-    """Whether it holds topics, which the report of a failed test shows."""
+    """Whether the service has topics, which the report of a failed test shows."""
 
     @property
     def is_running(self) -> bool:
@@ -40,7 +39,7 @@ class Served(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Stop serving. Harmless when stopped."""
+        """Stop serving. Does nothing if the service is stopped."""
 
     def __enter__(self) -> Self:
         return self.start()
@@ -61,7 +60,7 @@ class Served(ABC):
 
 
 class ServingThread:
-    """Keeps `serving()` entered, on a daemon thread, from `start` to `stop`. May be started again."""
+    """Keeps the context `serving()` entered, on a daemon thread, from `start` to `stop`. Restartable."""
 
     def __init__(self, serving: Callable[[], AbstractAsyncContextManager[object]]) -> None:
         self._serving = serving
@@ -77,14 +76,14 @@ class ServingThread:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop, while it runs."""
+        """The event loop while it runs, otherwise None."""
         return self._loop if self.is_running else None
 
     def start(self, name: str) -> None:
-        """Start the thread, called `name`; return when `serving()` is entered. Nothing if it runs already.
+        """Start the thread with this name; return when `serving()` is entered. Does nothing if it runs.
 
         Raises:
-            BaseException: what entering the context has raised.
+            BaseException: what `serving()` has raised when it was entered.
         """
         if self._thread is not None:
             return
@@ -96,10 +95,10 @@ class ServingThread:
         self._raise_failure()
 
     def stop(self) -> None:
-        """Leave `serving()` and wait for the thread. Harmless when it does not run.
+        """Leave `serving()` and wait for the thread to end. Does nothing if it does not run.
 
         Raises:
-            BaseException: what leaving the context has raised, or what has ended the thread before.
+            BaseException: what `serving()` has raised when it was left, or what has ended the thread before.
         """
         thread, self._thread = self._thread, None
         if thread is None:
@@ -137,10 +136,10 @@ class ServingThread:
 
 
 def run_to_the_end(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a runner's loop, also where the loop itself runs out of memory for a moment.
+    """Run a coroutine in a runner's loop, and return its result, even after a lack of memory.
 
-    A `MemoryError` between two callbacks would otherwise end the loop, and with it everything that it
-    serves. What was due then is still due.
+    A `MemoryError` between two callbacks would otherwise end the loop, and with it everything that it serves.
+    The loop is then run again, and due callbacks are still called.
     """
     loop = runner.get_loop()
     task = loop.create_task(work)

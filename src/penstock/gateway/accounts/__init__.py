@@ -1,1 +1,1 @@
-"""Accounts behind the gateway: users of devices, checked here, and what each of them is in the cluster."""
+"""Accounts: users that log in at the gateway, and the credentials that the gateway uses for each."""

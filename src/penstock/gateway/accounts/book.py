@@ -1,8 +1,8 @@
-"""Who may connect to the gateway, and as whom the gateway then connects to the cluster: a file of TOML.
+"""The file of accounts: who may log in at the gateway, and how the gateway logs in at the cluster for them.
 
-The file has a table for each user of devices, ``[users.NAME]``, with its ``password`` and a table ``cluster``
-of client settings; ``[default]`` is for clients without SASL. It is read again when it has changed. No error
-and no `repr` shows a password.
+The file is TOML. It has a table for each user, ``[users.NAME]``, with its ``password`` and a table
+``cluster`` of client settings; ``[default]`` is for clients without SASL. The gateway reads the file again
+when it has changed. No error and no `repr` shows a password.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE_BYTES_MAX = 16 << 20
-"""The longest file of accounts."""
+"""The largest file of accounts that is read."""
 
 USERS_MAX = 10_000
-"""The most users that a file may name."""
+"""The most users that a file may have."""
 
 MECHANISMS = (PLAIN, *SCRAM_CODES)
-"""What devices may log in with."""
+"""The SASL mechanisms that the gateway offers to clients."""
 
 LIFETIME_MAX_MS = 2**31 - 1
 
@@ -40,16 +40,16 @@ _MECHANISMS, _LIFETIME = "sasl.enabled.mechanisms", "connections.max.reauth.ms"
 
 
 class Account:
-    """What a client of the gateway is in the cluster: settings of connections, with credentials.
+    """The settings and credentials with which the gateway connects to the cluster for a client.
 
-    An account is another one when its entry has changed: connections of the former one end then.
+    When the entry of an account has changed, it is a new account, and connections of the old one end.
     """
 
     __slots__ = ("config", "name")
 
     def __init__(self, name: str, config: ClientConfig) -> None:
         self.name = name
-        """Which entry of the file it is, for logs: that of a user, or the default."""
+        """The entry of the file, for logs: a user's name, or the default."""
         self.config = config
 
     def __repr__(self) -> str:
@@ -57,31 +57,31 @@ class Account:
 
 
 class User:
-    """A user of devices: what proves it, and its account."""
+    """A user that may log in at the gateway: the password or credentials to check, and the account."""
 
     __slots__ = ("account", "credentials", "password")
 
     def __init__(self, password: Secret, credentials: dict[str, ScramCredential], account: Account) -> None:
         self.password = password
         self.credentials = credentials
-        """By mechanism of SCRAM."""
+        """The SCRAM credentials by mechanism."""
         self.account = account
 
 
 class _Entry(NamedTuple):
-    """One table of the file, as far as it decides whether its account is still the same."""
+    """The parts of one table of the file whose change makes a new account."""
 
     password: Secret | None
     settings: dict[str, object]
 
 
 class Accounts:
-    """The users and accounts of one reading. It is what logins look users up in.
+    """The users and accounts of one reading of the file, in which logins look users up.
 
-    `former` is the reading before: what has not changed stays the same object.
+    `former` is the previous reading; entries that have not changed keep their objects.
 
     Raises:
-        ConfigError: a table is malformed, or names a secret that is not there.
+        ConfigError: a table is malformed, or names a secret that does not exist.
     """
 
     def __init__(
@@ -96,9 +96,9 @@ class Accounts:
         users, default = left.pop("users", {}), left.pop("default", None)
         options = _flat(left)
         self.mechanisms = _mechanisms(options.pop(_MECHANISMS, list(MECHANISMS)), where)
-        """What devices are offered."""
+        """The SASL mechanisms that clients are offered."""
         self.lifetime_ms = _lifetime(options.pop(_LIFETIME, 0), where)
-        """How long a login lasts, in milliseconds; 0 for as long as the connection."""
+        """The length of a login session in milliseconds; 0 for as long as the connection."""
         if options:
             raise ConfigError(
                 f"{where}: {next(iter(options))!r} is not known; there are [users.NAME], [default],"
@@ -115,7 +115,7 @@ class Accounts:
         for name, table in users.items():
             self.users[name] = self._user(name, table, f"{where}: [users.{name}]", former)
         self.default: Account | None = None
-        """That of clients without SASL; None where these may not connect."""
+        """The account of clients without SASL, or None if such clients may not connect."""
         if default is not None:
             shown = f"{where}: [default]"
             entry = self._entries[None] = _entry(default, shown, has_password=False)
@@ -126,7 +126,7 @@ class Accounts:
                 else self._account("clients without SASL", entry, shown)
             )
         self.live = {user.account for user in self.users.values()}
-        """All accounts of this reading."""
+        """All accounts of this reading of the file."""
         if self.default is not None:
             self.live.add(self.default)
 
@@ -157,31 +157,31 @@ class Accounts:
     # --- what logins ask for ----------------------------------------------------------------------------
 
     def password(self, name: str) -> Secret | None:
-        """Return the password for PLAIN, None for an unknown user."""
+        """Return a user's password for PLAIN, or None if the user is unknown."""
         user = self.users.get(name)
         return None if user is None else user.password
 
     def credential(self, name: str, mechanism: str) -> ScramCredential | None:
-        """Return the credential for a mechanism of SCRAM, None where there is none."""
+        """Return a user's credential for a SCRAM mechanism, or None if there is none."""
         user = self.users.get(name)
         return None if user is None else user.credentials.get(mechanism)
 
     def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
-        """None: the gateway has no delegation tokens."""
+        """Return None, since the gateway has no delegation tokens."""
         return None
 
     def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
-        """Return a credential that no proof matches, for an unknown name."""
+        """Return a SCRAM credential that no proof matches, for an unknown user name."""
         return fake_credential(mechanism, self._salt_key, name)
 
 
 class AccountBook:
-    """The accounts as they are now, from a file or from the tables that one would have.
+    """The current accounts, from a file or from mappings with the same tables.
 
     `base` has the settings of the gateway's connections, with dotted names and the addresses of the cluster.
 
     Raises:
-        ConfigError: see `read`.
+        ConfigError: as `read`.
     """
 
     def __init__(
@@ -196,16 +196,16 @@ class AccountBook:
 
     @property
     def accounts(self) -> Accounts:
-        """Those of the last reading that has succeeded."""
+        """The accounts of the last successful reading."""
         assert self._accounts is not None
         return self._accounts
 
     def has_changed(self) -> bool:
-        """Return whether the file is another one than was read last, by its times, size and inode."""
+        """Return True if the file has changed since the last reading, by its time, size and inode."""
         return not isinstance(self._source, Mapping) and self._state != _state_of(self._source)
 
     def read(self) -> Accounts:
-        """Read the accounts; what could be read before stays in force where this fails.
+        """Read and return the accounts. If that fails, the accounts of the last reading stay valid.
 
         With SCRAM this takes 2 to 5 ms of processor time for each user whose entry is new.
 
@@ -285,7 +285,7 @@ def _entry(table: object, where: str, *, has_password: bool) -> _Entry:
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Settings by dotted names: TOML takes ``sasl.username`` for tables within each other."""
+    """Return settings by dotted names, since TOML reads ``sasl.username`` as nested tables."""
     flat: dict[str, object] = {}
     for name, value in table.items():
         if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
-"""The login of a client at the gateway: which frames belong to it, what answers them, which account it gets.
+"""The login of a client at the gateway: the frames that belong to it, their responses, and the account.
 
-Sans I/O, as `penstock.security.sasl_server`, which judges the frames.
+This module does no I/O; `penstock.security.sasl_server` checks the frames.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ if TYPE_CHECKING:
     from penstock.security.sasl_mechanisms import Exchange
 
 FAILURE_DELAY_S = 0.1
-"""When a failed login is answered: the default of ``connection.failed.authentication.delay.ms``."""
+"""The delay of the response to a failed login: the default of
+``connection.failed.authentication.delay.ms``."""
 
 OFFERED = {int(ApiKey.SASL_HANDSHAKE): (0, 1), int(ApiKey.SASL_AUTHENTICATE): (0, 2)}
-"""What the gateway answers itself. Versions of the broker do not matter."""
+"""The APIs and versions that the gateway answers itself. The versions of the broker do not matter."""
 
 _SASL_OR_VERSIONS = frozenset((*OFFERED, int(ApiKey.API_VERSIONS)))
 _NO_KEY = -1
 
 
 def login_refusal(code: int, correlation_id: int) -> list[bytes | bytearray | memoryview]:
-    """Return the response with error 34 (ILLEGAL_SASL_STATE) to SASL where none is expected.
+    """Return the response to an unexpected SASL request, with error 34 (ILLEGAL_SASL_STATE).
 
-    `code` is the API and the version, as `Routes.of` takes them.
+    `code` is ``(api_key << 16) | version``.
     """
     refusal: Any = SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
     if code >> 16 == ApiKey.SASL_AUTHENTICATE:
@@ -49,11 +50,11 @@ def login_refusal(code: int, correlation_id: int) -> list[bytes | bytearray | me
 
 
 NEEDS_MORE, NEEDS_BROKER = -1, -2
-"""What the turn of a frame is that has to wait: for more bytes, or for a broker."""
+"""Results of `turn` for a frame that has to wait: for more bytes, or for a broker."""
 
 
 class Begun(NamedTuple):
-    """A frame that has begun: its size, and its API; -1 for a token without a header."""
+    """The size and API key of a frame whose beginning has come; the key of a raw token is -1."""
 
     size: int
     key: int
@@ -76,9 +77,10 @@ class Login:
         now_ms: Callable[[], int],
     ) -> None:
         self.account: Account | None = None
-        """Whose account the client has; None before it has logged in."""
+        """The account of the client; None before it has logged in."""
         self.routes: Routes | None = None
-        """What the client is offered before a broker is connected for it."""
+        """The routes from which ApiVersions is answered before a broker is connected; None before they are
+        known."""
         self._book = book
         self._now = now
         self._now_ms = now_ms
@@ -94,17 +96,17 @@ class Login:
 
     @property
     def is_engaged(self) -> bool:
-        """Whether the next frame is part of a login, or comes after the session has ended."""
+        """Whether the next frame is part of the login, or comes after the session has expired."""
         if self._authenticator.state is not State.COMPLETE:
             return self._authenticator.identity is not None or self.account is None
         expires_at = self._authenticator.expires_at
         return expires_at is not None and self._now() > expires_at
 
     def begin(self, data: memoryview, position: int, end: int) -> Begun | None:
-        """Look at a frame that begins at a position; None where more of it is needed.
+        """Return size and API key of the frame at `position`, or None if more bytes are needed.
 
         Raises:
-            DecodeError: it comes after the session has ended.
+            DecodeError: the session has expired, and the frame does not begin a new login.
         """
         here = end - position
         if here < 4:
@@ -121,13 +123,13 @@ class Login:
         return Begun(size, key)
 
     def turn(self, data: memoryview, position: int, end: int, *, needs_routes: bool) -> int | None:
-        """Look at a frame that begins at a position: whether it is one of a login.
+        """Return the size of the frame at `position` if it is part of the login, or what must be done first.
 
-        Returns its size where it is; `NEEDS_MORE` or `NEEDS_BROKER` where it has to wait, the latter for what
-        a broker offers, if `needs_routes`; None where it is an ordinary request.
+        That is `NEEDS_MORE` for more bytes, or `NEEDS_BROKER` if `needs_routes` and ApiVersions must be
+        answered with a broker's versions. Returns None if the frame is an ordinary request.
 
         Raises:
-            DecodeError: its size is that of no token, or it comes after the session has ended.
+            DecodeError: the size is too large for a token, or the session has expired.
         """
         begun = self.begin(data, position, end)
         if begun is None:
@@ -141,7 +143,10 @@ class Login:
         return begun.size
 
     def admits(self, key: int) -> bool:
-        """Return whether a client that begins with another API than those of SASL has the default account."""
+        """Return True, and take the default account if there is one, when the first request is not SASL.
+
+        Returns False if there is no default account, or the login has begun.
+        """
         default = self._book.accounts.default
         state = self._authenticator.state
         if default is None or state not in (State.INITIAL, State.HANDSHAKE) or key in _SASL_OR_VERSIONS:
@@ -150,11 +155,14 @@ class Login:
         return True
 
     def takes(self, key: int) -> bool:
-        """Return whether a frame with this key is judged here, and by no broker."""
+        """Return True if the gateway, and not a broker, handles a request of this API."""
         return self.is_engaged or (key in OFFERED and self._authenticator.identity is not None)
 
     def receive(self, frame: memoryview) -> Verdict:
-        """Judge a frame, without its size."""
+        """Check a frame of the login, without its size, and return the verdict.
+
+        A success sets the account.
+        """
         verdict = self._authenticator.receive(frame, self._now(), self._now_ms())
         if verdict.authenticated is not None and self.account is None:
             user = self._book.accounts.users.get(verdict.authenticated.name)

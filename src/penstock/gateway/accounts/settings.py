@@ -1,4 +1,4 @@
-"""Settings of the gateway's connections to the cluster: with an account's credentials, and without any."""
+"""Settings of the gateway's connections to the cluster: with an account's credentials, or without any."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ CREDENTIALS = frozenset(
 MECHANISM = frozenset(("sasl.mechanism", "sasl.mechanisms"))
 
 WITHOUT_PASSWORD = frozenset(("OAUTHBEARER", "GSSAPI"))
-"""Mechanisms whose credentials are in other settings."""
+"""Mechanisms whose credentials are in settings other than user name and password."""
 
 _OF_LOGINS = ("sasl.", "oauth.", "enable.sasl.")
 
 
 def dotted(settings: Mapping[str, object] | None) -> dict[str, object]:
-    """Return settings by Kafka's names, which have dots: ``security_protocol`` is ``security.protocol``."""
+    """Return settings by Kafka's dotted names: ``security_protocol`` becomes ``security.protocol``."""
     given = settings or {}
     return {name if "." in name else name.replace("_", "."): value for name, value in given.items()}
 
 
 def has_login(settings: Mapping[str, object]) -> bool:
-    """Return whether settings with dotted names have credentials of SASL."""
+    """Return True if settings with dotted names have SASL credentials."""
     if CREDENTIALS & settings.keys():
         return True
     return any(
@@ -33,7 +33,7 @@ def has_login(settings: Mapping[str, object]) -> bool:
 
 
 def without_login(settings: Mapping[str, object]) -> dict[str, object]:
-    """Return the settings of a connection that asks before any login: TLS stays, SASL goes."""
+    """Return the settings for a connection without a login: TLS settings stay, SASL settings go."""
     left = {name: value for name, value in settings.items() if not name.startswith(_OF_LOGINS)}
     protocol = left.get("security.protocol")
     if isinstance(protocol, str) and protocol.strip().upper().startswith("SASL_"):
@@ -44,10 +44,10 @@ def without_login(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def overlaid(base: Mapping[str, object], account: Mapping[str, object]) -> dict[str, object]:
-    """Return the settings of an account on top of the gateway's.
+    """Return the gateway's settings, replaced by those of an account.
 
-    Credentials of the gateway do not mix with those of the account: where it has any, or names a mechanism,
-    what the gateway has for that goes.
+    Credentials do not mix: if the account has any credentials, all of the gateway's are dropped, and the same
+    holds for the mechanism.
     """
     left = dict(base)
     for group in (CREDENTIALS, MECHANISM):

@@ -1,4 +1,4 @@
-"""The frames of a login at the gateway, between the relay of a client and its `Login`."""
+"""The frames of a login at the gateway: the link between a client's relay and its `Login`."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 
 class Relaying(Protocol):
-    """The relay of a client, as far as a login needs it."""
+    """The parts of a client's relay that a login uses."""
 
     is_closed: bool
 
     def attach(self) -> None:
-        """Ask for a broker; take no more requests until there is one, or none can be reached."""
+        """Ask for a broker; take no more requests until one is connected, or none can be reached."""
 
     def collect(self, size: int, most: int) -> None:
-        """Collect a frame of so many bytes; `most` are allowed."""
+        """Collect a frame of `size` bytes before it is processed; `most` bytes are allowed."""
 
     def hold_back(self) -> None:
-        """Take no more requests."""
+        """Take no more requests from the client."""
 
     def respond(self, chunks: list[Any]) -> None:
-        """Send a response, after those that are due before it."""
+        """Send a response, after the responses that are due before it."""
 
     def close(self, reason: str, level: int) -> None:
-        """End the connection."""
+        """Close the connection."""
 
 
 class LoginTurns:
@@ -51,11 +51,11 @@ class LoginTurns:
 
     Args:
         relay: the relay of the client.
-        counted: what the client is counted under.
-        new_login: returns the login for a function that answers ApiVersions; None where the gateway maps no
+        counted: the client's counts of requests.
+        new_login: returns the login, given a function that answers ApiVersions; None if the gateway has no
             users.
-        later: calls a function after so many seconds.
-        last_routes: returns the routes to the broker that was connected last; None where none was.
+        later: calls a function after a number of seconds.
+        last_routes: returns the routes to the broker that was connected last, or None.
     """
 
     def __init__(
@@ -73,10 +73,12 @@ class LoginTurns:
         self._last_routes = last_routes
 
     def begin(self, data: memoryview, position: int, end: int, *, needs_routes: bool) -> int | None:
-        """Look at a frame that begins at a position; return 0, -1 to wait, or None where a login is over.
+        """Begin to collect the frame at `position` if it is part of the login, and return 0.
+
+        Returns -1 if the frame has to wait, or None if the login is over or the frame is an ordinary request.
 
         Raises:
-            DecodeError: its size is that of no token, or the session has ended.
+            DecodeError: the size is too large for a token, or the session has expired.
         """
         login = self.login
         if login is None or not login.is_engaged:
@@ -92,11 +94,11 @@ class LoginTurns:
         return -1
 
     def takes(self, key: int) -> bool:
-        """Return whether a request of this API is part of a login."""
+        """Return True if the login handles requests of this API."""
         return self.login is not None and self.login.takes(key)
 
     def take(self, frame: bytearray) -> None:
-        """Take a frame of a login, with its size."""
+        """Process a whole frame of the login, with its size, and respond."""
         assert self.login is not None
         code = int.from_bytes(frame[4:8], "big")
         if code >> 16 in OFFERED and code & 0xFFFF <= OFFERED[code >> 16][1]:
@@ -111,7 +113,7 @@ class LoginTurns:
             self._end(verdict)
 
     def greeted(self, routes: Routes) -> None:
-        """Offer what a broker offers, before a broker is connected for the client."""
+        """Take a broker's routes, from which ApiVersions is answered before the client has logged in."""
         if self.login is not None:
             self.login.routes = routes
 
@@ -124,7 +126,7 @@ class LoginTurns:
             self._relay.close(verdict.reason, logging.WARNING)
 
     def _versions(self, frame: memoryview) -> bytes:
-        """Return the response to ApiVersions before a login."""
+        """Return the response to an ApiVersions request that comes before or during the login."""
         login = self.login
         routes = self._last_routes() if login is None or login.routes is None else login.routes
         version = int.from_bytes(frame[2:4], "big", signed=True)

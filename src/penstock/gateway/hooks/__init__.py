@@ -1,6 +1,6 @@
-"""Functions of an application that see requests, responses and records on their way, and may change them.
+"""Hooks: functions of an application that see, and may change, requests, responses and records.
 
-A hook names the APIs that it is for. Requests of all others pass as bytes, as without hooks.
+A hook names its APIs. Requests of all other APIs pass as bytes, as without hooks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`Asked`: a request of a client that hooks or faults are for, and the steps that it becomes."""
+"""`Asked`: a client's request for hooks or faults, from which its steps are made."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 Steps: TypeAlias = Generator[Any, Any, Any]
-"""Yields a `Call`, a `Rest` or an `Overtaken`; returns an answer, None, or another end of `calls`."""
+"""A generator that yields a `Call`, a `Rest` or an `Overtaken`, and returns a response, None, or another end
+of `calls`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of a client that hooks are for."""
+    """A request of a client whose API has hooks or faults."""
 
     key: int
     version: int
@@ -25,19 +26,19 @@ class Asked:
     """Returns the decoded request, a new one each time. Raises DecodeError."""
     correlation_id: int
     is_translated: bool
-    """Whether the broker does not have its version."""
+    """Whether the broker does not have the request's version."""
     translation: Translation
     upstream: Mapping[int, tuple[int, int]]
-    """What the broker has, by API key."""
+    """The versions that the broker has, by API key."""
     caught: Callable[[str], None]
     """Reports the exception that is being handled."""
 
 
 class Answering(Protocol):
-    """What a fault leaves of a request goes through this."""
+    """The hooks of a gateway, as faults use them for the requests that they let pass."""
 
     def answered(self, asked: Asked, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
-        """Return the steps of a request through hooks alone."""
+        """Return the steps of a request through hooks alone, without faults."""
 
     def topic_names(self, asked: Asked, message: Any, version: int) -> Steps:
-        """Return the steps to the names of topics that a message has by id."""
+        """Return the steps that find the names of the topics which a message has by id."""

@@ -1,6 +1,6 @@
-"""Batches of records through functions: each is decoded only where a function asks for its table.
+"""Batches of records through functions. A batch is decoded only if a function asks for its table.
 
-A batch that has changed keeps what its header says of producer, transaction, offsets and compression.
+A changed batch keeps the producer, transaction, offsets and compression of its header.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ MAGIC = 2
 def changed_records(
     records: Any, request: ClientRequest, topic: str, partition: int, functions: Sequence[OnBatches]
 ) -> Any:
-    """Return what functions make of the batches of one partition; the same object where nothing changes.
+    """Return the records of one partition after the functions; the same object if nothing changes.
 
     Raises:
-        Refused: a function refuses them, or asks for messages of format 0 or 1.
-        DecodeError, EncodeError: they cannot be read, or what a function returns cannot be written.
+        Refused: a function refuses the records, or asks for the table of messages of format 0 or 1.
+        DecodeError, EncodeError: the records, or what a function returns, cannot be decoded or encoded.
     """
     chunks: list[Any] = []
     behind = 0
@@ -91,7 +91,7 @@ def _decoded(chunk: Any, topic: str, partition: int) -> pa.Table:
 
 
 def _encoded(table: Any, header: BatchHeader, *, is_produced: bool) -> bytes | bytearray | memoryview:
-    """Return the batch of a table, in the place of the one with `header`."""
+    """Return the batch of a changed table, in the place of the batch with `header`."""
     rows = table.num_rows
     if is_produced:
         if not rows:
@@ -112,7 +112,7 @@ def _encoded(table: Any, header: BatchHeader, *, is_produced: bool) -> bytes | b
 
 
 def _written(table: Any, header: BatchHeader, base_offset: int) -> memoryview:
-    """Return a batch with offsets that follow each other."""
+    """Return a batch with consecutive offsets."""
     from penstock.records.arrow import from_arrow
     from penstock.records.encode import encode_columns
 
@@ -169,7 +169,7 @@ def _one_batch(table: Any) -> pa.RecordBatch:
 
 
 def _emptied(header: BatchHeader) -> bytearray:
-    """Return a batch without records, as compaction leaves it: readers go on behind it."""
+    """Return a batch without records, as compaction leaves it: readers continue behind it."""
     batch = bytearray(HEADER_BYTES)
     _pack(batch, header, header, 0)
     return batch

@@ -1,8 +1,8 @@
-"""`Hooks`: the hooks of a gateway in their order, and the steps of a request that goes through them.
+"""`Hooks`: the hooks of a gateway in order, and the steps of a request that goes through them.
 
-Requests go through hooks in their order, responses in the other one. Batches come last before the cluster
-and first behind it, so that they have the names of the cluster. Nothing here opens a connection: a request
-is a generator that yields calls and is sent their responses.
+Requests go through hooks in order, responses in reverse order. Functions for batches come last before the
+cluster, and first after it, so that they see the cluster's names of topics. This module opens no connection:
+the work on a request is a generator that yields calls and is sent their responses.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from penstock.gateway.hooks.hook import OnBatches, OnRequest, OnResponse
 
 TOPIC_NAMES_MAX = 10_000
-"""Names of topics that are kept by id; then all are asked for again."""
+"""The most topic names that are cached by id. Beyond that, all are dropped."""
 
 METADATA_WITH_IDS = 12
-"""The first version of Metadata in which a topic can be asked for by its id."""
+"""The first version of Metadata that can ask for a topic by its id."""
 
 
 class Chain(NamedTuple):
-    """The functions for one API."""
+    """The functions of all hooks for one API."""
 
     on_request: tuple[OnRequest, ...]
     on_response: tuple[OnResponse, ...]
@@ -49,11 +49,11 @@ NO_CHAIN = Chain((), (), (), False)
 
 
 class Hooks:
-    """The hooks of one gateway. They may be added from any thread."""
+    """The hooks of one gateway. Any thread may add one."""
 
     def __init__(self, hooks: Iterable[Hook] = ()) -> None:
         self.keys: frozenset[int] = frozenset()
-        """The APIs whose requests are looked at. It is replaced as a whole."""
+        """The keys of APIs that have functions or faults. The set is replaced as a whole."""
         self.faults: Faults | None = None
         self._numbers = itertools.count(1)
         self._hooks: tuple[Hook, ...] = tuple(hooks)
@@ -62,12 +62,12 @@ class Hooks:
         self.renew()
 
     def add(self, hook: Hook) -> None:
-        """Put a hook behind the others."""
+        """Add a hook after the others."""
         self._hooks = (*self._hooks, hook)
         self.renew()
 
     def faults_of(self) -> Faults:
-        """Return the faults, which are there from the first time on that they are asked for."""
+        """Return the faults of this gateway, which the first call creates."""
         if self.faults is None:
             from penstock.broker.faults.faults import Faults
 
@@ -75,7 +75,7 @@ class Hooks:
         return self.faults
 
     def renew(self) -> None:
-        """Find anew which APIs are looked at: hooks or faults have changed."""
+        """Compute the APIs that have functions or faults again, after these have changed."""
         chains = {}
         for key in API_TABLE:
             asked = [each for each in self._hooks if key in each.keys_of_requests]
@@ -95,16 +95,16 @@ class Hooks:
         self.keys = frozenset(keys)
 
     def client_of(self, peer: str, software: tuple[str, str], client_id: str, number: int) -> Client:
-        """Return the client at an address; a connection without a number yet gets the next one."""
+        """Return the client at an address. `number` is that of its connection, or 0 to take the next one."""
         address, _, port = peer.rpartition(":")
         return Client(address, int(port), *software, client_id, number or next(self._numbers))
 
     def may_block(self, key: int) -> bool:
-        """Return whether functions for an API may take long."""
+        """Return True if functions for an API may block, so that they run in a thread."""
         return self._chains.get(key, NO_CHAIN).blocks
 
     def steps(self, asked: Asked) -> Steps:
-        """Return the steps of a request, the faults included."""
+        """Return the steps of a request through faults and hooks."""
         if self.faults is not None and self.faults.active:
             from penstock.gateway.hooks.fault_steps import suffering
 
@@ -114,7 +114,7 @@ class Hooks:
     def answered(self, asked: Asked, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
         """Return the steps of a request through hooks alone.
 
-        `read` returns the decoded request. Without `may_pass` it never ends with `PassedOn`.
+        `read` returns the decoded request. Without `may_pass` the steps never end with `PassedOn`.
         """
         if asked.is_translated:
             return self._translated(asked, read)
@@ -143,7 +143,7 @@ class Hooks:
     def _exchange(
         self, asked: Asked, request: ClientRequest, node_id: int | None, *, may_pass: bool
     ) -> Steps:
-        """Return the steps of one request to the cluster: its answer, or another end."""
+        """Return the steps of one request to the cluster, which end with the response or another end."""
         chain = self._chains.get(request.key, NO_CHAIN)
         try:
             for before in chain.on_request:
@@ -191,7 +191,7 @@ class Hooks:
             )
 
     def topic_names(self, asked: Asked, message: Any, version: int) -> Steps:
-        """Return the names of the topics that a message has by id, after asking for those not known."""
+        """Return the names of the topics that a message has by id; ask the cluster for unknown ones."""
         ids = topic_ids_in(message, version)
         unknown = [each for each in ids if each not in self._topic_names]
         low, high = asked.upstream.get(ApiKey.METADATA, (0, -1))
@@ -223,7 +223,7 @@ def _delay(request: ClientRequest) -> Steps:
 
 
 def refusal(key: int, version: int, message: Any, code: int, reason: str) -> Any:
-    """Return the answer with an error, or a `HangUp` where the API has no place for one."""
+    """Return the response with an error, or a `HangUp` if the API has no place for one."""
     if key == ApiKey.PRODUCE and not message.acks:
         return HangUp(f"a Produce without acknowledgement is refused: {reason}")
     try:

@@ -1,6 +1,6 @@
-"""Faults by name in front of a real cluster: what happens to a request, as steps.
+"""Injected faults in front of a real cluster: the steps of a request to which faults happen.
 
-The faults, and the answers that carry error codes, are those of `penstock.testing`.
+The faults, and the responses with error codes, are those of `penstock.testing`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def suffering(asked: Asked, faults: Faults, hooks: Answering) -> Steps:
-    """Return the steps of a request to which faults may happen, and then of hooks.
+    """Return the steps of a request through the faults that happen to it, and then through hooks.
 
     Raises:
-        DecodeError: the request cannot be read.
+        DecodeError: the request cannot be decoded.
     """
     message = asked.read()
     names = yield from hooks.topic_names(asked, message, asked.version)
@@ -63,7 +63,7 @@ def suffering(asked: Asked, faults: Faults, hooks: Answering) -> Steps:
 def _answered(
     asked: Asked, request: Request, happening: list[Fault], hooks: Answering, *, may_pass: bool
 ) -> Steps:
-    """Return the steps to the answer, with the error codes of faults."""
+    """Return the steps to the response of a request, with the error codes of faults in it."""
     failures = [fault for fault in happening if fault.kind == "fail"]
     if not failures:
         return (yield from hooks.answered(asked, asked.read, may_pass=may_pass))

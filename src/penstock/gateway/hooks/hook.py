@@ -1,4 +1,4 @@
-"""`Hook`: functions for some APIs, and what they are given: the request, its client, a batch of records."""
+"""`Hook`: functions for some APIs, and their arguments: the request, its client, a batch of records."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 UNHOOKED = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE))
-"""APIs that no hook is called for: logins concern the client and the cluster alone."""
+"""The APIs that hooks are never called for: logins concern the client and the cluster alone."""
 
 WITH_RECORDS = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH)
 
 
 class Refused(PenstockError):
-    """What a hook raises to answer a request with an error.
+    """The exception by which a hook answers a request with an error.
 
     Args:
         error: the error, by name or number, such as ``"POLICY_VIOLATION"``.
-        reason: the text for the client, where the API has a place for it.
+        reason: the text for the client, if the API has a place for it.
 
     Raises:
         ConfigError: there is no such error.
@@ -54,14 +54,14 @@ class Client:
     software_version: str
     client_id: str
     connection: int
-    """The number of the connection, counted from 1 among those with requests that hooks are for."""
+    """The number of the connection, from 1, among connections that have had requests for hooks."""
 
 
 class ClientRequest:
-    """A request on its way to the cluster, in the version that the cluster takes.
+    """A request on its way to the cluster, in the version that the gateway sends to the cluster.
 
-    `api` is its name, `key` and `version` are its numbers; `client_version` is the version in which the
-    client has asked. Hooks change `message` in place.
+    `api` is the API's name, `key` and `version` are its numbers; `client_version` is the version that the
+    client has sent. Hooks change `message` in place.
     """
 
     __slots__ = (
@@ -80,14 +80,14 @@ class ClientRequest:
         self._message: Any = None
         self.delay_s = 0.0
         self.end = ""
-        """What the hook has asked for: ``drop``, ``close``, or nothing."""
+        """What the hook has called: ``drop`` or ``close``, or an empty text."""
 
     @property
     def message(self) -> Any:
-        """The decoded request. One that no hook asks for passes in the bytes of the client.
+        """The decoded request. If no hook reads this property, the client's bytes are forwarded.
 
         Raises:
-            DecodeError: it cannot be read.
+            DecodeError: the request cannot be decoded.
         """
         if self._message is None:
             self._message = self._read()
@@ -95,24 +95,24 @@ class ClientRequest:
 
     @property
     def is_decoded(self) -> bool:
-        """Whether a hook has asked for the message."""
+        """Whether a hook has read `message`."""
         return self._message is not None
 
     def delay(self, seconds: float) -> None:
-        """Go on after so many seconds. Later requests of the connection wait as well."""
+        """Delay the request by a number of seconds. Later requests of the connection wait as well."""
         if not seconds >= 0:
             raise ValueError(f"a delay of {seconds} s")
         self.delay_s = seconds
 
     def drop(self) -> None:
-        """Answer neither this request nor a later one of the connection, which stays open.
+        """Answer neither this request nor later ones of the connection, which stays open.
 
-        Where `on_request` asks for it, the cluster does not get the request.
+        If `on_request` calls this, the cluster does not get the request.
         """
         self.end = "drop"
 
     def close(self) -> None:
-        """Close the connection instead of an answer."""
+        """Close the connection instead of answering."""
         self.end = "close"
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ class ClientRequest:
 
 
 class Batch:
-    """A batch of records on its way: of a Produce to the cluster, of a Fetch or ShareFetch to the client."""
+    """A batch of records: of a Produce to the cluster, or of a Fetch or ShareFetch to the client."""
 
     __slots__ = ("_read", "_table", "partition", "request", "topic")
 
@@ -129,7 +129,7 @@ class Batch:
     ) -> None:
         self.request = request
         self.topic = topic
-        """The topic, by its name in the cluster."""
+        """The name of the topic in the cluster."""
         self.partition = partition
         self._read = read
         self._table: pa.Table | None = None
@@ -139,7 +139,7 @@ class Batch:
         """The records: key, value, topic, partition, offset, timestamp, timestampType, headers.
 
         Raises:
-            CorruptRecordError: they cannot be read.
+            CorruptRecordError: the records cannot be decoded.
             Refused: they are messages of format 0 or 1 (UNSUPPORTED_FOR_MESSAGE_FORMAT).
         """
         if self._table is None:
@@ -154,19 +154,20 @@ OnBatches = Callable[[Batch], "pa.Table | pa.RecordBatch | None"]
 
 @dataclass(frozen=True)
 class Hook:
-    """Functions that are called for the requests of some APIs.
+    """Functions that the gateway calls for the requests of some APIs.
 
     Args:
-        apis: names of APIs, such as ``("Produce",)``; empty is all but SASL. Those of `on_batches` are
-            Produce, Fetch and ShareFetch where it is empty.
-        on_request: is called with a `ClientRequest` before it goes to the cluster, and may return an answer.
-        on_response: is called with the request and the response, changes it in place or returns another.
-        on_batches: is called with each `Batch`, and returns a table to put in its place, or None.
-        blocks: whether the functions may take long: then they run beside the event loop.
+        apis: names of APIs, such as ``("Produce",)``. Empty means all APIs but SASL, and for `on_batches`
+            Produce, Fetch and ShareFetch.
+        on_request: is called with a `ClientRequest` before it goes to the cluster, and may return a response.
+        on_response: is called with the request and the response; changes the response in place or returns
+            another.
+        on_batches: is called with each `Batch`, and returns a table to replace it, or None.
+        blocks: whether the functions may block: then they run in a thread.
 
     Raises:
-        ConfigError: there is no such API, or none that a hook can be for.
-        MissingDependencyError: `on_batches` is there, and numpy or pyarrow is not.
+        ConfigError: there is no such API, or hooks cannot be for it.
+        MissingDependencyError: `on_batches` is given, and numpy or pyarrow is not installed.
     """
 
     apis: Sequence[str] = ()
@@ -188,14 +189,14 @@ class Hook:
 
     @property
     def keys_of_requests(self) -> frozenset[int]:
-        """The APIs of `on_request` and `on_response`."""
+        """The keys of the APIs for which `on_request` and `on_response` are called."""
         if self.on_request is None and self.on_response is None:
             return frozenset()
         return frozenset(map(_key_of, self.apis)) or frozenset(API_TABLE) - UNHOOKED
 
     @property
     def keys_of_batches(self) -> frozenset[int]:
-        """The APIs of `on_batches`."""
+        """The keys of the APIs for which `on_batches` is called."""
         if self.on_batches is None:
             return frozenset()
         keys = frozenset(map(_key_of, self.apis)) or frozenset(WITH_RECORDS)

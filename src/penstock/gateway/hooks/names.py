@@ -1,7 +1,8 @@
-"""Names of topics and groups between clients and the cluster: some topics renamed, or a prefix for a tenant.
+"""Names of topics and groups that differ between clients and cluster: renamed topics, or a tenant's prefix.
 
-Definitions say which fields hold names of topics, groups and transactional ids (`entityType`), so that every
-API is covered. What they do not say, such as resources of configurations, is in this module.
+The protocol definitions mark the fields that hold names of topics, groups and transactional ids
+(`entityType`), so that every API is covered. This module adds what they do not mark, such as resources of
+configurations.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Change: TypeAlias = Callable[[str, str], "str | None"]
-"""Makes another name of a kind, as `TOPIC` or `TOPIC_REGEX`, and a name; None hides what has it."""
+"""A function of a kind of name, such as `TOPIC` or `TOPIC_REGEX`, and a name, which returns the new name, or
+None to hide what has the name."""
 
 TOPIC, GROUP, TRANSACTION = "topicName", "groupId", "transactionalId"
 KINDS = (TOPIC, GROUP, TRANSACTION)
@@ -38,22 +40,23 @@ REGEX_FIELDS = {
 }
 
 UNTYPED = {"group_id": GROUP}
-"""Fields that some definitions give no type: those between brokers about the state of share groups."""
+"""Fields for which some definitions lack a type: those between brokers about the state of share groups."""
 
 RESOURCE_TYPES = {"resource_name": "resource_type", "resource_name_filter": "resource_type_filter"}
-"""The fields with names of resources, and those that say what a name is of."""
+"""The fields with names of resources, and the fields with the types of these resources."""
 
 RESOURCE_KINDS = {2: TOPIC, 32: GROUP}
-"""Types of resources that have configurations. For ACLs a topic has the same type."""
+"""The types of resources whose names change. Topics have the same type in configurations and ACLs."""
 
 COORDINATOR_KINDS = {0: GROUP, 1: TRANSACTION, 2: GROUP}
-"""Types of the keys of FindCoordinator. That of a share partition begins with the group."""
+"""The kinds of names in the keys of FindCoordinator, by key type. That of a share partition begins with the
+group."""
 
 ACL_APIS = (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
 
 
 def topic_ids_in(message: Any, version: int) -> list[bytes]:
-    """Return the ids of topics in a message, each once, in order."""
+    """Return the topic ids in a message, each once, in order."""
     definition = definition_of(message.NAME)
     if not _has_ids(message.NAME, version):
         return []
@@ -81,7 +84,7 @@ def _ids(item: Any, definition: Definition, spec: StructSpec, version: int) -> I
 
 
 class Renaming:
-    """Gives a message other names, in place. `coordinator_kind` is what the keys of FindCoordinator are."""
+    """Replaces the names in a message, in place. `coordinator_kind` says what FindCoordinator's keys name."""
 
     def __init__(self, message: Any, version: int, change: Change, coordinator_kind: str | None) -> None:
         self._definition = definition_of(message.NAME)
@@ -91,7 +94,7 @@ class Renaming:
         self._struct(message, self._definition.root)
 
     def _struct(self, item: Any, spec: StructSpec) -> bool:
-        """Rename what a struct holds; return False where it is to be hidden."""
+        """Replace the names in a struct; return False if the struct must be hidden from the client."""
         is_shown = True
         for field in fields_at(spec, self._version):
             kind = field.type_at(self._version)
@@ -137,9 +140,9 @@ class Renaming:
 
 
 def _hook_of(changes_of: Callable[[ClientRequest], tuple[Change, Change]], *, refuses_acls: bool) -> Hook:
-    """Return the hook that gives requests the names of the cluster, and responses those of the client.
+    """Return a hook that puts the cluster's names into requests, and the client's names into responses.
 
-    `changes_of` returns what changes requests, and what changes responses.
+    `changes_of` returns the changes for a request, and the changes for its response.
     """
 
     def on_request(request: ClientRequest) -> None:
@@ -161,7 +164,7 @@ def _coordinator_kind(request: ClientRequest) -> str | None:
 
 @cache
 def _naming_apis() -> tuple[str, ...]:
-    """Return the APIs that have names in a request or a response."""
+    """Return the APIs that have names in their requests or responses."""
     found = []
     for key, api in API_TABLE.items():
         specs = [
@@ -180,14 +183,14 @@ def _naming_apis() -> tuple[str, ...]:
 
 
 def renamed_topics(names: Mapping[str, str]) -> Hook:
-    """Return a hook that gives topics of the cluster other names for clients.
+    """Return a hook by which topics of the cluster have other names for clients.
 
     Args:
-        names: the name in the cluster for each name that clients use. A topic of the cluster with a name
-            that clients use for another one is hidden from them.
+        names: the cluster's name for each name that clients use. If a topic of the cluster has a name that
+            clients use for another topic, it is hidden from them.
 
     Raises:
-        ConfigError: two names stand for the same topic, or one is not a name.
+        ConfigError: two names stand for the same topic, or one is not a valid name.
     """
     back = {there: here for here, there in names.items()}
     if len(back) != len(names):
@@ -215,7 +218,7 @@ def renamed_topics(names: Mapping[str, str]) -> Hook:
 
 
 def _widened(regex: str, names: Mapping[str, str]) -> str:
-    """Return an expression that matches renamed topics as well whose names for clients `regex` matches."""
+    """Return an expression that also matches renamed topics whose client names match `regex`."""
     try:
         matches = compile_pattern(regex)
         found = [there for here, there in names.items() if matches(here)]
@@ -225,17 +228,17 @@ def _widened(regex: str, names: Mapping[str, str]) -> str:
 
 
 def _narrowed(regex: str, back: Mapping[str, str]) -> str:
-    """Return the expression of a client from one that `_widened` has made; any other one as it is."""
+    """Return the client's expression out of one that `_widened` has made; any other one unchanged."""
     kept, *added = regex.rsplit(")|", 1)
     is_ours = added and all(each.replace("\\", "") in back for each in added[0].split("|"))
     return kept.removeprefix("(?:") if is_ours else regex
 
 
 def tenant(prefix: str | Callable[[ClientRequest], str]) -> Hook:
-    """Return a hook with which clients have topics, groups and transactional ids of their own.
+    """Return a hook that gives clients their own namespace of topics, groups and transactional ids.
 
-    In the cluster all these names begin with the prefix; clients neither send it nor are sent it, and what
-    begins otherwise is left out of responses. ACLs are refused with CLUSTER_AUTHORIZATION_FAILED (31).
+    In the cluster all these names begin with the prefix. Clients neither send nor receive the prefix, and
+    names without it are left out of responses. ACLs are refused with CLUSTER_AUTHORIZATION_FAILED (31).
 
     Args:
         prefix: the prefix, or a function that returns the prefix for a request, by its client.

@@ -1,6 +1,6 @@
 """Records of Produce, Fetch and ShareFetch through functions, partition by partition.
 
-A function that refuses the records of one partition refuses no other: the partition gets the error.
+If a function refuses the records of a partition, only this partition gets the error.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ FAILED = "a hook of the gateway has failed; its log says why"
 def changed_produce(
     request: ClientRequest, names: Mapping[bytes, str], functions: Sequence[OnBatches]
 ) -> list[Any] | None:
-    """Change the records of a Produce; take out partitions that are refused, and return their answers.
+    """Apply functions to the records of a Produce; remove refused partitions, and return their errors.
 
-    Returns None where none is refused. A function that raises something else is the caller's.
+    Returns None if no partition is refused. Exceptions of a function other than `Refused` are passed on.
     """
     message = request.message
     answers: list[Any] = []
@@ -58,7 +58,7 @@ def changed_produce(
 
 
 def with_refusals(response: Any, refusals: list[Any]) -> Any:
-    """Return the response to a Produce with the answers of partitions that were taken out of it."""
+    """Return the response to a Produce, with the errors of partitions that were removed from it."""
     whole, *others = refusals if response is None else [response, *refusals]
     found = {(each.name, each.topic_id): each for each in whole.responses}
     for answer in others:
@@ -79,7 +79,7 @@ def changed_responses(
     functions: Sequence[OnBatches],
     caught: Callable[[str], None],
 ) -> None:
-    """Change the records of a Fetch or ShareFetch. A partition whose records are refused has the error."""
+    """Apply functions to the records of a Fetch or ShareFetch. Refused partitions get an error."""
     for topic in response.responses:
         for partition in topic.partitions:
             records = partition.records
@@ -104,10 +104,10 @@ def _refuse(partition: Any, code: int, reason: str) -> None:
 
 
 def _name_of(topic: Any, names: Mapping[bytes, str]) -> str:
-    """Return the name of a topic, by its id where it comes without.
+    """Return a topic's name, looked up by its id if the message has no name.
 
     Raises:
-        Refused: the cluster has no name for it: a hook for some topics could not judge its records.
+        Refused: the cluster has no name for the id, so that a hook for some topics cannot decide.
     """
     for attribute in ("name", "topic"):
         name = getattr(topic, attribute, None)

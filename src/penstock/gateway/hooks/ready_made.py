@@ -1,4 +1,4 @@
-"""Hooks that are ready: a field masked, CloudEvents checked, a header with the address of the client."""
+"""Ready-made hooks: mask a field, admit only CloudEvents, add a header with the client's address."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ def masked(
     at: Literal["fetch", "produce"] = "fetch",
     for_client: Callable[[Client], bool] | None = None,
 ) -> Hook:
-    """Return a hook that puts a mask in the place of a field of JSON values.
+    """Return a hook that replaces a field of JSON values by a mask.
 
-    Values that are no JSON, and objects without the field, stay as they are. Where an object has a member
-    twice, the last one counts and the others are left out. A value with numbers of thousands of digits, or
+    Values that are not JSON, and objects without the field, stay as they are. If an object has a member
+    twice, the last one counts, and the others are removed. A value with numbers of thousands of digits, or
     thousands of levels, is null for readers.
 
     Args:
         topics: the topics, by their names in the cluster.
-        field: the name of the field; dots lead into objects, ``card.number``. Lists are gone through.
-        mask: what the field holds instead: any value that JSON has.
+        field: the name of the field; dots lead into objects, ``card.number``. Every item of a list is
+            searched.
+        mask: the value of the masked field: anything that JSON has.
         at: ``"fetch"`` masks what clients read, ``"produce"`` what they write.
-        for_client: says which clients this is for, by a `Client`; None is all.
+        for_client: returns True for a `Client` whose records are masked; None means all clients.
 
     Raises:
-        ConfigError: there is no field, or `at` is something else.
+        ConfigError: `field` is empty, or `at` is something else.
     """
     if not field or at not in ("fetch", "produce"):
         raise ConfigError(
@@ -80,7 +81,7 @@ def _masked(value: bytes | None, path: list[str], mask: object) -> bytes | None:
 
 
 def _has_twins(value: bytes) -> bool:
-    """Return whether an object within JSON has a member twice, of which only the last one was looked at."""
+    """Return True if an object within JSON has a member twice, since the parser keeps only the last."""
     found = False
 
     def look(members: list[tuple[str, Any]]) -> None:
@@ -92,7 +93,7 @@ def _has_twins(value: bytes) -> bool:
 
 
 def _mask(content: Any, path: Sequence[str], mask: object) -> bool:
-    """Mask within decoded JSON; return whether there was something to mask."""
+    """Replace the field within decoded JSON; return True if it was found."""
     if isinstance(content, list):
         found = [_mask(each, path, mask) for each in content]
         return any(found)
@@ -105,7 +106,7 @@ def _mask(content: Any, path: Sequence[str], mask: object) -> bool:
 
 
 def _with_values(table: pa.Table, change: Callable[[bytes | None], bytes | None]) -> pa.Table | None:
-    """Return a table with changed values; None where none has changed."""
+    """Return the table with changed values, or None if `change` has changed none."""
     import pyarrow as pa
 
     before = table.column("value").to_pylist()
@@ -117,14 +118,14 @@ def _with_values(table: pa.Table, change: Callable[[bytes | None], bytes | None]
 
 
 def checked_events(topics: str | Collection[str], *, types: Collection[str] | None = None) -> Hook:
-    """Return a hook that lets nothing but CloudEvents into topics.
+    """Return a hook that admits only CloudEvents to topics.
 
-    A partition with a record that is no valid event is refused with INVALID_RECORD (87), the other
-    partitions of the request are not. The text names the record and the rule.
+    A partition with a record that is no valid event is refused with INVALID_RECORD (87); the other partitions
+    of the request are not. The error message names the record and the rule.
 
     Args:
         topics: the topics, by their names in the cluster.
-        types: the types of events that are let in; None is all.
+        types: the types of events that are admitted; None means all.
     """
     named = _names(topics)
 
@@ -151,8 +152,8 @@ def address_header(name: str = ADDRESS_HEADER, *, topics: str | Collection[str] 
     """Return a hook that adds a header with the address of the producer's machine to each record.
 
     Args:
-        name: the name of the header. One that the client has sent by this name is taken out.
-        topics: the topics, by their names in the cluster; None is all.
+        name: the name of the header. A header of this name that the client has sent is removed.
+        topics: the topics, by their names in the cluster; None means all.
     """
     named = None if topics is None else _names(topics)
 

@@ -1,4 +1,4 @@
-"""What a gateway writes about its clients: a page of metrics, an access log, and chosen conversations."""
+"""What a gateway records about its clients: a metrics page, an access log, and chosen conversations."""
 
 from __future__ import annotations
 

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
 HEAD_BYTES = 1 << 10
-"""Bytes that are kept of a frame: its header, and of ApiVersions the name of the software."""
+"""How many bytes of a frame are kept: its header, and for ApiVersions the name of the software."""
 
 WAITING_MAX = 2000
-"""Requests of a connection that await responses; of more the oldest is written as one without."""
+"""The most requests of a connection that await responses; beyond that the oldest is logged without one."""
 
 logger = logger_named("penstock.gateway")
 
 
 class Asked(NamedTuple):
-    """A request whose response has not passed."""
+    """A request that has not been answered yet."""
 
     time_s: float
     api: str
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
 
 
 class AccessLog:
-    """A file of lines, to whose end it writes. `of` is ``"requests"`` or ``"connections"``.
+    """A log file, to whose end lines are written. `of` is ``"requests"`` or ``"connections"``.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -55,7 +55,7 @@ class AccessLog:
             raise ConfigError(f"the access log {path} cannot be written: {error.strerror}") from None
 
     def write(self, line: dict[str, Any]) -> None:
-        """Write a line; where the disk refuses it, that is logged, and no more lines are written."""
+        """Write a line. After a failure of the disk, that is logged, and no more lines are written."""
         if self._file is None:
             return
         try:
@@ -71,7 +71,7 @@ class AccessLog:
 
 
 class LoggedConnection:
-    """What passes over one connection, for the access log."""
+    """Records one connection for the access log."""
 
     def __init__(self, log: AccessLog, peer: str) -> None:
         self._log = log
@@ -88,19 +88,19 @@ class LoggedConnection:
         self._response_bytes = 0
 
     def received(self, data: memoryview) -> None:
-        """Take bytes of the client."""
+        """Take bytes from the client."""
         self._request_bytes += len(data)
         for head, size in self._requests.cut(data):
             self._request(head, size)
 
     def sent(self, data: memoryview) -> None:
-        """Take bytes for the client."""
+        """Take bytes that are sent to the client."""
         self._response_bytes += len(data)
         for head, size in self._responses.cut(data):
             self._response(int.from_bytes(head, "big", signed=True), size)
 
     def ended(self) -> None:
-        """Write what is left when the connection has ended."""
+        """Write the remaining lines when the connection has ended."""
         while self._waiting:
             self._write(self._waiting.popleft(), None)
         if self._log.of == "connections":

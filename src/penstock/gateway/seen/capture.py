@@ -1,9 +1,9 @@
 """Conversations of chosen clients as a capture (pcap), for `penstock wire` and `penstock.testing.replay`.
 
-Wireshark reads it too. Its packets are made up: what clients send and get stands in TCP segments between
-their addresses and the gateway's, as plain bytes where clients have TLS. Logins, and requests about
-passwords and tokens, are left out, with their responses. Nothing of a conversation is held: bytes are
-written as they pass.
+Wireshark reads the file, too. Its packets are synthetic: the bytes that clients send and get are in TCP
+segments between their addresses and the gateway's, decrypted if clients use TLS. Logins, and requests about
+passwords and tokens, are left out, with their responses. Bytes are written as they pass, without buffering a
+conversation.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
 CAPTURE_BYTES_MAX = 1 << 30
-"""The size of a capture at which it ends: who reads one holds all of it."""
+"""The size at which a capture ends, since its readers hold all of it in memory."""
 
 WAITING_MAX = 2000
-"""Requests of a connection that await responses; the response to an older one is left out."""
+"""The most requests of a connection that await responses; the response to an older one is left out."""
 
 SECRETS = frozenset(
     map(
@@ -66,7 +66,7 @@ logger = logger_named("penstock.gateway")
 
 
 class CaptureFile:
-    """A file of packets, readable by its owner alone. A file of that name is replaced.
+    """A file of packets, readable by its owner alone. An existing file of that name is replaced.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -84,7 +84,7 @@ class CaptureFile:
         self._write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, _RAW_IP))
 
     def packet(self, head: bytes, data: bytes | memoryview) -> None:
-        """Write a packet; where the disk refuses it, or the file is full, no more is written."""
+        """Write a packet. After a failure of the disk, or at the size limit, no more packets are written."""
         seconds, ms = divmod(self._clock.now_ms(), 1000)
         size = len(head) + len(data)
         if self._size + size + _PACKET.size > CAPTURE_BYTES_MAX:
@@ -114,14 +114,14 @@ class CaptureFile:
 
 
 class CapturedConnection:
-    """What passes over one connection, for a capture. Addresses are ``host:port``."""
+    """Records one connection for a capture. Addresses are ``host:port``."""
 
     def __init__(self, capture: CaptureFile, peer: str, local: str) -> None:
         self._capture = capture
         self._ends = [_end(peer), _end(local)]
         self._sequences = [1, 1]
         self._waiting: deque[int] = deque(maxlen=WAITING_MAX)
-        """Correlation ids of requests that are kept, and await responses."""
+        """The correlation ids of recorded requests that await responses."""
         self._requests = _Stream(_REQUEST_START_BYTES, self._keeps_request)
         self._responses = _Stream(_RESPONSE_START_BYTES, self._keeps_response)
         for source, flags in ((0, _SYN), (1, _SYN | _ACK)):
@@ -129,17 +129,17 @@ class CapturedConnection:
         self._packet(0, _ACK, 1, b"")
 
     def received(self, data: memoryview) -> None:
-        """Take bytes of the client."""
+        """Take bytes from the client."""
         for chunk in self._requests.cut(data):
             self._put(0, chunk)
 
     def sent(self, data: memoryview) -> None:
-        """Take bytes for the client."""
+        """Take bytes that are sent to the client."""
         for chunk in self._responses.cut(data):
             self._put(1, chunk)
 
     def ended(self) -> None:
-        """Write that both ends are done."""
+        """Write the packets that close both directions."""
         for source in (0, 1):
             self._packet(source, _FIN | _ACK, self._sequences[source], b"")
 
@@ -180,9 +180,10 @@ class CapturedConnection:
 
 
 class _Stream:
-    """Cuts one direction into frames, and yields the bytes of those that are kept.
+    """Divides one direction into frames, and yields the bytes of the frames to record.
 
-    `is_kept` is called with the first bytes of each frame behind its size: `start_bytes` of them, or all.
+    `is_kept` is called with the first bytes of each frame after its size: `start_bytes` of them, or fewer in
+    a shorter frame.
     """
 
     def __init__(self, start_bytes: int, is_kept: Callable[[bytes], bool]) -> None:
@@ -193,7 +194,7 @@ class _Stream:
         self._keeps = False
 
     def cut(self, data: memoryview) -> Iterator[memoryview]:
-        """Yield what is kept of these bytes, as pieces that are lent until the next one."""
+        """Yield the bytes to record out of `data`, in pieces that are valid until the next one."""
         position, end = 0, len(data)
         while position < end:
             if self._left:
@@ -216,7 +217,7 @@ class _Stream:
                     yield memoryview(head)
 
     def _wanted(self) -> int:
-        """Return the bytes that are needed to judge the frame that begins: its size first."""
+        """Return how many bytes of the next frame are needed to decide about it, beginning with its size."""
         if len(self._head) < _SIZE_BYTES:
             return _SIZE_BYTES
         return _SIZE_BYTES + min(self._start_bytes, self._size_of(self._head))

@@ -1,4 +1,4 @@
-"""Conversations of chosen clients as lines of JSON, those of the explorer (`penstock wire decode`)."""
+"""Conversations of chosen clients as lines of JSON, like those of `penstock wire decode`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
 FRAME_BYTES_MAX = 1 << 20
-"""A longer message is not decoded."""
+"""The largest message that is decoded."""
 
 SECRET = "SaslAuthenticate"
 
 
 class ExplainedConnection:
-    """What passes over one connection, decoded. `write` gets a line for each message."""
+    """Decodes the messages of one connection. `write` is called with a line for each message."""
 
     def __init__(self, peer: str, clock: Clock, write: Callable[[str], object]) -> None:
         self._conversation = Conversation(peer)
@@ -30,17 +30,17 @@ class ExplainedConnection:
         self._responses = Frames(FRAME_BYTES_MAX)
 
     def received(self, data: memoryview) -> None:
-        """Take bytes of the client."""
+        """Take bytes from the client."""
         for frame, size in self._requests.cut(data):
             self._put(self._conversation.request(frame, self._now_s()), size)
 
     def sent(self, data: memoryview) -> None:
-        """Take bytes for the client."""
+        """Take bytes that are sent to the client."""
         for frame, size in self._responses.cut(data):
             self._put(self._conversation.answer(frame, self._now_s()), size)
 
     def ended(self) -> None:
-        """Nothing is left when the connection has ended."""
+        """Do nothing: there is nothing to write when the connection has ended."""
 
     def _now_s(self) -> float:
         return self._clock.now_ms() / 1000

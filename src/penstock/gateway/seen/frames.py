@@ -1,4 +1,4 @@
-"""Frames of a stream as they pass: their sizes, and their first bytes."""
+"""Frames of a stream while its bytes pass: their sizes, and their first bytes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ _SIZE_BYTES = 4
 
 
 class Frames:
-    """Cuts a stream that passes into frames, and keeps the first `kept` bytes of each."""
+    """Divides a stream into frames, and keeps the first `kept` bytes of each."""
 
     def __init__(self, kept: int) -> None:
         self._kept = kept
         self._head = bytearray()
         self._size = -1
-        """Bytes of the frame that is arriving, without those of its size; -1 before it is there."""
+        """The size of the frame that is arriving, without its size field; -1 before that has arrived."""
         self._left = 0
 
     def cut(self, data: memoryview) -> Iterator[tuple[bytes, int]]:
-        """Yield the beginning and the size of each frame that ends in these bytes.
+        """Yield the first bytes and the size of each frame that ends in `data`.
 
-        The bytes are lent for as long as the iteration lasts. A size below 0 ends the stream.
+        `data` must stay valid during the iteration. A negative size ends the stream.
         """
         position, end = 0, len(data)
         while position < end:

@@ -1,4 +1,4 @@
-"""The page of metrics for Prometheus: requests and bytes by client software, API and version."""
+"""The metrics page for Prometheus: requests and bytes by client software, API and version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAMILIES = (
 
 
 def page(rows: Iterable[ClientCount], connections: int, held_bytes: int) -> str:
-    """Return the text of the page. Clients at several addresses are counted together."""
+    """Return the text of the metrics page, in which the clients of all addresses are counted together."""
     sums: dict[str, list[int]] = {}
     for row in rows:
         pairs = (
@@ -46,5 +46,5 @@ def page(rows: Iterable[ClientCount], connections: int, held_bytes: int) -> str:
 
 
 def _quoted(value: str) -> str:
-    """Return a text as the value of a label."""
+    """Return a text escaped as the value of a Prometheus label."""
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

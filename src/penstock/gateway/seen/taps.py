@@ -1,4 +1,4 @@
-"""`Seen`: what is written about clients, and the taps on connections that it needs."""
+"""`Seen`: the settings of what a gateway records about clients, and the taps on connections for it."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ LOGGED = ("requests", "connections")
 
 
 class Tap(Protocol):
-    """Gets the bytes of one connection as they pass, each time lent for the length of the call."""
+    """Gets the bytes of one connection as they pass. They are overwritten after each call."""
 
     def received(self, data: memoryview) -> None:
-        """Take bytes of the client."""
+        """Take bytes from the client."""
 
     def sent(self, data: memoryview) -> None:
-        """Note bytes that are sent to the client."""
+        """Take bytes that are sent to the client."""
 
     def ended(self) -> None:
-        """The connection has ended."""
+        """Note that the connection has ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What a gateway writes about its clients.
+    """What a gateway records about its clients.
 
     Args:
         metrics_port: the port of a page with metrics for Prometheus, ``/metrics``; 0 is a free one.
-        access_log: the file to whose end lines of JSON are written.
+        access_log: the file to which lines of JSON are appended.
         access_log_of: what a line is for, ``"requests"`` or ``"connections"``.
         explain: addresses of clients whose conversations are decoded.
-        explain_to: is called with each line of these conversations; needed where there are addresses.
+        explain_to: is called with each line of these conversations; required with `explain`.
         capture: the file that conversations are written to as packets (pcap); it is replaced.
-        capture_of: addresses of clients whose conversations are written there; all without any.
+        capture_of: addresses of clients whose conversations are captured; empty means all.
 
     Raises:
-        ConfigError: an argument does not fit.
+        ConfigError: an argument is invalid.
     """
 
     metrics_port: int | None = None
@@ -69,7 +69,10 @@ class Seen:
 
 
 class Taps:
-    """Makes the taps of connections. Where one raises, `caught` is called, and it gets no more."""
+    """Makes the taps of connections: objects that get all bytes, for the log, captures and so on.
+
+    If a tap raises, `caught` is called, and the tap gets no more bytes.
+    """
 
     def __init__(self, seen: Seen, caught: Callable[[str], None], clock: Clock | None = None) -> None:
         self._seen = seen
@@ -80,9 +83,9 @@ class Taps:
         self._capture = None if seen.capture is None else CaptureFile(Path(seen.capture), self._clock)
 
     def of(self, peer: str, local: str) -> Tap | None:
-        """Return the tap for a client at ``host:port``; None where nothing is written about it.
+        """Return the object that gets the bytes of a client's connection, or None if nothing is recorded.
 
-        `local` is the gateway's address that it has connected to.
+        The client is at ``host:port`` `peer`; `local` is the gateway's address that it has connected to.
         """
         host = peer.rpartition(":")[0]
         taps: list[Tap] = []
@@ -105,7 +108,7 @@ class Taps:
 
 
 class GuardedTaps:
-    """The taps of one connection behind a barrier: what raises ends that tap alone."""
+    """The recorders of one connection's bytes. An exception in one of them ends only that one."""
 
     def __init__(self, taps: list[Tap], caught: Callable[[str], None], peer: str) -> None:
         self._taps = taps

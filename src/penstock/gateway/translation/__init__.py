@@ -1,6 +1,6 @@
-"""Requests in versions that a cluster has dropped, as it takes them, and its answers as clients read them.
+"""Translation of requests in versions that a cluster does not have, and of its responses.
 
-Nothing here opens a connection: a translation is a generator that yields calls and is sent their responses.
+This package opens no connection: a translation is a generator that yields calls and is sent their responses.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ FIRST_PRODUCE_OF_MAGIC_2 = 3
 
 
 def spoken(advertised: Ranges) -> dict[int, tuple[int, int]]:
-    """Return the versions that a broker really takes, of those in its answer to ApiVersions.
+    """Return the versions that a broker really supports, out of its response to ApiVersions.
 
-    Kafka since 4.0 lists Produce 0 to 2, for the sake of librdkafka, and closes the connection when it gets
+    Kafka since 4.0 lists Produce 0 to 2 for the sake of librdkafka, and closes the connection when it gets
     one (KAFKA-18659). Such a broker is recognized by the first version of Fetch that it has.
     """
     ranges = dict(advertised)
@@ -34,10 +34,10 @@ def spoken(advertised: Ranges) -> dict[int, tuple[int, int]]:
 
 
 def offered(upstream: Ranges) -> dict[int, tuple[int, int]]:
-    """Return the versions that clients may use: those of a cluster, and all that translate to them.
+    """Return the versions that clients may use: those of a cluster, and all that can be translated to them.
 
-    `upstream` are the versions that the cluster takes, as `spoken` returns them. APIs and versions that are
-    not defined here are left out, since the gateway has to read what it passes on.
+    `upstream` are the versions that the cluster supports, as `spoken` returns them. APIs and versions without
+    a definition in this package are left out, since the gateway must decode what it forwards.
     """
     ranges: dict[int, tuple[int, int]] = {}
     for key, (lowest, highest) in upstream.items():
@@ -54,15 +54,15 @@ def offered(upstream: Ranges) -> dict[int, tuple[int, int]]:
 
 
 def translate(api_key: int, version: int, request: Message, upstream: Ranges) -> Steps:
-    """Return the translation of a request whose version the cluster does not take.
+    """Return the translation of a request whose version the cluster does not support.
 
-    It yields a `Call` for each request to the cluster and is sent the decoded response. What it returns is
-    the answer at the client's version; None where the client has asked for none (acks 0). `upstream` are the
-    versions that the cluster takes, as `spoken` returns them. The request is not changed.
+    The generator yields a `Call` for each request to the cluster and is sent the decoded response. It returns
+    the response in the client's version, or None if the client expects none (acks 0). `upstream` are the
+    versions that the cluster supports, as `spoken` returns them. The request is not changed.
 
     Raises:
-        Refused: there is no translation, or it cannot go on; the message is the reason. Both this function
-            and the generator may raise it.
+        Refused: there is no translation, or it cannot be completed; the message is the reason. Both this
+            function and the generator may raise it.
     """
     rule = _rule(api_key, version, upstream)
     target = None if rule is None else rule.target(version, upstream)

@@ -1,4 +1,4 @@
-"""Metadata 0 and DescribeConfigs 0, whose fields mean something else than those of later versions."""
+"""Translation of Metadata 0 and DescribeConfigs 0, whose fields mean something else in later versions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SOURCE_TOPIC, SOURCE_DEFAULT = 1, 5
 
 
 def metadata(asked: Asked) -> Steps:
-    """Translate a Metadata request of version 0, in which no topics mean all of them.
+    """Translate a Metadata request of version 0, in which an empty list means all topics.
 
-    Topics that are named may be created, as in every version before 4.
+    Topics that the request names may be created, as in every version before 4.
     """
     request = convert(asked.request, asked.version, asked.target)
     if not request.topics:
@@ -31,10 +31,10 @@ def metadata(asked: Asked) -> Steps:
 
 
 def describe_configs(asked: Asked) -> Steps:
-    """Translate a DescribeConfigs request of version 0, which has a flag in the place of the source.
+    """Translate a DescribeConfigs request of version 0, which has a flag where later versions have a source.
 
-    A setting of a topic counts as default unless the topic has it, one of another resource only where nothing
-    sets it.
+    A setting of a topic counts as default unless the topic itself sets it. A setting of another resource
+    counts as default only if nothing sets it.
     """
     request = convert(asked.request, asked.version, asked.target)
     response = yield Call(asked.api_key, asked.target, request)

@@ -1,4 +1,4 @@
-"""The coordinator of a group, for requests that clients of 0.8.1 sent to any broker."""
+"""The search for a group's coordinator, for requests that clients of 0.8.1 send to any broker."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ SEVERAL_KEYS_SINCE = 4
 NEWEST = 6
 
 MOVED = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
-"""Errors after which a coordinator is looked for again."""
+"""Error codes after which the coordinator is looked up again."""
 
 ATTEMPTS = 2
-"""How often a request is sent to a coordinator, looked for anew each time."""
+"""How often a request is sent to a coordinator, with a new look-up each time."""
 
 
 def find_coordinator(group_id: str, upstream: Ranges) -> Generator[Call, Any, tuple[int, int]]:
-    """Ask for the coordinator of a group; return (node id, error code), one of which is -1 or 0.
+    """Ask for the coordinator of a group; return its node id and 0, or -1 and an error code.
 
     Raises:
-        Refused: the cluster has no version of FindCoordinator that is known here.
+        Refused: the cluster has no version of FindCoordinator that this package has.
     """
     low, high = upstream.get(ApiKey.FIND_COORDINATOR, (0, -1))
     version = min(high, NEWEST)

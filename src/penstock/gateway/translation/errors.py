@@ -1,7 +1,7 @@
-"""Refusals in words, and the error codes that clients of a time have names for.
+"""Refusals as exceptions, and older error codes in the place of those that a client does not have.
 
-A code that is newer than the client becomes the one that brokers of its time answered in the same case. A
-retriable code stays retriable.
+An error code that is newer than the client becomes the one that brokers of its release answered in the same
+case. A retriable code stays retriable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from penstock.protocol.schema.definition import StructSpec
 
 ALWAYS_PASSED = 44
-"""Codes up to this one reach every client. Brokers of 0.9 to 0.10.2 sent them to older clients, too."""
+"""The highest code that reaches every client. Brokers of 0.9 to 0.10.2 sent such codes to older clients,
+too."""
 
 OLDER = {
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -38,21 +39,21 @@ OLDER = {
     ErrorCode.FENCED_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
 }
-"""The older code of the same case. Others become 7 (REQUEST_TIMED_OUT) if retriable, else -1."""
+"""The older code for the same case. Codes without one become 7 (REQUEST_TIMED_OUT) if retriable, else -1."""
 
 
 class Refused(PenstockError):
-    """The gateway does not pass a request on. The message is the reason in words.
+    """The gateway does not forward a request. The message is the reason.
 
-    Brokers of the time closed the connection in such a case; so does the gateway.
+    Brokers of the client's release closed the connection in this case, and so does the gateway.
     """
 
 
 @cache
 def highest_code(api_key: int, version: int) -> int:
-    """Return the greatest error code that a client of this version has a name for.
+    """Return the greatest error code that a client which uses this version of an API has a name for.
 
-    Such a client is as new as the last release whose newest version of the API this one was.
+    The client counts as one of the last release in which this was the newest version of the API.
     """
     codes = [
         highest_error(release.numbers)
@@ -63,7 +64,7 @@ def highest_code(api_key: int, version: int) -> int:
 
 
 def older_code(code: int, highest: int) -> int:
-    """Return the error code for a client with names for those up to `highest`."""
+    """Return the error code for a client that has names for codes up to `highest`."""
     if code <= highest:
         return code
     try:
@@ -77,7 +78,7 @@ def older_code(code: int, highest: int) -> int:
 
 
 def replace_codes(response: Message, version: int) -> None:
-    """Put older codes into a response to a client of `version`, in the place of those newer than it."""
+    """Replace the error codes in a response that are newer than a client of `version`."""
     assert response.API_KEY is not None
     highest = highest_code(response.API_KEY, version)
     layout = codec_for(type(response), version).layout

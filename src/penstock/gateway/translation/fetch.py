@@ -1,8 +1,9 @@
-"""Fetch before 4: batches of magic 2 become messages of magic 0 (Fetch 0 and 1) or magic 1 (2 and 3).
+"""Translation of Fetch before 4: batches of magic 2 become messages of magic 0 or 1.
 
-The cluster is asked for committed records only, without a session. A request may take several calls: reading
-goes on behind batches that are nothing for the client, and partitions that got nothing since others had used
-up the answer are asked by themselves, because a client that old takes its partitions as independent.
+Messages have magic 0 for Fetch 0 and 1, and magic 1 for Fetch 2 and 3. The gateway asks the cluster for
+committed records only, without a session. One request may take several calls. If the batches that have come
+hold nothing for the client, the gateway reads on behind them. Partitions that got nothing because others had
+used up the response are asked for separately, because such an old client takes its partitions as independent.
 """
 
 from __future__ import annotations
@@ -33,23 +34,24 @@ WHOLE_LIMIT_SINCE = 3
 READ_COMMITTED = 1
 
 FETCH_BYTES_MAX = 8 << 20
-"""What the cluster is asked for in one call: it is converted in one step, while other clients wait."""
+"""The most bytes per call to the cluster, since they are converted in one step, while other clients wait."""
 
 BATCH_BYTES = (1 << 20) + 12
-"""The default of `max.message.bytes`: what a partition is asked for that other ones had crowded out."""
+"""The size of a call for a partition that got nothing: the default of `max.message.bytes`."""
 
 CROWDED_OUT_MAX = 16
-"""Partitions of one request that are asked for one by one, since their next batch is larger than that."""
+"""The most partitions of a request that are fetched one by one, because their next batch is larger than
+`BATCH_BYTES`."""
 
 UNPACKED_BYTES_MAX = 64 << 20
-"""What the records of one call may unpack to."""
+"""The most bytes that the records of one call may decompress to."""
 
 
 def fetch(asked: Asked) -> Steps:
-    """Translate a Fetch request of a consumer without magic 2.
+    """Translate a Fetch request of a consumer that cannot read magic 2.
 
     Raises:
-        Refused: the request is one of a broker that copies partitions.
+        Refused: the request is from a replica.
     """
     if asked.request.replica_id >= 0:
         raise Refused("Fetch of a replica: only consumers can read through the gateway")
@@ -57,7 +59,7 @@ def fetch(asked: Asked) -> Steps:
 
 
 class _Fetching:
-    """One request of a client, and the calls that are made for it."""
+    """One Fetch request of a client, and the calls that are made for it."""
 
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
@@ -70,7 +72,7 @@ class _Fetching:
                 self._readings[topic.topic, partition.partition] = PartitionReading(topic.topic, partition)
 
     def steps(self) -> Steps:
-        """Ask until there is something to answer, or nothing more to read."""
+        """Call the cluster until there are records or an error to return, or the logs have no more."""
         everything = self._in_turn()
         while everything:
             response = yield self._call(everything, is_waiting=True)
@@ -83,11 +85,11 @@ class _Fetching:
         return self._answer()
 
     def _in_turn(self) -> list[PartitionReading]:
-        """Return the partitions in the order in which the cluster is asked for them.
+        """Return the partitions in the order in which they are put into requests to the cluster.
 
-        Without a limit for the whole answer, clients do not change the order by themselves. Where so much is
-        there that not all are served, others come first once something has been read: the checksum of the
-        offsets decides, since nothing is kept from one request to the next.
+        Clients of versions without a limit for the whole response do not vary the order of partitions. So
+        that all partitions are served even if each response is full, the order changes with the offsets:
+        their checksum decides, because the gateway keeps nothing between requests.
         """
         readings = list(self._readings.values())
         if self._asked.version >= WHOLE_LIMIT_SINCE or not readings:
@@ -97,7 +99,7 @@ class _Fetching:
         return readings[first:] + readings[:first]
 
     def _read_the_rest(self) -> Steps:
-        """Ask about the partitions that have more to read and got nothing yet."""
+        """Call the cluster for partitions that have more to read and got nothing yet."""
         everything = self._in_turn()
         while skipping := [each for each in everything if each.skips]:
             response = yield self._call(skipping)
@@ -144,7 +146,7 @@ class _Fetching:
         return Call(self._asked.api_key, self._asked.target, message)
 
     def _take(self, response: FetchResponse, readings: list[PartitionReading]) -> None:
-        """Take in a response to a call about `readings`."""
+        """Add a response of the cluster to the partitions in `readings`."""
         for reading in readings:
             reading.skips = reading.is_starved = False
         budget = UnpackBudget(UNPACKED_BYTES_MAX)

@@ -1,8 +1,8 @@
 """The records of one partition for a consumer of messages of magic 0 or 1.
 
-Some batches become nothing: markers of transactions, aborted records, and what compaction has emptied. Where
-that is all that came, reading goes on behind it, since a client that old only has the offset of the last
-message it was given, and would ask for the same batches for ever.
+Some batches become no message: transaction markers, aborted records, and batches that compaction has emptied.
+If only these have come, reading continues behind them, because such an old client has only the offset of the
+last message it got, and would ask for the same batches for ever.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PartitionReading:
-    """What has been read of one partition: where reading goes on, and what the client is to be given."""
+    """The records read from one partition for the client, and the offset where reading continues."""
 
     __slots__ = (
         "error_code",
@@ -44,17 +44,18 @@ class PartitionReading:
         self.error_code = 0
         self.high_watermark = -1
         self.skips = False
-        """Whether all that came was nothing for the client, so that reading goes on at `offset`."""
+        """Whether all fetched batches held nothing for the client, so that reading continues at `offset`."""
         self.is_starved = False
-        """Whether there are records and none came, since other partitions had used up the answer."""
+        """Whether the partition has records and got none, because other partitions had used up the
+        response."""
 
     @property
     def is_done(self) -> bool:
-        """Whether there is something to answer."""
+        """Whether there are records, or an error, to return."""
         return bool(self.records or self.error_code)
 
     def take(self, data: PartitionData, magic: int, budget: UnpackBudget) -> None:
-        """Take in what the cluster has answered for the partition."""
+        """Add the cluster's response for the partition."""
         self.skips = self.is_starved = False
         self.error_code = data.error_code
         self.high_watermark = data.high_watermark
@@ -93,10 +94,10 @@ class PartitionReading:
             self.error_code = ErrorCode.CORRUPT_MESSAGE
 
     def cut(self, left_bytes: int | None) -> bytes:
-        """Return the records to answer.
+        """Return the records for the response, cut to its size.
 
-        `left_bytes` is what is left of the whole answer; the first message comes whole then, if nothing was
-        answered before it. None is for versions without such a limit: there the records end at
+        `left_bytes` is what is left of the limit for the whole response; the caller sees to it that the first
+        message of a response is whole. None is for versions without this limit: there the records end at
         `partition_max_bytes`, even within a message.
         """
         if left_bytes is None:
@@ -108,7 +109,7 @@ class PartitionReading:
         """Return the first message alone.
 
         Raises:
-            CorruptRecordError: there is none.
+            CorruptRecordError: there is no whole message.
         """
         for _, end, _ in split_batches(self.records):
             return self.records[:end]

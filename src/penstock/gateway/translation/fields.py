@@ -1,6 +1,6 @@
-"""Messages from one version to another by the names of their fields.
+"""Conversion of messages between versions by the names of their fields.
 
-Fields that both versions have are copied, the others have their defaults. A value that would be lost is an
+Fields that both versions have are copied; the others get their defaults. A value that would be lost is an
 error, unless the definition marks its field as ignorable.
 """
 
@@ -24,9 +24,9 @@ M = TypeVar("M", bound=Message)
 
 
 def convert(message: M, source: int, target: int, *, may_lose: bool = False) -> M:
-    """Return a message of version `source` as one of version `target`. The message itself stays as it is.
+    """Return a message of version `source` as one of version `target`. The message itself does not change.
 
-    With `may_lose`, fields that `target` lacks are dropped: in responses, as epochs of leaders.
+    With `may_lose`, fields that `target` lacks are dropped: in responses, such as leader epochs.
 
     Raises:
         Refused: a field is set that `target` lacks, or null where `target` has no null.
@@ -37,7 +37,7 @@ def convert(message: M, source: int, target: int, *, may_lose: bool = False) -> 
 
 
 class _Copy(NamedTuple):
-    """One field that both versions have."""
+    """A field that both versions have."""
 
     attribute: str
     name: str
@@ -47,7 +47,7 @@ class _Copy(NamedTuple):
 
 
 class _StructPlan:
-    """What to do with a struct: which fields are copied, and which may not be set."""
+    """How to convert a struct: which fields are copied, and which must not be set."""
 
     __slots__ = ("_copies", "_keeps_tags", "_layout", "_make", "_strict", "_title")
 
@@ -84,7 +84,7 @@ class _StructPlan:
             )
 
     def apply(self, struct: Any, may_lose: bool) -> Any:
-        """Return the struct that `struct` becomes."""
+        """Return `struct` as a struct of the target version."""
         for field in () if may_lose else self._strict:
             if not has_default(self._layout, field, struct):
                 raise Refused(f"{self._title} has no field {field.name}, which is set")
@@ -111,7 +111,7 @@ _PLANS: dict[tuple[type[Message], int, int], _StructPlan] = {}
 
 
 def _plan(message_class: type[Message], source: int, target: int) -> _StructPlan:
-    """Return the plan for a message between two versions, made when it is first needed."""
+    """Return the conversion plan of a message between two versions, computed when first needed."""
     made = _PLANS.get((message_class, source, target))
     if made is None:
         made = _PLANS[message_class, source, target] = _make_plan(message_class, source, target)

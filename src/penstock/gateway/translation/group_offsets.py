@@ -1,7 +1,7 @@
-"""OffsetCommit 0 and 1, OffsetFetch 0 and 1.
+"""Translation of OffsetCommit 0 and 1, and OffsetFetch 0 and 1.
 
-Version 0 kept offsets in ZooKeeper: any broker took them, without a group that has members. They become
-offsets of the group in the cluster, at its coordinator, as a consumer without members commits them.
+Version 0 kept offsets in ZooKeeper: any broker took them, for a group without members. They become committed
+offsets of the group in the cluster, at its coordinator, like those of a consumer without membership.
 """
 
 from __future__ import annotations
@@ -40,11 +40,15 @@ _GROUP_ERRORS = frozenset(
         ErrorCode.NOT_COORDINATOR,
     )
 )
-"""What ZooKeeper never answered. Version 0 has 7 (REQUEST_TIMED_OUT) in their place: try again."""
+"""Error codes that ZooKeeper never caused. In version 0 they become 7 (REQUEST_TIMED_OUT), which clients
+retry."""
 
 
 def commit(asked: Asked) -> Steps:
-    """Translate an OffsetCommit without members. The time that version 1 gives each offset is dropped."""
+    """Translate an OffsetCommit without membership.
+
+    The time that version 1 has for each offset is dropped.
+    """
     request = convert(asked.request, asked.version, asked.version)
     for topic in request.topics:
         for partition in topic.partitions:
@@ -74,7 +78,7 @@ def commit(asked: Asked) -> Steps:
 
 
 def fetch(asked: Asked) -> Steps:
-    """Translate an OffsetFetch whose errors are those of partitions."""
+    """Translate an OffsetFetch in whose version only partitions have errors."""
     converted = convert(asked.request, asked.version, asked.target)
     response: OffsetFetchResponse
     if asked.version:
@@ -99,7 +103,7 @@ def fetch(asked: Asked) -> Steps:
 
 
 def _fetched(response: OffsetFetchResponse, asked: Asked) -> OffsetFetchResponse:
-    """Return what the cluster has answered; the error of the whole is that of each partition before 2."""
+    """Return the cluster's response. Before 2, an error of the response becomes that of each partition."""
     found = _fetch_failure(asked.request, response.error_code) if response.error_code else response
     converted: OffsetFetchResponse = convert(found, asked.target, asked.version, may_lose=True)
     replace_codes(converted, asked.version)

@@ -1,4 +1,4 @@
-"""JoinGroup before 2, LeaveGroup before 3 and FindCoordinator before 4, for clusters with newer ones only."""
+"""Translation of JoinGroup before 2, LeaveGroup before 3 and FindCoordinator before 4."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 REBALANCE_TIMEOUT_SINCE = 1
 NEWEST_OF_ONE_KEY = 3
-"""The last version of FindCoordinator with the fields of one coordinator."""
+"""The last version of FindCoordinator with a single key."""
 
 
 def join(asked: Asked) -> Steps:
-    """Translate a JoinGroup. Where the cluster gives a member id first (since 4), join again with it.
+    """Translate a JoinGroup. If the cluster first gives a member id (since version 4), join again with it.
 
-    Version 0 has no timeout for rebalances: that of the session counts, as brokers of 0.10.1 had it.
+    Version 0 has no rebalance timeout: the session timeout is used for it, as in brokers of 0.10.1.
     """
     request = convert(asked.request, asked.version, asked.target)
     if asked.version < REBALANCE_TIMEOUT_SINCE:
@@ -44,7 +44,7 @@ def join(asked: Asked) -> Steps:
 
 
 def leave(asked: Asked) -> Steps:
-    """Translate a LeaveGroup of one member to one for a list of members."""
+    """Translate a LeaveGroup of one member to one with a list of members."""
     request = asked.request
     response = yield Call(
         asked.api_key,
@@ -57,7 +57,7 @@ def leave(asked: Asked) -> Steps:
 
 
 def find_coordinator(asked: Asked) -> Steps:
-    """Translate a FindCoordinator with one key to one for a list of keys."""
+    """Translate a FindCoordinator with one key to one with a list of keys."""
     request = asked.request
     response = yield Call(
         asked.api_key,

@@ -1,7 +1,8 @@
-"""ListOffsets 0: a list of offsets before a time becomes one offset, and the start of the log behind it.
+"""Translation of ListOffsets 0, whose answer is a list of offsets before a time.
 
-Version 0 answered with the starts of segments, newest first, and with the end of the log. A cluster of today
-has one offset for a time. The latest (-1) and the earliest (-2) are the same in both.
+Version 0 answered with the first offsets of segments, newest first, and with the end of the log. A newer
+cluster has one offset for a time; the list is that offset and the start of the log. The latest (-1) and the
+earliest (-2) offset are the same in both.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ READ_COMMITTED = 1
 ISOLATION_SINCE = 2
 
 TIMEOUT_MS = 30_000
-"""How long the cluster may look in tiered storage: the timeout of requests of Kafka's clients."""
+"""How long the cluster may search tiered storage: the request timeout of Kafka's clients."""
 
 TIMES_MAX = 100
-"""How many times one request may ask of the same partition: each takes a call of its own."""
+"""The most times that one request may ask about the same partition, since each takes a separate call."""
 
 
 class _Question:
-    """One time of one partition, and the offsets to answer: the newest first."""
+    """One time asked about one partition, and the offsets to answer, newest first."""
 
     __slots__ = ("error_code", "found_ms", "index", "is_of_record", "offsets", "time", "topic", "wanted")
 
@@ -55,9 +56,9 @@ class _Question:
         self.offsets: list[int] = []
         self.error_code = 0
         self.found_ms = -1
-        """The time of the record that was found last, in milliseconds since 1970; -1 if it has none."""
+        """The timestamp of the record that was found last, in milliseconds since 1970; -1 if it has none."""
         self.is_of_record = False
-        """Whether the newest offset is that of a record, the first that is not before the time."""
+        """Whether the newest offset is that of the first record at or after the time."""
 
     @property
     def place(self) -> tuple[str, int]:
@@ -65,7 +66,7 @@ class _Question:
 
 
 def list_offsets(asked: Asked) -> Steps:
-    """Translate a ListOffsets request for lists of offsets."""
+    """Translate a ListOffsets request of version 0."""
     questions = [
         _Question(topic.name, partition) for topic in asked.request.topics for partition in topic.partitions
     ]
@@ -75,7 +76,7 @@ def list_offsets(asked: Asked) -> Steps:
 
 
 def _turns(questions: list[_Question]) -> list[list[_Question]]:
-    """Divide questions so that none of the parts asks about a partition twice, which is an error since 1."""
+    """Return the questions in groups that have each partition once, as versions since 1 require."""
     counts: dict[tuple[str, int], int] = {}
     turns: list[list[_Question]] = []
     for question in questions:
@@ -145,7 +146,7 @@ def _call(asked: Asked, times: Iterable[tuple[_Question, int]]) -> Call:
 
 
 def _take(response: ListOffsetsResponse, questions: list[_Question]) -> None:
-    """Put the offsets of a response behind those that the questions have."""
+    """Append the offsets of a response to the answers of the questions."""
     by_place = {each.place: each for each in questions}
     for topic in response.topics:
         for partition in topic.partitions:

@@ -1,7 +1,7 @@
-"""Produce before 3: message sets become one batch of magic 2 for each partition.
+"""Translation of Produce before 3: the message set of each partition becomes one batch of magic 2.
 
-What is wrong with the messages of a partition is answered for it alone, with the code that brokers answered;
-the cluster is not asked about it.
+If the messages of a partition are invalid, the gateway answers for this partition with the error code that
+brokers gave before Kafka 0.11, and does not send it to the cluster.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Asked, Steps
 
 UNPACKED_BYTES_MAX = 32 << 20
-"""What the messages of one request may unpack to."""
+"""The most bytes that the messages of one request may decompress to."""
 
 UNPACKED_RECORDS_MAX = 1_000_000
-"""The messages that one request may hold."""
+"""The most messages of one request."""
 
 QUICK_BYTES_MAX = 512 << 10
-"""Sets of up to so many bytes are compressed again quickly; of larger ones topics may refuse what grows."""
+"""The largest set that is compressed again at a fast level; a larger one could grow beyond a topic's
+limit."""
 
 ALL_REPLICAS = -1
 
@@ -49,7 +50,7 @@ def produce(asked: Asked) -> Steps:
     """Translate a Produce request with message sets.
 
     Raises:
-        Refused: the client has asked for no answer (acks 0), and a partition has failed.
+        Refused: the client expects no response (acks 0), and a partition has failed.
     """
     request = asked.request
     budget = UnpackBudget(UNPACKED_BYTES_MAX, UNPACKED_RECORDS_MAX)
@@ -91,10 +92,10 @@ def _in_order(request: ProduceRequest, outcomes: _Outcomes) -> list[TopicProduce
 
 
 def _acks(asked: int) -> int:
-    """Return the acks to ask the cluster for.
+    """Return the acks for the request to the cluster.
 
-    Before 0.9 a number above 1 asked for so many replicas; all that are in sync are never fewer than is safe.
-    Where a client asks for no answer the leader is asked for one, so that a failure is noticed.
+    Before 0.9 a number above 1 asked for so many replicas; all in-sync replicas are at least as safe. If the
+    client expects no response, the leader is asked for one, so that a failure is noticed.
     """
     if asked > 1:
         return ALL_REPLICAS
@@ -109,7 +110,7 @@ def _refuse_failures(outcomes: _Outcomes) -> None:
 
 
 def _converted(topic: TopicProduceData, budget: UnpackBudget, outcomes: _Outcomes) -> TopicProduceData:
-    """Return what of a topic is to be sent on; outcomes of the rest go into `outcomes`."""
+    """Return the partitions of a topic to send to the cluster; put outcomes of the others into `outcomes`."""
     kept: list[PartitionProduceData] = []
     for data in topic.partition_data:
         place = topic.name, data.index
@@ -128,11 +129,11 @@ def _converted(topic: TopicProduceData, budget: UnpackBudget, outcomes: _Outcome
 
 
 def batch_of(records: memoryview | bytes | None, budget: UnpackBudget) -> memoryview | None:
-    """Return the batch of magic 2 that a message set stands for; None where it has no whole message.
+    """Return the batch of magic 2 for a message set, or None if the set has no whole message.
 
     A message that is cut at the end is dropped. Messages of magic 1 may be inside wrappers of magic 0, and
-    wrappers inside wrappers, as 0.8 and 0.9 took them. Batches of magic 2 stay as they are: clients that send
-    them in a version this old are left to the cluster's judgement.
+    wrappers inside wrappers, as 0.8 and 0.9 accepted them. Batches of magic 2 are not changed: if clients
+    send them in such an old version, the cluster decides.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE (2), INVALID_TIMESTAMP (32), or MESSAGE_TOO_LARGE (10) for what exceeds

@@ -1,4 +1,4 @@
-"""What a translation is: versions of clients, versions of the cluster, and the function between them."""
+"""The rules of translation: versions of clients, versions of the cluster, and the function between them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ Ranges: TypeAlias = "Mapping[int, tuple[int, int]]"
 """Lowest and highest version by API key, as a broker's ApiVersions has them."""
 
 Steps: TypeAlias = Generator[Call, Any, Message | None]
-"""A translation at work: it yields calls, is sent their responses, and returns the answer to the client."""
+"""A translation in progress: it yields calls, is sent their responses, and returns the response to the
+client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a client has asked, and the version in which the cluster is asked instead."""
+    """A client's request, and the version in which the cluster is asked instead."""
 
     api_key: int
     version: int
@@ -36,23 +37,23 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How requests of some versions are translated. `done` and `inexact` are texts of the reference."""
+    """The translation of some versions of an API. `done` and `inexact` are texts of the reference page."""
 
     api_key: int
     versions: tuple[int, int]
-    """The client's versions, both included."""
+    """The first and last version of the client's request."""
     targets: tuple[int, int]
-    """The cluster's versions that requests can be translated to."""
+    """The first and last version of the cluster to which requests can be translated."""
     run: Callable[[Asked], Steps]
     done: str
     inexact: str = ""
     takes_highest: bool = False
-    """Whether the highest target that the cluster has is taken, and not the lowest."""
+    """Whether the highest possible target version is chosen, and not the lowest."""
     needs: tuple[int, ...] = ()
-    """Other APIs that the cluster must have."""
+    """Other APIs that the cluster must have for this rule."""
 
     def target(self, version: int, upstream: Ranges) -> int | None:
-        """Return the version in which the cluster is asked; None where it has none that fits."""
+        """Return the version for the request to the cluster, or None if the cluster has none that fits."""
         offered = upstream.get(self.api_key)
         first, last = self.versions
         if offered is None or not first <= version <= last or any(key not in upstream for key in self.needs):
@@ -86,11 +87,11 @@ def by_fields_exactly(asked: Asked) -> Steps:
 
 
 def answered(response: M, asked: Asked, *, may_lose: bool = True) -> M:
-    """Return the cluster's response as one of the client's version, with error codes that are as old.
+    """Return the cluster's response in the client's version, with error codes that the client has.
 
     Raises:
-        Refused: the response has a null, or unless it `may_lose` fields any value, that the client's version
-            has no place for.
+        Refused: the response has a null, or (unless it `may_lose` fields) another value that the client's
+            version has no place for.
     """
     converted = convert(response, asked.target, asked.version, may_lose=may_lose)
     replace_codes(converted, asked.version)

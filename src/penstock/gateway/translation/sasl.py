@@ -1,8 +1,8 @@
-"""SASL of clients before 1.0: tokens as bare frames, behind SaslHandshake 0 or behind nothing at all.
+"""SASL of clients before Kafka 1.0: raw tokens as frames, after SaslHandshake 0 or without any handshake.
 
-Since SaslHandshake 1 each token is a SaslAuthenticate request (KIP-152). Before, what followed the handshake
-were frames that hold nothing but a token, in both directions, and a refusal was a connection that ends.
-Clients of 0.9 began with the token of GSSAPI, without a handshake.
+Since SaslHandshake 1 each token is a SaslAuthenticate request (KIP-152). Before that, the frames after the
+handshake held only a token, in both directions, and a refusal closed the connection. Clients of 0.9 began
+with the GSSAPI token, without a handshake.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Ranges
 
 BARE_TOKENS_IN = 0
-"""The version of SaslHandshake that bare tokens follow."""
+"""The version of SaslHandshake that tokens without headers follow."""
 
 GSSAPI = "GSSAPI"
 
@@ -35,18 +35,16 @@ _HEAD_BYTES = 32
 
 
 def is_bare_token(frame: bytes | memoryview) -> bool:
-    """Return whether the first frame of a connection is no request, but the token that clients of 0.9 begin
-    with.
-    """
+    """Return True if the first frame of a connection is the GSSAPI token with which clients of 0.9 begin."""
     head = bytes(frame[:_HEAD_BYTES])
     return bool(head) and head[0] == _INITIAL_TOKEN and _KERBEROS in head
 
 
 def handshake(mechanism: str, upstream: Ranges) -> Generator[Call, Any, None]:
-    """Announce a mechanism to the cluster, for a client that announces none.
+    """Send SaslHandshake to the cluster, for a client that sends none.
 
     Raises:
-        Refused: the cluster does not take the mechanism, or has no SaslHandshake 1.
+        Refused: the cluster does not have the mechanism, or has no SaslHandshake 1.
     """
     _check(upstream)
     request = SaslHandshakeRequest(mechanism=mechanism)
@@ -57,13 +55,13 @@ def handshake(mechanism: str, upstream: Ranges) -> Generator[Call, Any, None]:
 
 
 def exchange(token: bytes | memoryview, upstream: Ranges) -> Generator[Call, Any, bytes]:
-    """Pass on a bare token of a client; return the token to answer, as a frame of its own.
+    """Send a raw token of a client to the cluster; return the token to answer with, as a frame.
 
-    Each frame behind SaslHandshake 0 comes here until the cluster has accepted the client. The connection to
-    the cluster has had SaslHandshake 1 with the same mechanism.
+    Each frame after SaslHandshake 0 is passed to this function, until the cluster has accepted the client.
+    The connection to the cluster has had SaslHandshake 1 with the same mechanism.
 
     Raises:
-        Refused: the cluster does not accept the client. Its connection is closed, without an answer.
+        Refused: the cluster does not accept the client, whose connection is closed without a response.
     """
     _check(upstream)
     request = SaslAuthenticateRequest(auth_bytes=bytes(token))

@@ -1,4 +1,4 @@
-"""Every translation, and every refusal: the table that decides, and that the reference page is made from."""
+"""The table of all translations and refusals, from which the reference page is generated, too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.gateway.translation.rules import Rule, by_fields, by_fields_exactl
 from penstock.protocol.api import API_TABLE, ApiKey
 
 NEWEST = 999
-"""Stands for versions of the cluster that are not made yet."""
+"""A version number above all that exist, for future versions of the cluster."""
 
 _BEFORE_TOPIC_IDS = 12
 
@@ -17,7 +17,10 @@ _BEFORE_TOPIC_IDS = 12
 def _same(
     api_key: int, versions: tuple[int, int], targets: tuple[int, int], more: str = "", inexact: str = ""
 ) -> Rule:
-    """Return a rule for versions that mean the same; `more` is a remark for the reference."""
+    """Return a rule for versions with the same meaning of fields.
+
+    `more` is a remark for the reference page.
+    """
     done = f"Fields are copied by their names{more and '; '}{more}."
     return Rule(api_key, versions, targets, by_fields, done, inexact)
 
@@ -195,11 +198,11 @@ RULES: tuple[Rule, ...] = (
     _same(ApiKey.EXPIRE_DELEGATION_TOKEN, (0, 1), (1, 2)),
     _same(ApiKey.DESCRIBE_DELEGATION_TOKEN, (0, 1), (1, 2)),
 )
-"""Rules by API. Of several that fit, the first counts."""
+"""The rules by API. If several apply, the first is used."""
 
 
 class Refusal(NamedTuple):
-    """Requests that are not translated, and why."""
+    """Versions of an API that are not translated, and the reason."""
 
     api_key: int
     versions: tuple[int, int]
@@ -234,7 +237,7 @@ REFUSALS: tuple[Refusal, ...] = (
 
 
 def reason_of(api_key: int, version: int) -> str:
-    """Return why requests of a version are not translated."""
+    """Return the reason why requests of a version are not translated."""
     for refusal in REFUSALS:
         if refusal.api_key == api_key and refusal.versions[0] <= version <= refusal.versions[1]:
             return refusal.reason

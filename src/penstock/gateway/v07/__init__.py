@@ -1,1 +1,1 @@
-"""Kafka 0.7 in front of a cluster of today: records in and out, at byte offsets that are codes."""
+"""Kafka 0.7 in front of a newer cluster: produce and fetch, with byte offsets that encode places."""

@@ -1,4 +1,4 @@
-"""What the clients of 0.7 have sent, and what became of it."""
+"""Counts of what clients of Kafka 0.7 have sent, and of the outcomes."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ from dataclasses import dataclass
 from penstock.gateway.counters import ClientCount
 
 SOFTWARE = "Kafka 0.7"
-"""What clients of 0.7, which send no name, are counted under."""
+"""The software under which clients of 0.7, which send no name, are counted."""
 
 
 @dataclass
 class Counts07:
-    """Numbers since the start of a gateway's listener for Kafka 0.7."""
+    """Counts since the start of a gateway's listener for Kafka 0.7."""
 
     sets: int = 0
-    """Message sets: the parts of PRODUCE and MULTIPRODUCE."""
+    """The number of message sets: the parts of PRODUCE and MULTIPRODUCE."""
     produced: int = 0
-    """Messages that were handed to the cluster."""
+    """The number of messages that were passed to the producer for the cluster."""
     dropped: int = 0
-    """Messages that were left out because they are too large, as a broker of 0.7 does it."""
+    """The number of messages that were dropped because they are too large, as a broker of 0.7 does."""
     lost_sets: int = 0
-    """Message sets of which the cluster did not take all. The connection was closed each time."""
+    """The number of message sets that the cluster did not accept completely. Each time the connection was
+    closed."""
     fetches: int = 0
-    """The parts of FETCH and MULTIFETCH."""
+    """The number of fetches: the parts of FETCH and MULTIFETCH."""
     fetched: int = 0
-    """Records that were sent to readers; those of a response that was not read count as well."""
+    """The number of records sent to readers, including those of responses that were not read."""
     refused: int = 0
-    """Fetches that were answered with an error code."""
+    """The number of fetches that were answered with an error code."""
     offsets: int = 0
-    """Requests OFFSETS."""
+    """The number of OFFSETS requests."""
 
     def rows(self) -> list[ClientCount]:
-        """Return a row for each kind of request that has come, beside those of other clients."""
+        """Return a row for each kind of request that has come, for the list of all clients."""
         kinds = {"Fetch": self.fetches, "ListOffsets": self.offsets, "Produce": self.sets}
         return [
             ClientCount(SOFTWARE, "", "", "", api, 0, count, 0, 0, False)

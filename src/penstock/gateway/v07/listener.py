@@ -1,4 +1,4 @@
-"""The listener for Kafka 0.7 of a gateway: its server, its two ends towards the cluster, and ZooKeeper."""
+"""A gateway's listener for Kafka 0.7: its server, its reader and writer of the cluster, and ZooKeeper."""
 
 from __future__ import annotations
 
@@ -31,21 +31,24 @@ if TYPE_CHECKING:
     from penstock.v07.groups.registration import Registration
 
 READ_BYTES = 64 << 10
-"""How much of a connection's requests is read ahead, while it is held up because the buffer is full."""
+"""How many bytes of a connection's requests are read ahead, while it waits because the buffer is full."""
 
 FOLLOW_EVERY_S = 10.0
-"""How often all topics of the cluster are asked for, to be registered."""
+"""The seconds between look-ups of all topics of the cluster, for registration."""
 
 FOLLOW_AGAIN_S = 1.0
 
 CLOSE_S = 10.0
-"""How long closing waits for what was produced to be acknowledged."""
+"""How many seconds closing waits for the acknowledgement of produced messages."""
 
 logger = logger_named("penstock.gateway")
 
 
 class Options07(NamedTuple):
-    """How Kafka 0.7 is served. `zookeeper` is ``host:port,host:port/chroot``; empty for no registration."""
+    """The options of the listener for 0.7.
+
+    `zookeeper` is ``host:port,host:port/chroot``, or empty for none.
+    """
 
     port: int
     zookeeper: str = ""
@@ -55,7 +58,7 @@ class Options07(NamedTuple):
 
 
 class Listener07(NamedTuple):
-    """A listener that serves."""
+    """A running listener for Kafka 0.7."""
 
     server: Server
     counts: Counts07
@@ -71,12 +74,12 @@ async def serving07(
     host: str,
     advertised_host: str | None,
 ) -> AsyncIterator[Listener07]:
-    """Serve a cluster to clients of 0.7, on the running loop, for as long as the block lasts.
+    """Serve a cluster to clients of 0.7, on the running loop, for the length of the block.
 
-    `given` are the settings of connections to the cluster, of which `config` was made.
+    `given` are the settings of connections to the cluster, from which `config` was parsed.
 
     Raises:
-        NetworkError: the address cannot be listened on, or ZooKeeper not be reached.
+        NetworkError: the gateway cannot listen on the address, or cannot reach ZooKeeper.
         MissingDependencyError: kazoo, which registration needs, is not installed.
     """
     clock = SystemClock()
@@ -149,7 +152,7 @@ async def _registered(
 
 
 async def _follow(topics: ClusterTopics, registration: Registration, known: dict[str, int]) -> None:
-    """Register topics that have come, and those that have grown."""
+    """Register new topics, and new partitions of topics, for ever."""
     while True:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FOLLOW_EVERY_S if known else FOLLOW_AGAIN_S):
@@ -165,5 +168,5 @@ async def _follow(topics: ClusterTopics, registration: Registration, known: dict
 
 
 def _host_for_others(host: str, advertised_host: str | None) -> str:
-    """Return the host in ZooKeeper: where the gateway listens on all addresses, the name of this machine."""
+    """Return the host to register in ZooKeeper: the machine's name if the gateway listens everywhere."""
     return advertised_host or (socket.gethostname() if host in ("", "0.0.0.0", "::") else host)

@@ -1,16 +1,16 @@
-"""Byte offsets of Kafka 0.7 that say which record of a partition is next.
+"""Byte offsets of Kafka 0.7 that encode which record of a partition is next.
 
-A reader of 0.7 adds the size of each message that it has read to its offset, and shows the sum in its next
+A reader of 0.7 adds the size of each message that it has read to its offset, and sends the sum in its next
 fetch, perhaps much later, and perhaps to another gateway. The gateway keeps no table of sums: each sum that a
-reader can arrive at is a code, which says by itself which record is next.
+reader can arrive at is a code, from which the next record is computed.
 
     bits 60 to 62   the slot size, as a power of two: 0 for 4 KiB, up to 7 for 512 KiB
     bits 0 to 59    (offset + debt) * slot + debt
 
 `offset` is that of the next record in the cluster. Every offset has one slot of bytes, which a message is
-padded to. A message that needs more than the slots of its records makes the reader run ahead of the slots.
-How many slots it is ahead is the debt, from 0 to slot - 1, which is paid back where several records share a
-message. With a debt of 0 and slots of 4 KiB, the record at offset k is at byte 4096 * k.
+padded to. A message that needs more than the slots of its records moves the reader ahead of the slots. The
+number of slots that it is ahead is the debt, from 0 to slot - 1, which is paid back by messages that hold
+several records. With a debt of 0 and slots of 4 KiB, the record at offset k is at byte 4096 * k.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ SLOT_BYTES_MIN = 1 << SLOT_BITS_MIN
 SLOT_BYTES_MAX = 1 << SLOT_BITS_MAX
 
 REFUSAL_FACTOR = 16
-"""How much larger the slots are that a reader is to take whose slots are too small."""
+"""How many times larger the suggested slots are for a reader whose slots are too small."""
 
 PLACE_BITS = 60
-"""The bits below the slot size."""
+"""The number of bits below the slot size in a byte offset."""
 
 _PLACE_MASK = (1 << PLACE_BITS) - 1
 
 
 class NoCodeError(EncodeError):
-    """No byte offset can be written for a place, so that a reader cannot be brought there.
+    """A reader cannot be brought to an offset, because no byte offset of 0.7 can encode its place.
 
-    `go_on` is a place at the same record, or at the next one there is, from where it can be read.
+    `go_on` is a place at the same record, or at the next one, from where it can be read.
     """
 
     def __init__(self, why: str, go_on: Place) -> None:
@@ -47,7 +47,7 @@ class NoCodeError(EncodeError):
 
 
 class Place(NamedTuple):
-    """Where a reader is: the offset of the next record, how many slots it is ahead, and the size of slots."""
+    """A reader's next offset in the cluster, its debt (slots that its byte offset is ahead), slot size."""
 
     offset: int
     debt: int = 0
@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
     @property
     def code(self) -> int:
-        """The byte offset of this place.
+        """The byte offset of Kafka 0.7 that encodes this place.
 
         Raises:
             NoCodeError: the offset or the debt is too large.
@@ -70,7 +70,7 @@ class Place(NamedTuple):
         return (self.slot_bits - SLOT_BITS_MIN) << PLACE_BITS | slot | self.debt
 
     def after(self, next_offset: int, size: int) -> Place:
-        """Return the place behind a message that needs `size` bytes, after which `next_offset` is next.
+        """Return the place after a message that needs `size` bytes, when `next_offset` is next.
 
         Raises:
             NoCodeError: the debt would be too large.
@@ -87,7 +87,7 @@ class Place(NamedTuple):
 
 
 def place_at(code: int) -> Place | None:
-    """Return the place of a byte offset; None where it is none that a reader can have arrived at."""
+    """Return the place that a byte offset encodes, or None if no reader can have arrived at it."""
     family = code >> PLACE_BITS
     slot_bits = SLOT_BITS_MIN + family
     if code < 0 or slot_bits > SLOT_BITS_MAX:
@@ -97,5 +97,5 @@ def place_at(code: int) -> Place | None:
 
 
 def slot_bits_of(size: int) -> int:
-    """Return the bits of the smallest slots that hold `size` bytes, within what there is."""
+    """Return the number of bits of the smallest slot size that holds `size` bytes, at most the largest."""
     return min(max((size - 1).bit_length(), SLOT_BITS_MIN), SLOT_BITS_MAX)

@@ -1,10 +1,10 @@
-"""Messages of Kafka 0.7 of an exact size, so that readers arrive at codes (see `offsets`).
+"""Messages of Kafka 0.7 of an exact size, so that readers arrive at offsets that encode places.
 
-`WRAPPED` messages are compressed with gzip, as the readers of Apache Kafka take it since release 0.7.0. The
-padding is the comment in the header of the gzip stream (RFC 1952), which decompression skips.
+`WRAPPED` messages are compressed with gzip, which the readers of Apache Kafka support since release 0.7.0.
+The padding is the comment in the header of the gzip stream (RFC 1952), which decompression skips.
 
-`PLAIN` messages are for drivers that decompress nothing. They have magic 0, which every driver reads, and the
-padding is spaces behind the value, which readers of JSON and of other texts skip.
+`PLAIN` messages are for drivers that do not decompress. They have magic 0, which every driver reads, and the
+padding is spaces after the value, which readers of JSON and of other texts skip.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from penstock.records.compression.codecs import Codec
 from penstock.v07.message_set import encode_message
 
 GZIP_HEAD = bytes((0x1F, 0x8B, 8, 0x10, 0, 0, 0, 0, 0, 0xFF))
-"""Deflate, with a comment, no time, made on no known system."""
+"""The head of a gzip stream: deflate, with a comment, without a time, from an unknown system."""
 
 STORED_MAX = 0xFFFF
-"""Bytes in one block of a deflate stream that is not compressed."""
+"""The most bytes in one stored block of a deflate stream."""
 
 PLAIN_OVERHEAD_BYTES = 9
-"""The fields of a message of magic 0."""
+"""The bytes of the fields of a message of magic 0."""
 
 OVERHEAD_BYTES = 10 + len(GZIP_HEAD) + 1 + 8
-"""The message's own fields, the head of the stream, the end of its comment, and its trailer."""
+"""The bytes of a wrapper around its stream: the message's fields, the head, the comment's end, the
+trailer."""
 
 MESSAGE_OVERHEAD_BYTES = OVERHEAD_BYTES + 5 + 10
-"""What one small record takes besides its value: that, the head of a block, and an inner message's fields."""
+"""The bytes that one small record takes besides its value: the wrapper, a block's head, the inner fields."""
 
 WRAPPED, PLAIN = "wrapped", "plain"
 
@@ -42,14 +43,14 @@ _TRAILER = Struct("<II")
 
 
 class Value(NamedTuple):
-    """One record of the cluster: its offset, and its value, which is empty for None."""
+    """The offset and value of one record in the cluster. The value is empty for None."""
 
     offset: int
     value: bytes
 
 
 class _Next(NamedTuple):
-    """The message that comes next: its number of values, the bytes it needs, and what makes it."""
+    """The next message: its number of values, the bytes it needs, and the function that makes it."""
 
     values: int
     size: int
@@ -57,7 +58,7 @@ class _Next(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A message set, and the place of a reader that has read it."""
+    """A message set of 0.7, and the place (offset and debt) of a reader that has read it."""
 
     data: bytes
     place: Place
@@ -65,7 +66,7 @@ class Packed(NamedTuple):
 
 
 def deflated(data: bytes, *, is_tight: bool) -> bytes:
-    """Return a raw deflate stream of `data`; where it is not tight, one that costs no time."""
+    """Return a raw deflate stream of `data`: compressed if `is_tight`, else stored, which costs no time."""
     if is_tight:
         squeezer = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
         return squeezer.compress(data) + squeezer.flush()
@@ -79,22 +80,25 @@ def deflated(data: bytes, *, is_tight: bool) -> bytes:
 
 
 def padded_message(data: bytes, stream: bytes, size: int) -> bytes:
-    """Return a wrapper of `size` bytes around the message set `data`, whose deflate stream is `stream`."""
+    """Return a compressed message of exactly `size` bytes with the message set `data` in it.
+
+    `stream` is the deflate stream of `data`.
+    """
     padding = b" " * (size - OVERHEAD_BYTES - len(stream))
     trailer = _TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFF_FFFF)
     return encode_message(b"".join((GZIP_HEAD, padding, b"\0", stream, trailer)), codec=Codec.GZIP)
 
 
 def pack(place: Place, values: Sequence[Value], size_max: int, form: str = WRAPPED) -> Packed:
-    """Return messages of the first of `values` for a reader that is at `place`, `size_max` bytes at most.
+    """Return messages with the first of `values`, at most `size_max` bytes, for a reader at `place`.
 
-    A message holds one record; one that is wrapped holds several where a debt is paid back. If not even the
-    first fits, it is cut at `size_max`: readers of 0.7 take that for a fetch size that is too small. Where
-    the next record lies so far behind `place` that its message does not fit, a wrapper without records brings
-    the reader nearer.
+    A message holds one record, and a wrapped one several if a debt can be paid back. If not even the first
+    message fits, it is cut at `size_max`: readers of 0.7 take that for a fetch size that is too small. If the
+    next record is so far behind `place` that its message does not fit, a wrapper without records brings the
+    reader nearer.
 
     Raises:
-        NoCodeError: the reader cannot be brought behind the first record. (Where it cannot be brought behind
+        NoCodeError: the reader cannot be brought behind the first record. (If it cannot be brought behind
             later ones, they are left out.)
     """
     pieces: list[bytes] = []
@@ -126,7 +130,7 @@ def pack(place: Place, values: Sequence[Value], size_max: int, form: str = WRAPP
 
 
 def _through_gap(place: Place, next_offset: int, size_max: int) -> Packed:
-    """Return a wrapper without records, towards the next one, which is too far away for one message."""
+    """Return a message without records, which moves a reader's byte offset nearer to a distant record."""
     nothing = _wrapped(b"", 0, is_tight=False)
     steps = max(1, min(next_offset - place.offset, size_max >> place.slot_bits))
     while True:
@@ -148,7 +152,7 @@ def _plain(value: Value) -> _Next:
 
 
 def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
-    """Return a wrapper around a message set; where it is tight, compressed as far as that helps."""
+    """Return a gzip message with a message set in it, compressed if `is_tight` and that is smaller."""
     stream = deflated(data, is_tight=is_tight)
     if is_tight and len(stream) > len(data):
         stream = deflated(data, is_tight=False)
@@ -156,7 +160,10 @@ def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
 
 
 def _bundle(place: Place, values: Sequence[Value], index: int) -> _Next:
-    """Return the next wrapper: of one value, and of more where they pay back a debt."""
+    """Return the next compressed message, with one value, or with several if the reader is ahead.
+
+    A message with several values lets the byte offset fall back by the slots that it is ahead.
+    """
     slot = 1 << place.slot_bits
     data = encode_message(values[index].value)
     count = 1

@@ -1,7 +1,7 @@
-"""Records of the cluster by offset, at once: what a fetch of 0.7 is answered from.
+"""Records of the cluster by offset, without waiting, for the fetches of Kafka 0.7.
 
-A batch of the cluster often holds more than fits into one answer of 0.7. What is left of it is kept for a few
-seconds, within a limit; it is only a copy of what can be fetched again.
+A batch of the cluster often holds more than fits into one response of 0.7. The rest is cached for a few
+seconds, within a limit.
 """
 
 from __future__ import annotations
@@ -34,43 +34,43 @@ from penstock.protocol.messages.fetch_response import FetchResponse, PartitionDa
 from penstock.records.rows import iter_rows
 
 FETCH_BYTES = 1 << 20
-"""How much is asked for of one partition."""
+"""The size of a fetch from one partition."""
 
 ANSWER_BYTES = 8 << 20
-"""How much is asked for of one broker at a time."""
+"""The size of a fetch from one broker."""
 
 AT_ONCE = 4
-"""Fetches from one broker that are under way at a time; further ones wait for their turn."""
+"""The most fetches from one broker at a time; further ones wait for their turn."""
 
 DECODED_BYTES_MAX = 8 << 20
-"""Values that are decoded of one partition at a time."""
+"""The most bytes of values that are decoded of one partition at a time."""
 
 BATCH_BYTES_MAX = 64 << 20
-"""A batch that a broker before 0.10.1 cuts is asked for again, as far as it is not larger."""
+"""The largest batch that is fetched again, after a broker before 0.10.1 has cut it."""
 
 INLINE_BYTES = 32 << 10
-"""What comes of one partition and is decoded on the event loop. More is, in a thread."""
+"""The most bytes of one partition that are decoded on the event loop; more are decoded in a thread."""
 
 KEPT_BYTES_MAX = 64 << 20
-"""Values that are kept for the next fetch, in all partitions together."""
+"""The most bytes of cached values, in all partitions together."""
 
 KEPT_S = 5.0
 
 VALUE_OVERHEAD_BYTES = 120
 
 ROUNDS = 3
-"""How often a fetch is tried, where a leader has moved."""
+"""How often a fetch is tried if leaders have moved."""
 
 
 class Found(NamedTuple):
-    """Records of a partition in order, or why there are none."""
+    """Records of a partition in order, or the error instead of them."""
 
     values: Sequence[Value] = ()
     error: PenstockError | None = None
 
 
 class _Kept(NamedTuple):
-    """Values that were fetched from `start` on, and until when they may be used."""
+    """Cached values from offset `start` on, and the time until which they may be used."""
 
     start: int
     values: list[Value]
@@ -79,7 +79,7 @@ class _Kept(NamedTuple):
 
 
 class ClusterReader:
-    """Fetches committed records. Lives on one event loop."""
+    """Fetches committed records, on one event loop."""
 
     def __init__(self, client: AsyncClient, topics: ClusterTopics) -> None:
         self._client = client
@@ -89,9 +89,9 @@ class ClusterReader:
         self._kept_bytes = 0
 
     async def read(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, Found]:
-        """Return what each partition has from an offset on, without waiting for more to come.
+        """Return the records of each partition from an offset on, without waiting for new ones.
 
-        Raises nothing: what fails belongs to a partition.
+        Raises nothing: an error is the result of its partition.
         """
         found = {tp: kept for tp, offset in places.items() if (kept := self._from_kept(tp, offset))}
         left = {tp: offset for tp, offset in places.items() if tp not in found}
@@ -128,7 +128,7 @@ class ClusterReader:
     async def _ask(
         self, leader: int, places: Mapping[TopicPartition, int], found: dict[TopicPartition, Found]
     ) -> None:
-        """Fetch from one leader. A batch that comes cut is asked for again, alone."""
+        """Fetch from one leader. A batch that was cut is fetched again, alone."""
         size_max, left = FETCH_BYTES, dict(places)
         while left:
             try:
@@ -228,10 +228,10 @@ class ClusterReader:
 
 
 def _is_worth_a_look(error: PenstockError | None) -> bool:
-    """Return whether an error may be over once the leaders are known anew."""
+    """Return True if a refresh of metadata may help against an error."""
     return error is not None and judge(error) is Verdict.REFRESH
 
 
 def is_out_of_range(error: PenstockError) -> bool:
-    """Return whether there is no such offset in a log."""
+    """Return True if the error means that the log has no such offset."""
     return isinstance(error, KafkaError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE

@@ -1,8 +1,8 @@
-"""A cluster of today as a server of Kafka 0.7 serves it: its partitions are those of one broker.
+"""A cluster as the partitions of one broker of Kafka 0.7.
 
-Message sets become records without keys, values of records become messages. Byte offsets are codes (see
-`offsets`). What Kafka 0.7 has no answer for is an empty message set, so that a reader asks again: a cluster
-that is away, or a leader that moves.
+Message sets become records without keys, and values of records become messages. Byte offsets encode places
+(see `offsets`). If Kafka 0.7 has no error code for a failure, the answer is an empty message set, so that the
+reader tries again: a cluster that is away, or a leader that moves.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from penstock.v07.topics import InvalidTopic, WrongPartition
 from penstock.v07.wire import EARLIEST_TIME, LATEST_TIME, Error, FetchPart, OffsetsPart, ProducePart
 
 RESPONSE_BYTES_MAX = 4 << 20
-"""What all parts of a response hold together, unless its only message is larger."""
+"""The most bytes of all parts of a response, unless its only message is larger."""
 
 MESSAGE_BYTES_MAX = 128 << 20
-"""The largest message that is made: a record of the cluster, and what it is padded to."""
+"""The largest message that is made of a record, including its padding."""
 
 SAME_PARTITION_MAX = 8
-"""Parts of one request for the same partition; further ones find nothing for the moment."""
+"""The most parts of one request for the same partition; further ones get no messages."""
 
 OFFSETS_MS = 10_000
-"""How long the cluster may take to say which offsets a partition has."""
+"""How long the cluster may take to return a partition's offsets."""
 
 SAMPLE = 100
-"""Records at the end of a partition by which the size of its slots is chosen."""
+"""How many records at the end of a partition decide the size of its slots."""
 
 SAMPLE_BYTES_MAX = 64 << 10
-"""The largest slot that a single large record makes. Beyond that the average decides."""
+"""The largest slot that a single large record causes. Beyond that the average decides."""
 
 NOTHING: Answer = (Error.NONE, None)
 
 
 class ClusterStore:
-    """What the listener for Kafka 0.7 serves. Lives on one event loop."""
+    """The partitions that the listener for Kafka 0.7 serves, on one event loop."""
 
     def __init__(
         self,
@@ -67,8 +67,10 @@ class ClusterStore:
         form: str = WRAPPED,
         dice: random.Random | None = None,
     ) -> None:
-        """`message_bytes_max` is 0.7's `max.message.size`, `slot_bits` those of the smallest slots to choose.
-        `form` is how messages are made: `WRAPPED` or `PLAIN`.
+        """Serve the cluster of `client` through `reader` and `writer`.
+
+        `message_bytes_max` is 0.7's `max.message.size`, `slot_bits` the least size of slots, in bits. `form`
+        is the form of messages: `WRAPPED` or `PLAIN`.
         """
         self._client = client
         self._topics = topics
@@ -81,19 +83,23 @@ class ClusterStore:
         self._form = form
         self._dice = dice or random.Random()
         self._chosen: dict[TopicPartition, int] = {}
-        """The slots of partitions that readers have asked for, so that offsets can be compared."""
+        """The slot sizes of partitions whose offsets readers have asked for, so that offsets stay
+        comparable."""
 
     # --- produce ----------------------------------------------------------------------------------------
 
     async def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Return the part with its partition. Raises as `ClusterWriter.choose_partition`."""
+        """Return the message set of a PRODUCE with its partition chosen. Raises as `ClusterWriter`."""
         self._counts.sets += 1
         return await self._writer.choose_partition(part)
 
     async def store(
         self, part: ProducePart, judged: Judged, failed: Callable[[PenstockError], object]
     ) -> None:
-        """Hand over a message set. One that is too large is dropped, with a warning, as 0.7 does it."""
+        """Produce a message set.
+
+        A set with a message that is too large is dropped and logged, as 0.7 does.
+        """
         if judged.payload_bytes_max > self._message_bytes_max:
             self._writer.drop(
                 part.topic,
@@ -106,7 +112,7 @@ class ClusterStore:
     # --- fetch ------------------------------------------------------------------------------------------
 
     async def fetch(self, parts: Sequence[FetchPart]) -> list[Answer]:
-        """Return what each part finds at once. Errors belong to a part."""
+        """Return the answer for each partition of a fetch, without waiting, as messages or an error code."""
         self._counts.fetches += len(parts)
         answers: list[Answer] = [NOTHING] * len(parts)
         order = list(range(len(parts)))
@@ -140,7 +146,7 @@ class ClusterStore:
         return answers
 
     async def _judged(self, part: FetchPart) -> Place | Answer | None:
-        """Return where a part is to be read; or what it is answered without that; None for nothing."""
+        """Return the place to read a partition from, or an error code; None if the topic does not exist."""
         if part.size_max < 0:
             return Error.INVALID_FETCH_SIZE, None
         try:
@@ -207,7 +213,7 @@ class ClusterStore:
             )
 
     def _failed(self, what: str, error: PenstockError) -> Answer:
-        """Return the answer to a fetch that has failed: no messages for the moment, or an error code."""
+        """Return the answer to a failed fetch: an error code, or no messages if the failure may pass."""
         if is_out_of_range(error):
             return Error.OFFSET_OUT_OF_RANGE, None
         is_fatal = judge(error) is Verdict.FATAL
@@ -224,12 +230,12 @@ class ClusterStore:
     # --- offsets ----------------------------------------------------------------------------------------
 
     async def offsets(self, part: OffsetsPart) -> list[int]:
-        """Return the answer to OFFSETS, newest first: the place asked for, and the earliest one.
+        """Return the answer to OFFSETS, newest first: the requested place, and the earliest one.
 
         Raises:
             InvalidTopic, WrongPartition: there can be no such partition.
             DecodeError: a negative count.
-            PenstockError: the cluster does not answer. There is no error code for it.
+            PenstockError: the cluster does not answer. 0.7 has no error code for that.
         """
         self._counts.offsets += 1
         if part.count_max < 0:
@@ -259,9 +265,7 @@ class ClusterStore:
         return (await fetch_known_offsets(self._client, [tp], question, isolation="read_committed"))[tp]
 
     async def _slots(self, tp: TopicPartition, start: int, end: int) -> int:
-        """Return the slots of a partition: those of its readers, or the ones that its last records fit
-        into.
-        """
+        """Return a partition's slot size in bits: that of its readers, or one that its last records fit."""
         chosen = self._chosen.get(tp)
         if chosen is not None:
             return chosen
@@ -273,15 +277,15 @@ class ClusterStore:
         return slot_bits
 
     def flush_due(self) -> None:
-        """Do nothing: the cluster keeps what it has acknowledged."""
+        """Do nothing: the cluster stores what it has acknowledged."""
 
     async def close(self, timeout_s: float) -> None:
-        """Wait for what was produced to be acknowledged, for `timeout_s` seconds at most."""
+        """Wait at most `timeout_s` seconds until produced messages are acknowledged, then close."""
         await self._writer.close(timeout_s)
 
 
 def slots_for(values: Sequence[Value]) -> int:
-    """Return the bits of slots that each of the values fits into, or most of them, where some are large."""
+    """Return the slot size (in bits) that each value fits, or most values if some are large."""
     sizes = [len(value.value) + MESSAGE_OVERHEAD_BYTES for value in values]
     largest, average = max(sizes), sum(sizes) // len(sizes)
     return slot_bits_of(largest if largest <= SAMPLE_BYTES_MAX else max(SAMPLE_BYTES_MAX, 2 * average))

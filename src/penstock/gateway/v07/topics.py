@@ -1,6 +1,6 @@
-"""The topics of the cluster, as a broker of 0.7 has them: names, partitions, and new ones on demand.
+"""The topics of the cluster as a broker of 0.7 has them: names, partitions, and creation on demand.
 
-Only topics that exist become known to the client behind: of what else peers name, nothing is kept.
+The client keeps only topics that exist; nothing is kept of other names that peers send.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from penstock.protocol.messages.metadata_request import MetadataRequest, Metadat
 from penstock.v07.topics import InvalidTopic, WrongPartition
 
 LOOK_AGAIN_S = 1.0
-"""How soon all topics are asked for again, where a leader or a partition is not among what is known."""
+"""The least seconds between look-ups of all topics, when a leader or a partition is unknown."""
 
 NAMES_MAX = 100
-"""Unknown topics that one request of a client may have looked up. Further ones count as not there."""
+"""The most unknown topics of one request that are looked up. Further ones count as missing."""
 
 NO_CREATION_VERSION = 4
-"""Before it, asking a broker for a topic creates it where the broker is configured to."""
+"""The first version of Metadata that can ask for a topic without creating it."""
 
 APPEAR_S = 5.0
-"""How long a topic that was just created may take to be seen."""
+"""How many seconds a topic that was just created may take to appear."""
 
 APPEAR_STEP_S = 0.05
 
@@ -49,7 +49,7 @@ class ClusterTopics:
 
     @property
     def names(self) -> list[str]:
-        """Every topic but the cluster's own, as of the last look. May be called from any thread."""
+        """The topics of the last look-up, without internal ones. Any thread may read this property."""
         return sorted(
             name
             for name, info in list(self._client.cluster.topics.items())
@@ -57,14 +57,12 @@ class ClusterTopics:
         )
 
     def count(self, name: str) -> int:
-        """Return how many partitions a topic has, as of the last look; 0 where it is unknown. From any
-        thread.
-        """
+        """Return a topic's number of partitions at the last look-up; 0 if unknown. Thread-safe."""
         info = self._client.cluster.topics.get(name)
         return 0 if info is None else len(info.partitions)
 
     async def look(self, *, is_urgent: bool = False) -> None:
-        """Ask for all topics, unless that was done a moment ago.
+        """Look all topics up, unless that was done a moment ago.
 
         Raises:
             NetworkError: no broker answers.
@@ -75,7 +73,7 @@ class ClusterTopics:
             await self._client.refresh(all_topics=True)
 
     async def find(self, name: str) -> TopicInfo | None:
-        """Return what is known about a topic; None where there is none.
+        """Return the metadata of a topic, or None if it does not exist.
 
         Raises:
             InvalidTopic: no topic can have this name.
@@ -87,7 +85,7 @@ class ClusterTopics:
         return self._usable(name)
 
     async def discover(self, names: Iterable[str]) -> None:
-        """Look up those of the topics that are unknown, without creating any.
+        """Look up those of the topics that are not known yet, without creating any.
 
         Raises:
             NetworkError: no broker answers.
@@ -110,7 +108,9 @@ class ClusterTopics:
             await self._client.refresh(there)
 
     async def partition(self, name: str, partition: int, *, is_discovered: bool = False) -> bool:
-        """Return whether a topic is there, and the partition with it. One that was looked up is not again.
+        """Return False if the topic does not exist, True if it has the partition.
+
+        With `is_discovered`, the topic was looked up just now, and is not looked up again.
 
         Raises:
             WrongPartition: the topic has no such partition.
@@ -132,11 +132,11 @@ class ClusterTopics:
         return True
 
     async def ensure(self, name: str) -> TopicInfo:
-        """Return what is known about a topic, which is created where the cluster does that for producers.
+        """Return the metadata of a topic, which is created if the cluster does that for producers.
 
         Raises:
             InvalidTopic: no topic can have this name.
-            KafkaError: the topic is not there, and is not created.
+            KafkaError: the topic does not exist, and is not created.
             NetworkError: no broker answers.
         """
         info = await self.find(name)
@@ -174,7 +174,7 @@ class ClusterTopics:
 
 
 def _check_name(name: str) -> None:
-    """Raise InvalidTopic where a name is none that a topic of a cluster can have."""
+    """Raise InvalidTopic if `name` is not a valid name for a topic."""
     if not _NAME.fullmatch(name) or name in (".", ".."):
         raise InvalidTopic(
             f"{name[:249]!r} is no name for a topic: 1 to 249 letters, digits, '.', '_' and '-' are needed"

@@ -1,4 +1,4 @@
-"""Message sets of 0.7 to records of the cluster: acknowledged by all replicas in sync, and idempotent."""
+"""Message sets of 0.7 as records of the cluster: idempotent, acknowledged by all in-sync replicas."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from penstock.v07.topics import WrongPartition
 from penstock.v07.wire import ANY_PARTITION, ProducePart
 
 BLOCK_MS = 120_000
-"""How long a full buffer may hold up a connection: as long as the records in it have to be acknowledged."""
+"""How long a full buffer may hold up a connection: as long as its records may take to be acknowledged."""
 
 PIECE = 500
-"""Messages of a set after which other connections have their turn."""
+"""After so many messages of a set, other connections get a turn."""
 
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
@@ -31,7 +31,7 @@ Failed = Callable[[PenstockError], object]
 
 
 class ClusterWriter:
-    """Produces to the cluster. A full buffer makes its callers wait, which read no further requests."""
+    """Produces to the cluster. While its buffer is full, callers wait and read no further requests."""
 
     def __init__(
         self,
@@ -52,11 +52,14 @@ class ClusterWriter:
         self._dice = dice or random.Random()
 
     async def close(self, timeout_s: float) -> None:
-        """Wait for what was accepted to be acknowledged, then close. What is left is lost, and logged."""
+        """Wait at most `timeout_s` seconds until accepted messages are acknowledged, then close.
+
+        Messages without an acknowledgement are lost, and logged.
+        """
         await self._producer.close(timeout_s)
 
     async def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Return the part with a partition that the topic has; -1 becomes a random one.
+        """Return `part` with a partition that the topic has; -1 becomes a random one.
 
         Raises:
             InvalidTopic, WrongPartition: there can be no such partition.
@@ -73,9 +76,9 @@ class ClusterWriter:
         return part
 
     async def write(self, part: ProducePart, size: int, failed: Failed) -> None:
-        """Hand over the messages in the first `size` bytes of a set, in order; wait where the buffer is full.
+        """Produce the messages in the first `size` bytes of a set, in order; wait while the buffer is full.
 
-        `failed` is called once where it turns out later that the cluster does not take them all.
+        `failed` is called once if the cluster does not accept all of them later.
 
         Raises:
             PenstockError: the producer does not accept a message.
@@ -103,7 +106,10 @@ class ClusterWriter:
             delivery.add_done_callback(settled)
 
     async def _send(self, topic: str, partition: int, message: Message, watched: list[Delivery]) -> None:
-        """Send one message. `watched` gets the first delivery of each batch: all of a batch end alike."""
+        """Send one message.
+
+        `watched` gets the first delivery of each batch, whose records share the outcome.
+        """
         try:
             accepted = self._producer.try_send(topic, message.payload, None, partition, None, ())
             if accepted is None:
@@ -123,7 +129,7 @@ class ClusterWriter:
             watched.append(accepted[0])
 
     def drop(self, topic: str, count: int, reason: str) -> None:
-        """Count and log messages that are left out because they are too large, as 0.7 does it."""
+        """Count and log messages that are dropped because they are too large, as 0.7 does."""
         self._counts.dropped += count
         self._log.write(
             logging.WARNING, "dropped messages", "dropped %d messages for %s: %s", count, topic, reason

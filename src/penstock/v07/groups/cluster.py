@@ -1,7 +1,7 @@
-"""The brokers and topics in ZooKeeper, read again whenever it has changed.
+"""The brokers and topics in ZooKeeper, read again after every change.
 
-ZooKeeper's watches fire once. Each one here only notes that what was read is out of date; the next question
-reads it again and sets the watch anew, so no change between two readings is missed.
+A watch of ZooKeeper fires once. Each watch here only notes that the data are out of date; the next call reads
+them again and sets a new watch, so that no change between two reads is missed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ logger = logger_named("penstock.v07")
 
 
 class Cluster07:
-    """Brokers, topics and partition counts, as ZooKeeper has them.
+    """The brokers, topics and partition counts in ZooKeeper.
 
-    `changed` is called, on kazoo's thread, when a node that has been asked about changes.
+    `changed` is called, on kazoo's thread, when a node that has been read changes.
     """
 
     def __init__(self, client: KazooClient, changed: Callable[[], object] = lambda: None) -> None:
@@ -37,14 +37,15 @@ class Cluster07:
         self._counts: dict[str, dict[int, int]] = {}
 
     def forget(self) -> None:
-        """Read everything again: after a lost session no watch is left."""
+        """Drop all data, so that they are read again: after a lost session no watch is left."""
         with self._lock:
             self._brokers = self._topics = None
             self._counts.clear()
 
     def brokers(self) -> dict[int, BrokerAddress]:
-        """Return the live brokers, by id. One whose registration makes no sense is left out, with a
-        warning.
+        """Return the live brokers by id.
+
+        A broker with a malformed registration is left out, with a warning.
         """
         with self._lock:
             if self._brokers is None:
@@ -67,7 +68,7 @@ class Cluster07:
             return list(self._topics)
 
     def counts(self, topic: str) -> dict[int, int]:
-        """Return how many partitions each live broker has of a topic."""
+        """Return the number of a topic's partitions on each live broker."""
         with self._lock:
             if topic not in self._counts:
                 found: dict[int, int] = {}
@@ -82,7 +83,7 @@ class Cluster07:
             return dict(self._counts[topic])
 
     def _children(self, path: str, changed: Callable[[], None]) -> list[str]:
-        """Return the names below a node, and a watch on them, or on the node's coming into existence."""
+        """Return the names below a node, and set a watch on them, or on the creation of the node."""
         from kazoo.exceptions import NoNodeError
 
         def notice(event: object) -> None:

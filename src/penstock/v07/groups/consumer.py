@@ -1,8 +1,8 @@
 """The group consumer of Kafka 0.7: members share the partitions of all brokers through ZooKeeper.
 
-No coordinator assigns partitions: every member reads the same nodes and computes the same answer
-(`coordination.assign`). A member gives up all it owns before it claims anything, and claims by creating an
-ephemeral node for each partition; where another member's is still there, it releases its own and retries.
+No coordinator assigns partitions: every member reads the same nodes and computes the same assignment
+(`coordination.assign`). A member gives up all its partitions before it claims any. It claims a partition by
+creating an ephemeral node; if another member's node is still there, it releases its own nodes and retries.
 
 One worker thread does all that; one fetcher thread per broker fills the streams.
 """
@@ -50,32 +50,34 @@ ZOOKEEPER_NAMES = {
     "zk_sessiontimeout_ms": "session_timeout_ms",
     "zk_connectiontimeout_ms": "connection_timeout_ms",
 }
-"""Settings by 0.7's names for them, with ``_`` for the dots."""
+"""Penstock's names of settings, by 0.7's names with ``_`` for the dots."""
 
 
 class GroupSettings(NamedTuple):
-    """The consumer's settings, with 0.7's defaults (its names in parentheses where they differ)."""
+    """The consumer's settings, with 0.7's defaults (0.7's names in parentheses if they differ)."""
 
     autocommit_enable: bool = True
     autocommit_interval_ms: int = 10_000
     autooffset_reset: str = "smallest"
-    """``smallest``, ``largest``, or anything else for an error where no offset is stored."""
+    """``smallest``, ``largest``, or anything else for an error if no offset is stored."""
     fetch_size: int = 1 << 20
     fetcher_backoff_ms: int = 1_000
     queuedchunks_max: int = 10
     rebalance_retries_max: int = 4
     rebalance_backoff_ms: int = 2_000
     session_timeout_ms: int = 6_000
-    """(``zk.sessiontimeout.ms``)"""
+    """(``zk.sessiontimeout.ms``) The length of the ZooKeeper session."""
     connection_timeout_ms: int = 0
-    """(``zk.connectiontimeout.ms``) How long the start may take ZooKeeper; 0 is `session_timeout_ms`."""
+    """(``zk.connectiontimeout.ms``) How long ZooKeeper may take at the start; 0 means
+    `session_timeout_ms`."""
     socket_timeout_ms: int = 30_000
     penstock_message_bytes_max: int = MESSAGE_BYTES_MAX
-    """(ours) A message larger than this is an error: where an offset is wrong, any bytes are a length."""
+    """(Penstock's own) A larger message is an error, because at a wrong offset any bytes look like a
+    length."""
 
 
 class GroupConsumer07:
-    """One member of a group.
+    """One member of a consumer group of Kafka 0.7.
 
         with GroupConsumer07("localhost:2181", "readers", ["events"]) as consumer:
             for message in consumer:
@@ -83,8 +85,8 @@ class GroupConsumer07:
 
     `topics` are names, or names with a number of streams each; `pattern` (or `exclude`) subscribes to all
     topics that match (or do not). `streams` lists the streams, for one thread each; iterating over the
-    consumer reads all of them. Offsets are committed every ``autocommit_interval_ms``, at each rebalance and
-    on closing, for what has been handed out; `commit` does it by hand.
+    consumer reads all of them. Offsets of messages that were returned are committed every
+    ``autocommit_interval_ms``, at each rebalance and at the end; `commit` does it on demand.
 
     Raises:
         ConfigError: neither or several of topics, pattern and exclude, or an unknown setting.
@@ -130,10 +132,10 @@ class GroupConsumer07:
     # --- joining and leaving -----------------------------------------------------------------------------
 
     def start(self) -> GroupConsumer07:
-        """Join the group and claim a share of the partitions.
+        """Join the group, claim a share of the partitions, and return this consumer.
 
         Raises:
-            NetworkError: no ZooKeeper answers, or other members do not release our partitions. In the latter
+            NetworkError: no ZooKeeper answers, or other members do not release the partitions. In the latter
                 case the consumer stays a member until `close`.
         """
         client = zookeeper.connect(
@@ -156,7 +158,7 @@ class GroupConsumer07:
         return self
 
     def close(self) -> None:
-        """Commit (if that is automatic), leave the group, and close all connections."""
+        """Commit if commits are automatic, leave the group, and close all connections."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -183,10 +185,10 @@ class GroupConsumer07:
     # --- reading -----------------------------------------------------------------------------------------
 
     def get(self, timeout_s: float | None = None) -> ConsumedMessage | None:
-        """Return the next message of any stream; None when none comes within `timeout_s`, or after `close`.
+        """Return the next message of any stream, or None after `timeout_s` seconds or `close`.
 
         Raises:
-            KafkaError, DecodeError: what a broker answered or sent; reading goes on after a rebalance.
+            KafkaError, DecodeError: a partition's error; its reading continues after a rebalance.
         """
         if len(self.streams) == 1:
             return self.streams[0].get(timeout_s)
@@ -208,11 +210,11 @@ class GroupConsumer07:
 
     @property
     def owned(self) -> dict[BrokerTopicPartition, str]:
-        """What this member owns: topic and broker-partition, and the stream that reads it."""
+        """The partitions of this member: topic and broker-partition, with the stream that reads each."""
         return dict(self._owned)
 
     def commit(self) -> None:
-        """Store how far everything owned has been consumed.
+        """Store the consumed offsets of all partitions of this member.
 
         Raises:
             NetworkError: ZooKeeper does not answer now.
@@ -224,7 +226,7 @@ class GroupConsumer07:
     # --- the worker --------------------------------------------------------------------------------------
 
     def _state_changed(self, state: str) -> None:
-        """On kazoo's thread, which must not wait."""
+        """Note a change of the session's state. Runs on kazoo's thread, which must not wait."""
         if state == "LOST":
             self._is_session_new = True
         elif state == "CONNECTED" and self._is_session_new:
@@ -263,9 +265,7 @@ class GroupConsumer07:
         )
 
     def _rebalance(self) -> bool:
-        """Give up everything, look up the members, and claim partitions. Return False if others do not
-        release theirs.
-        """
+        """Give up all partitions, read the members, and claim a share; return False if others keep theirs."""
         for tries in range(self._settings.rebalance_retries_max):
             if self._closing.is_set():
                 return True
@@ -287,9 +287,7 @@ class GroupConsumer07:
         return False
 
     def _begin_session(self) -> None:
-        """Begin a new session: the nodes of this consumer are gone, and other consumers may own its
-        partitions by now.
-        """
+        """Register in a new session. The nodes of the old one are gone, and others may own its partitions."""
         assert self._cluster is not None
         for fetcher in self._fetchers:
             fetcher.stop()
@@ -370,7 +368,10 @@ class GroupConsumer07:
             fetcher.start()
 
     def _stop_fetching(self, *, commit: bool) -> None:
-        """Stop, drop what was not handed out, and store how far we got: we still own it all."""
+        """Stop fetching, drop messages that were not returned, and store offsets if `commit`.
+
+        All partitions still belong to this member at that time.
+        """
         fetchers, self._fetchers = self._fetchers, []
         for fetcher in fetchers:
             fetcher.ask_to_stop()
@@ -383,10 +384,10 @@ class GroupConsumer07:
             self._store(positions)
 
     def _start_of(self, tp: BrokerTopicPartition, address: BrokerAddress) -> tuple[int | None, bool]:
-        """Return where to begin, and whether that is a stored offset; otherwise it is where
-        `autooffset_reset` says.
+        """Return the offset to begin at, and True if it is a stored one, False if by `autooffset_reset`.
 
-        None where the broker does not say now: its fetcher goes on asking, and other brokers' begin.
+        The offset is None if the broker does not answer now: its fetcher then asks again, and those of other
+        brokers begin.
         """
         assert self._client is not None
         topic, at = tp
@@ -418,7 +419,10 @@ class GroupConsumer07:
         return (driver.earliest if is_smallest else driver.latest)(topic, at.partition)
 
     def _reset(self, driver: Driver07, tp: BrokerTopicPartition, error: PenstockError | None) -> int:
-        """Return where to go on when an offset is outside the log or inside a message. Stored at once."""
+        """Return the offset to continue at. After an `error` of the old one, store it, or raise `error`.
+
+        The setting `autooffset_reset` decides between the two.
+        """
         if error is None:
             return self._end_of(driver, *tp)
         if self._settings.autooffset_reset not in RESET_TO:

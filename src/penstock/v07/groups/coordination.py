@@ -1,8 +1,8 @@
-"""How 0.7 brokers, producers and consumers agree through ZooKeeper: every rule that needs no I/O.
+"""The rules by which 0.7's brokers, producers and consumers coordinate through ZooKeeper, without I/O.
 
-Who owns what is a function of what was read (`assign`), computed alike by every member without a word
-between them. Paths and data are those of "Writing a Driver for Kafka", with what it leaves open
-settled as release 0.7.2 behaves.
+Every member computes the assignment from the nodes that it has read (`assign`), with the same result and
+without messages between members. Paths and data are those of "Writing a Driver for Kafka"; where it leaves
+something open, the behaviour is that of release 0.7.2.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from penstock.errors import ConfigError, DecodeError
 from penstock.v07.driver import BrokerAddress
 
 PARTITIONS_MAX = STREAMS_MAX = 1 << 16
-"""Partitions of a topic on one broker, and streams of a member, that are accepted: what other programs have
-written into ZooKeeper decides how much every member computes."""
+"""The most partitions of a topic on one broker, and streams of a member, that are accepted: other programs
+write these numbers into ZooKeeper, and every member computes with them."""
 
 BROKERS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 
 
 class BrokerPartition(NamedTuple):
-    """One partition on one broker: a log of its own, unrelated to those of other brokers."""
+    """One partition on one broker: a separate log, unrelated to those of other brokers."""
 
     broker_id: int
     partition: int
@@ -35,10 +35,10 @@ class BrokerPartition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> BrokerPartition:
-        """Read ``broker-partition``.
+        """Return the broker and partition in ``broker-partition``.
 
         Raises:
-            DecodeError: it is something else.
+            DecodeError: the text is something else.
         """
         broker, dash, partition = text.partition("-")
         if not (dash and _is_number(broker) and _is_number(partition)):
@@ -76,7 +76,7 @@ def broker_data(creator: str, host: str, port: int) -> str:
     """Return a broker's registration: ``creator:host:port``.
 
     Raises:
-        ConfigError: the host has a colon in it, which this cannot express (an IPv6 address, say).
+        ConfigError: the host has a colon in it, such as an IPv6 address, which the format cannot express.
     """
     if ":" in host:
         raise ConfigError(f"Kafka 0.7 cannot name the host {host!r} in ZooKeeper; set hostname to a name")
@@ -84,8 +84,9 @@ def broker_data(creator: str, host: str, port: int) -> str:
 
 
 def parse_broker(broker_id: int, data: bytes) -> BrokerAddress:
-    """Return where a broker is: "Always split on ':' and extract the host that will be the second element"
-    ("Writing a Driver for Kafka").
+    """Return the address in a broker's registration, ``creator:host:port``.
+
+    "Always split on ':' and extract the host that will be the second element" ("Writing a Driver for Kafka").
 
     Raises:
         DecodeError: the data are not ``creator:host:port``.
@@ -97,10 +98,10 @@ def parse_broker(broker_id: int, data: bytes) -> BrokerAddress:
 
 
 def parse_count(data: bytes) -> int:
-    """Return a number of partitions.
+    """Return the number of partitions that a node holds.
 
     Raises:
-        DecodeError: not a whole number, or more than a broker has.
+        DecodeError: it is not a whole number, or more than a broker can have.
     """
     count = parse_offset(data)
     if count > PARTITIONS_MAX:
@@ -109,10 +110,10 @@ def parse_count(data: bytes) -> int:
 
 
 def parse_offset(data: bytes) -> int:
-    """Return a stored offset.
+    """Return the offset that a node holds.
 
     Raises:
-        DecodeError: not a whole number, or more than a request has room for.
+        DecodeError: it is not a whole number of 64 bits.
     """
     text = data.decode("utf-8", "replace").strip()
     if not _is_number(text) or int(text) >= 1 << 63:
@@ -121,12 +122,12 @@ def parse_offset(data: bytes) -> int:
 
 
 def _is_number(text: str) -> bool:
-    """Digits of ASCII, no more of them than 64 bits take."""
+    """Return True if a text is ASCII digits, at most as many as 64 bits take."""
     return text.isascii() and text.isdecimal() and len(text) < 20
 
 
 class Subscription(NamedTuple):
-    """What a member subscribes to: streams per topic, or for all topics that match (or do not match)."""
+    """A member's subscription: streams per topic, or for all topics that match (or not) a pattern."""
 
     streams: Mapping[str, int]
     pattern: str | None = None
@@ -134,7 +135,7 @@ class Subscription(NamedTuple):
     pattern_streams: int = 1
 
     def of(self, topics: Iterable[str]) -> dict[str, int]:
-        """Return how many streams for each topic that there is; named topics need not be there yet."""
+        """Return the number of streams for each topic. Topics given by name need not exist yet."""
         if self.pattern is None:
             return dict(self.streams)
         matches = re.compile(self.pattern).fullmatch
@@ -143,7 +144,7 @@ class Subscription(NamedTuple):
         }
 
     def data(self) -> bytes:
-        """Return what the member's node holds."""
+        """Return the subscription as the bytes of the member's node."""
         if self.pattern is not None:
             sign = "!" if self.is_blacklist else "*"
             return f"{sign}{self.pattern_streams}{sign}{self.pattern}".encode()
@@ -152,10 +153,12 @@ class Subscription(NamedTuple):
 
 
 def parse_pattern(text: str) -> str:
-    """Return a filter of 0.7 as a regular expression: commas are alternatives, blanks and quotes fall away.
+    """Return a topic filter of 0.7 as a regular expression: commas separate alternatives.
+
+    Blanks and enclosing quotes are removed.
 
     Raises:
-        ConfigError: it is no regular expression.
+        ConfigError: the filter is not a valid regular expression.
     """
     pattern = re.sub(r"\s", "", text.strip().strip("\"'")).replace(",", "|")
     try:
@@ -166,10 +169,10 @@ def parse_pattern(text: str) -> str:
 
 
 def parse_subscription(data: bytes) -> Subscription:
-    """Parse the subscription in a member's node.
+    """Return the subscription in a member's node.
 
     Raises:
-        DecodeError: neither of the three forms; such a member is left out of account.
+        DecodeError: the data have none of the three forms; the member is then ignored.
     """
     text = data.decode("utf-8", "replace")
     match = re.fullmatch(r"([*!])(\d+)\1(.+)", text, re.DOTALL)
@@ -195,21 +198,21 @@ def parse_subscription(data: bytes) -> Subscription:
 
 
 class Snapshot(NamedTuple):
-    """What a member has read: members with their subscriptions, topics with their partitions per broker."""
+    """The data that a member has read: members with subscriptions, topics with partitions per broker."""
 
     members: Mapping[str, Subscription]
     topics: Mapping[str, Mapping[int, int]]
 
 
 def threads(member: str, streams: int) -> list[str]:
-    """Return the names of a member's streams, as owner nodes hold them."""
+    """Return the names of a member's streams, as the nodes of owners hold them."""
     return [f"{member}-{number}" for number in range(streams)]
 
 
 def split(partitions: Iterable[str], owners: Iterable[str]) -> dict[str, list[str]]:
-    """Chunks of the sorted partitions for the sorted owners; the first ones get what is left over.
+    """Return consecutive chunks of the sorted partitions for the sorted owners; the first get the rest.
 
-    Both are sorted as text, so that ``10-0`` comes before ``2-0``. Every owner is in the answer.
+    Both are sorted as text, so that ``10-0`` comes before ``2-0``. Every owner is in the result.
     """
     ordered, chunks = sorted(partitions), sorted(owners)
     if not chunks:
@@ -225,7 +228,7 @@ def split(partitions: Iterable[str], owners: Iterable[str]) -> dict[str, list[st
 
 
 def assign(snapshot: Snapshot, member: str) -> dict[tuple[str, BrokerPartition], str]:
-    """Return what `member` owns: topic and broker-partition to the name of the stream that reads it."""
+    """Return the partitions of `member`: topic and broker-partition, with the stream that reads each."""
     if member not in snapshot.members:
         return {}
     wanted = {name: subscription.of(snapshot.topics) for name, subscription in snapshot.members.items()}
@@ -243,10 +246,10 @@ def assign(snapshot: Snapshot, member: str) -> dict[tuple[str, BrokerPartition],
 
 
 def destinations(counts: Mapping[int, int], live_brokers: Iterable[int]) -> list[BrokerPartition]:
-    """Return where a message of a topic may go, by broker and partition.
+    """Return the partitions to which a message of a topic may go.
 
-    A live broker that does not list the topic takes partition 0 of it: the message makes the topic exist
-    there, and the broker then registers its number of partitions.
+    A live broker that does not list the topic takes its partition 0: the message creates the topic there, and
+    the broker then registers its number of partitions.
     """
     live = set(live_brokers)
     known = {broker: count for broker, count in counts.items() if broker in live}

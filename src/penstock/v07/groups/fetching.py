@@ -1,7 +1,7 @@
-"""One thread per broker that fetches what a group member owns there, with MULTIFETCH, into its streams.
+"""A thread per broker that fetches a group member's partitions there, by MULTIFETCH, into its streams.
 
-What is wrong with one partition ends the reading of that partition alone: a stored offset that is no start
-of a message, a damaged log, an error that the broker answers for it. The others of the broker go on.
+An error of one partition ends only the reading of that partition: a stored offset inside a message, a damaged
+log, an error code of the broker. The other partitions of the broker are read on.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ from penstock.v07.wire import COUNT_MAX, Error, FetchPart
 logger = logger_named("penstock.v07")
 
 HELD_BYTES_MAX = 64 << 20
-"""How much of one fetch is unpacked at a time: one wrapper more, at most."""
+"""About how many decompressed bytes of one fetch are held at a time: at most one wrapper more."""
 
 MESSAGE_OVERHEAD_BYTES = 150
-"""What a message takes besides its payload."""
+"""The bytes that a message takes in memory besides its payload."""
 
 ANSWER_BYTES_MAX = 64 << 20
-"""What one MULTIFETCH asks for in all, unless a single message is larger: its answer is held in memory."""
+"""The most bytes of one MULTIFETCH, unless a single message is larger, since its response is held in
+memory."""
 
 
 class Target:
-    """A partition to fetch from, the offset to go on at, and the stream that takes the messages.
+    """A partition to fetch, the offset to continue at, and the stream that takes the messages.
 
-    `offset` is None where it could not be found out yet; `reset` says it then. `is_proven` is False for an
-    offset that was stored and not read from yet: it may be no start of a message.
+    `offset` is None if it could not be found out yet; `reset` returns it later. `is_proven` is False for a
+    stored offset that nothing was read from yet: it may be inside a message.
     """
 
     __slots__ = ("generation", "is_proven", "offset", "size_max", "stream", "tp")
@@ -61,17 +62,17 @@ class Target:
         self.generation = generation
         self.is_proven = is_proven
         self.size_max = 0
-        """Bytes to ask for, where one message needs more than `fetch_bytes`."""
+        """The size of the fetch if one message needs more than `fetch_bytes`, else 0."""
 
 
 Reset = Callable[[Driver07, BrokerTopicPartition, PenstockError | None], int]
 
 
 class Fetcher07:
-    """Fetches from one broker until it is stopped. A broker that is away is tried again.
+    """Fetches from one broker until it is stopped, and retries while the broker is away.
 
-    `reset` says where to go on when an offset is outside the log or inside a message (the error says
-    which), or when none is known (no error); or it raises, which ends the reading of that partition.
+    `reset` returns the offset to continue at when an offset is outside the log or inside a message (with the
+    error), or when none is known (without an error). If it raises, the reading of that partition ends.
     """
 
     def __init__(
@@ -99,12 +100,12 @@ class Fetcher07:
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """End the thread soon; a fetch under way is cut off."""
+        """Ask the thread to end, and interrupt its fetch."""
         self._stopping.set()
         self._driver.connection.close()
 
     def stop(self) -> None:
-        """End the thread."""
+        """End the thread, and wait for it."""
         self.ask_to_stop()
         self._thread.join()
 
@@ -138,7 +139,7 @@ class Fetcher07:
             stream.fail(error)
 
     def _fetch_all(self) -> bool:
-        """Return one turn over everything; whether any bytes came."""
+        """Fetch from every partition once; return True if any bytes came."""
         has_come = False
         for targets in self._requests():
             parts = [
@@ -154,7 +155,7 @@ class Fetcher07:
         return has_come
 
     def _requests(self) -> Iterator[list[Target]]:
-        """Yield the targets, cut into requests whose answers can be held. Each has an offset."""
+        """Yield the targets with offsets, divided into requests whose responses fit into the limit."""
         wanted: list[Target] = []
         size = 0
         for target in list(self._targets):
@@ -176,7 +177,7 @@ class Fetcher07:
 
     @contextmanager
     def _only(self, target: Target) -> Iterator[None]:
-        """What cannot be read here ends this target; the application decides, the others go on."""
+        """Pass an error of the block on to the target's stream, and end only this target."""
         try:
             yield
         except NetworkError:
@@ -224,13 +225,13 @@ class Fetcher07:
         target.is_proven, target.size_max = True, 0
 
     def _ask_for_more(self, target: Target, data: memoryview, part: FetchPart) -> None:
-        """Make room for the first message, if it can be one.
+        """Raise the target's fetch size to that of its first message, if the bytes can be a message.
 
-        A broker shows whole messages only, and fewer bytes than were asked for only at the end of a
-        segment: a message that is incomplete there is none.
+        A broker returns whole messages only, and fewer bytes than requested only at the end of a segment: an
+        incomplete message there is not a message.
 
         Raises:
-            CorruptRecordError: the length is not one of a message.
+            CorruptRecordError: the length cannot be that of a message.
         """
         needed = LENGTH_BYTES
         if len(data) >= LENGTH_BYTES:
@@ -249,13 +250,14 @@ class Fetcher07:
 
 
 def _sound_messages(data: memoryview, offset: int) -> tuple[list[Message], int]:
-    """Return the messages before the first that is damaged, and the bytes that they take.
+    """Return the messages before the first damaged one, and the bytes that they take.
 
-    Ends early, behind an outermost message, with `HELD_BYTES_MAX` or more: the rest is fetched again.
+    The function ends early, after an outermost message, at `HELD_BYTES_MAX` or more: the rest is fetched
+    again.
 
     Raises:
-        DecodeError: the first one is damaged.
-        UnpackLimitError: it holds more than a reader unpacks.
+        DecodeError: the first message is damaged.
+        UnpackLimitError: the first message decompresses to more than the limit.
     """
     messages: list[Message] = []
     count = end = held_bytes = 0

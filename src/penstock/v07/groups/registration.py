@@ -1,4 +1,4 @@
-"""A 0.7 broker in ZooKeeper: its address, its topics, and both again after a lost session.
+"""The registration of a 0.7 broker in ZooKeeper: its address and topics, also after a lost session.
 
 /brokers/ids/<id>                 creator:host:port     ephemeral
 /brokers/topics/<topic>/<id>      number of partitions  ephemeral
@@ -32,9 +32,9 @@ RETRY_S = 1.0
 
 
 class Registration:
-    """Keeps one broker registered. Its worker thread does what ZooKeeper is asked for.
+    """Keeps one broker registered. A worker thread sends the requests to ZooKeeper.
 
-    `topics` says, at any time, which topics there are, and `count` how many partitions each has.
+    `topics` returns the current topics, and `count` the number of partitions of each.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class Registration:
         """The id in all nodes that this registration creates; a new one after a lost session."""
 
     def start(self) -> None:
-        """Register, waiting for a dead session with our number to expire.
+        """Register the broker; wait for a dead session with the same id to expire.
 
         Raises:
-            NetworkError: ZooKeeper cannot be reached, or a live broker has this number.
+            NetworkError: ZooKeeper cannot be reached, or a live broker has this id.
         """
         self._client = zookeeper.connect(
             self._hosts,
@@ -83,7 +83,7 @@ class Registration:
         self._worker.start()
 
     def stop(self) -> None:
-        """End the session: everything that was registered is gone at once."""
+        """End the session, which removes all registrations at once."""
         self._work.put(None)
         if self._worker is not None:
             self._worker.join()
@@ -91,13 +91,13 @@ class Registration:
             zookeeper.disconnect(self._client)
 
     def announce(self, topic: str) -> None:
-        """A topic has come into existence here. Returns at once; it is registered in ZooKeeper soon."""
+        """Register a new topic soon, on the worker thread. Returns at once."""
         self._work.put(topic)
 
     # --- the worker --------------------------------------------------------------------------------------
 
     def _state_changed(self, state: str) -> None:
-        """On kazoo's thread, which must not wait for anything."""
+        """Note a change of the session's state. Runs on kazoo's thread, which must not wait."""
         if state == "LOST":
             self._was_lost = True
             logger.warning("broker %d: the ZooKeeper session is lost", self.broker_id)
@@ -145,7 +145,7 @@ class Registration:
         )
 
     def _new_creator(self) -> str:
-        """Names who created a node. Without colons, which separate it from what follows."""
+        """Return a name for the creator of a node, without colons, which separate it from what follows."""
         return f"{socket.gethostname()}-{time.time_ns() // 1_000_000}".replace(":", "_")
 
 
@@ -153,7 +153,7 @@ class Registration:
 async def registered(
     topics: Topics, settings: Settings, address: tuple[str, int]
 ) -> AsyncIterator[Registration]:
-    """Keep the broker at `address` registered for as long as the block lasts.
+    """Keep the broker at `address` registered for the length of the block.
 
     Raises: as `Registration.start`.
     """

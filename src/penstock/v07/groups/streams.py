@@ -1,4 +1,4 @@
-"""Between fetchers and the application: bounded queues of messages, and how far each log is consumed."""
+"""Bounded queues of messages between fetchers and the application, and the consumed offset of each log."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BrokerTopicPartition = tuple[str, BrokerPartition]
 
 
 ERRORS_KEPT = 100
-"""Errors that were not fetched yet; of more, the newest are kept."""
+"""The most errors that wait for a `get`; of more, the newest are kept."""
 
 
 class ConsumedMessage(NamedTuple):
-    """A message as a consumer hands it out. `next_offset` is where reading goes on after it."""
+    """A message that a consumer returns. `next_offset` is the offset at which reading continues after it."""
 
     topic: str
     broker_id: int
@@ -33,8 +33,8 @@ class ConsumedMessage(NamedTuple):
 class Stream:
     """The messages for one thread of an application, from all partitions that its stream owns.
 
-    A position moves when a message is handed out. `clear` and handing out exclude each other, so that what
-    is committed after `clear` is exactly what the application has got.
+    A position moves when a message is returned. `clear` and `get` exclude each other, so that a commit after
+    `clear` covers exactly the messages that the application has got.
     """
 
     def __init__(self, name: str, chunks_max: int) -> None:
@@ -48,7 +48,7 @@ class Stream:
         self._changed = threading.Condition()
 
     def own(self, positions: Mapping[BrokerTopicPartition, int]) -> int:
-        """Begin anew with these partitions; returns the generation that fetchers have to name."""
+        """Begin with these partitions; return the generation number that fetchers must pass to `put`."""
         with self._changed:
             self._chunks.clear()
             self._positions = dict(positions)
@@ -57,7 +57,7 @@ class Stream:
             return self._generation
 
     def clear(self) -> dict[BrokerTopicPartition, int]:
-        """Own nothing more; return how far everything was consumed."""
+        """Drop all partitions and messages; return the consumed offsets."""
         with self._changed:
             positions, self._positions = self._positions, {}
             self._chunks.clear()
@@ -66,12 +66,12 @@ class Stream:
             return positions
 
     def positions(self) -> dict[BrokerTopicPartition, int]:
-        """Return how far everything has been consumed: the next byte to read."""
+        """Return the consumed offset of each partition: the next byte to read."""
         with self._changed:
             return dict(self._positions)
 
     def put(self, generation: int, tp: BrokerTopicPartition, messages: list[Message]) -> bool:
-        """Add a chunk, waiting for room; False when the generation is over and the chunk is dropped."""
+        """Add a chunk, and wait for room; return False if the generation is over and the chunk is dropped."""
         with self._changed:
             while len(self._chunks) >= self._chunks_max and generation == self._generation:
                 self._changed.wait()
@@ -82,7 +82,7 @@ class Stream:
             return True
 
     def fail(self, error: BaseException) -> None:
-        """Let a `get` raise the error, once all earlier messages are returned; each error in its turn."""
+        """Make a later `get` raise `error`, after all earlier messages have been returned."""
         with self._changed:
             self._errors.append(error)
             self._changed.notify_all()
@@ -94,10 +94,10 @@ class Stream:
             self._changed.notify_all()
 
     def get(self, timeout_s: float | None = None) -> ConsumedMessage | None:
-        """Return the next message; None when none comes within `timeout_s`, or the consumer is closed.
+        """Return the next message, or None after `timeout_s` seconds, or when the consumer is closed.
 
         Raises:
-            PenstockError: what a fetcher met and could not go on after.
+            PenstockError: an error after which a fetcher could not continue.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         with self._changed:

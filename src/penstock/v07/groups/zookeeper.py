@@ -1,7 +1,7 @@
-"""A thin layer over kazoo: nodes with their parents, ephemeral nodes that a dead session may still hold.
+"""A thin layer over kazoo: nodes with their parents, and ephemeral nodes that a dead session may hold.
 
-`kazoo` is an optional dependency (``pip install 'penstock[zookeeper]'``) and is imported when a connection
-is made.
+`kazoo` is an optional dependency (``pip install 'penstock[zookeeper]'``) and is imported when a connection is
+made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 TICKS_S = 4.0
-"""ZooKeeper decides about sessions on ticks, of 2 s by default: an expiry may be two of them late."""
+"""How many seconds an expiry may be late: ZooKeeper checks sessions on ticks, of 2 s by default."""
 
 
 def connect(
@@ -28,17 +28,17 @@ def connect(
     digest: str | None = None,
     listener: Callable[[str], object] | None = None,
 ) -> KazooClient:
-    """Open a session. `hosts` is ``host:port,host:port/chroot``; the chroot must exist.
+    """Return a client of ZooKeeper with a new session. `hosts` is ``host:port,host:port/chroot``.
 
-    It has `connection_timeout_ms` to begin; 0 is `session_timeout_ms`, which a server that accepts and sends
-    nothing has at least. `digest` is ``user:password``: the session authenticates with it, and what it
-    creates is its alone. `listener` is called with ``CONNECTED``, ``SUSPENDED`` and ``LOST`` on kazoo's own
-    thread.
+    The chroot must exist. The session must begin within `connection_timeout_ms`; 0 means
+    `session_timeout_ms`, which is also the least time for a server that accepts and sends nothing. `digest`
+    is ``user:password``: the session authenticates with it, and only it has access to the nodes that it
+    creates. `listener` is called with ``CONNECTED``, ``SUSPENDED`` and ``LOST`` on kazoo's own thread.
 
     Raises:
         MissingDependencyError: kazoo is not installed.
-        ConfigError: `hosts` makes no sense.
-        NetworkError: no server answers in time, or there is no such chroot.
+        ConfigError: `hosts` is malformed.
+        NetworkError: no server answers in time, or the chroot does not exist.
     """
     try:
         from kazoo.client import KazooClient
@@ -77,7 +77,7 @@ def connect(
 
 
 def disconnect(client: KazooClient) -> None:
-    """End the session, and with it every ephemeral node of it. That is no loss: no listener is called."""
+    """End the session, which removes its ephemeral nodes. Listeners are not called."""
     for listener in list(client.state_listeners):
         client.remove_listener(listener)
     client.stop()
@@ -85,10 +85,10 @@ def disconnect(client: KazooClient) -> None:
 
 
 def create(client: KazooClient, path: str, data: bytes, *, creator: str, ephemeral: bool = False) -> None:
-    """Create a node, and its parents where they are missing. Parents hold the id of who created them.
+    """Create a node, and its parents if they are missing. Parents hold the id of their creator.
 
     Raises:
-        kazoo.exceptions.NodeExistsError: the node is there already.
+        kazoo.exceptions.NodeExistsError: the node exists already.
     """
     from kazoo.exceptions import NodeExistsError, NoNodeError
 
@@ -103,7 +103,7 @@ def create(client: KazooClient, path: str, data: bytes, *, creator: str, ephemer
 
 
 def put(client: KazooClient, path: str, data: bytes, *, creator: str) -> None:
-    """Set a persistent node, creating it where it is missing."""
+    """Set a persistent node, and create it if it is missing."""
     from kazoo.exceptions import NodeExistsError, NoNodeError
 
     try:
@@ -116,7 +116,7 @@ def put(client: KazooClient, path: str, data: bytes, *, creator: str) -> None:
 
 
 def read(client: KazooClient, path: str) -> bytes | None:
-    """Return what a node holds; None where there is no such node."""
+    """Return the data of a node, or None if the node does not exist."""
     from kazoo.exceptions import NoNodeError
 
     try:
@@ -126,7 +126,7 @@ def read(client: KazooClient, path: str) -> bytes | None:
 
 
 def children(client: KazooClient, path: str) -> list[str]:
-    """Return the names below a node; none where there is no such node."""
+    """Return the names below a node, or an empty list if the node does not exist."""
     from kazoo.exceptions import NoNodeError
 
     try:
@@ -136,10 +136,10 @@ def children(client: KazooClient, path: str) -> list[str]:
 
 
 def hold(client: KazooClient, path: str, data: bytes, *, creator: str) -> bool:
-    """Create an ephemeral node; True if it is ours afterwards, False if another session holds it.
+    """Create an ephemeral node; return True if this session has it then, False if another one has it.
 
-    Whether it is ours is decided by the session that holds the node, not by its data: those of a session that
-    is dead but not yet expired are often the same, and such a node goes away later.
+    The session that created the node decides this, not the data of the node: the data of a dead session that
+    has not expired are often the same, and its node is removed later.
     """
     from kazoo.exceptions import NodeExistsError, NoNodeError
 
@@ -163,10 +163,10 @@ def hold(client: KazooClient, path: str, data: bytes, *, creator: str) -> bool:
 def hold_when_free(
     client: KazooClient, path: str, data: bytes, *, creator: str, session_timeout_ms: int, what: str
 ) -> None:
-    """Create an ephemeral node as soon as a session that may be dead lets go of it.
+    """Create an ephemeral node as soon as a session that may be dead has lost it.
 
     Raises:
-        NetworkError: it is held for longer than a dead session could; `what` names what is held.
+        NetworkError: another session holds the node for longer than a dead one could; `what` names the node.
     """
     while not hold(client, path, data, creator=creator):
         gone = threading.Event()
