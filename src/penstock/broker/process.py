@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.config.values import BrokerConfig, log_unheeded
 from penstock.broker.metadata.stores import open_store
-from penstock.broker.network.listeners import listening_at
+from penstock.broker.network.listeners import listeners_of, listening_at
 from penstock.broker.network.serving import serving
 from penstock.clock import SystemClock
 from penstock.common.listening.accepting import raise_descriptor_limit
@@ -80,7 +80,8 @@ def run_broker(
         NetworkError: the address cannot be listened on.
         StorageError: the data directory cannot be used, or another broker uses it.
 
-    The process's soft limit of open files is raised towards the hard one.
+    The process's soft limit of open files is raised towards the hard one. Where a listener has SASL, a JAAS
+    file that the environment variable KAFKA_OPTS names is read (`penstock.broker.security.login_file`).
     """
     log_to_stderr()
     texts: dict[str, str] = {}
@@ -98,7 +99,7 @@ def run_broker(
     texts |= config or {}
     if data_dir is not None:
         texts["log.dirs"] = data_dir
-    settings = BrokerConfig(texts, as_version)
+    settings = BrokerConfig(_with_login_file(texts, as_version), as_version)
     log_unheeded(settings, places)
     raise_descriptor_limit()
     listed_host, listed_port = listening_at(settings)
@@ -115,6 +116,17 @@ def run_broker(
         else:
             run_to_the_end(runner, serve(settings, host, port, announce, parent))
     return 0
+
+
+def _with_login_file(texts: dict[str, str], as_version: str | None) -> dict[str, str]:
+    """Return the settings, and those that the JAAS file of KAFKA_OPTS stands for."""
+    options = os.environ.get("KAFKA_OPTS", "")
+    if "java.security.auth.login.config" not in options:
+        return texts
+    from penstock.broker.security.login_file import login_settings
+
+    listeners = listeners_of(BrokerConfig(texts, as_version))
+    return texts | login_settings(options, listeners, texts)
 
 
 async def serve_cluster(
