@@ -136,7 +136,8 @@ async def serve_cluster(
     announce: Callable[[Ready], object],
     parent: ParentProcess | None = None,
 ) -> None:
-    """Serve a cluster on the running loop until SIGTERM or SIGINT: `penstock.brokers` brokers from `port` on.
+    """Serve a cluster on the running loop until SIGTERM or SIGINT: `penstock.brokers` brokers from `port` on,
+    each with the ports of all its listeners.
 
     The end of the process `parent` ends it too, where one is given.
 
@@ -149,7 +150,8 @@ async def serve_cluster(
     stopping = _stopping(parent)
     count = config.integer("penstock.brokers")
     texts = {name: text for name, text in config.settings.items() if name not in _OF_ONE_BROKER}
-    ports = [port + each if port else 0 for each in range(count)]
+    listeners = len(listeners_of(config))
+    ports = [port + each * listeners if port else 0 for each in range(count)]
     release = None if config.release is None else config.release.name
     cluster = Cluster(count, config.data_dir, host, ports, config=texts, as_version=release)
     async with cluster.serving(), serving_levers(cluster, cluster.ports[0]):
@@ -161,7 +163,7 @@ async def serve_cluster(
     logger.info("stopped in order")
 
 
-_OF_ONE_BROKER = ("penstock.brokers", "log.dirs", "log.dir", "listeners", "port")
+_OF_ONE_BROKER = ("penstock.brokers", "log.dirs", "log.dir", "port")
 """Settings that brokers of a cluster cannot have in common, or that say where the first one is."""
 
 

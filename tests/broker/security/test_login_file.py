@@ -132,8 +132,9 @@ def test_a_listener_with_settings_of_its_own_needs_no_section(tmp_path: Path) ->
     assert login_settings(f"-Djava.security.auth.login.config={tmp_path}/jaas.conf", [OUTSIDE], own) == {}
 
 
-def test_users_of_the_file_log_in(options: str) -> None:
-    command = [sys.executable, "-m", "penstock.broker", "--for-tests"]
+@pytest.mark.parametrize("brokers", [1, 2])
+def test_users_of_the_file_log_in(options: str, brokers: int) -> None:
+    command = [sys.executable, "-m", "penstock.broker", "--for-tests", f"--brokers={brokers}"]
     command += ["-o", "listeners=INSIDE://127.0.0.1:0", "-o", "sasl.enabled.mechanisms=PLAIN"]
     command += ["-o", "listener.security.protocol.map=INSIDE:SASL_PLAINTEXT"]
     environment = {**os.environ, "KAFKA_OPTS": options}
