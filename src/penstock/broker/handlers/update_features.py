@@ -36,7 +36,8 @@ logger = logger_named("penstock.broker")
 NO_RESULTS_SINCE = 2
 
 WHOLE_FAILURE_SINCE = (4, 0)
-"""The first release of Apache Kafka in which one feature's error is that of the answer, in every version."""
+"""The first release of Apache Kafka in which one feature's error is that of the answer, without results, in
+every version."""
 
 WHOLE_UPDATE_FAILED = "The update failed for all features since the following feature had an error:"
 
@@ -69,10 +70,10 @@ def update_features(request: UpdateFeaturesRequest, context: Context[Needs]) -> 
         except StorageError as error:
             logger.error("%s", error)
             response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
-    if context.version < NO_RESULTS_SINCE:
-        response.results = results
     profile = context.node.profile
-    if failure is not None and (profile is None or profile.numbers >= WHOLE_FAILURE_SINCE):
+    if failure is None or (profile is not None and profile.numbers < WHOLE_FAILURE_SINCE):
+        response.results = results if context.version < NO_RESULTS_SINCE else []
+    else:
         response.error_code = failure.code
         response.error_message = f"{WHOLE_UPDATE_FAILED} {failure.detail}"
     return response
