@@ -158,6 +158,38 @@ RUN_BY_HAND = (
         "21 of admin, consumer and producer",
         "one counts on min.insync.replicas being set for all topics, as eligible leader replicas have it",
     ),
+    RunByHand(
+        "IBM/sarama",
+        "bd98b3ae",
+        "66 functional tests, at five brokers behind toxiproxy",
+        "one is switched off by Sarama",
+    ),
+    RunByHand(
+        "twmb/franz-go",
+        "adb3a18a",
+        "all of kgo and kadm, but for two of SCRAM that ask for a broker of their own",
+        "nothing; on processors with 50 other programs TestTxnEtl and TestShareGroupETL run out of time",
+    ),
+    RunByHand(
+        "tulios/kafkajs",
+        "55b0b416",
+        "672 specs of admin, broker, cluster, consumer, producer and network, with TLS, SASL and ACLs",
+        "5 join with a rebalance timeout of 0 ms, which ends before SyncGroup; 4 count on lists, settings "
+        "and checks of Kafka 2.4; 1 runs docker; 1 asks a name server",
+    ),
+    RunByHand(
+        "fede1024/rust-rdkafka",
+        "cf08f6c1",
+        "49 integration tests",
+        "one counts on a topic taking more than 100 ms to be created",
+    ),
+    RunByHand(
+        "aio-libs/aiokafka",
+        "672947af",
+        "948 tests against aiokafka 0.14.0, with TLS and transactions",
+        "those of SASL alter two SCRAM mechanisms of a user in one request, which KRaft refuses; "
+        "one counts on a broker with id 0",
+    ),
 )
 
 

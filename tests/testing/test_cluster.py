@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock.broker.network.listeners import listeners_of
 from penstock.broker.security.throwaway import Security
 from penstock.clock import SystemClock
 from penstock.errors import AuthenticationError, ConfigError, KafkaError
@@ -65,6 +66,24 @@ def test_what_a_cluster_cannot_be_is_refused() -> None:
         KafkaCluster(security=7)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="blue"):
         KafkaCluster(as_version="blue")
+
+
+def test_each_broker_takes_as_many_ports_as_it_has_listeners() -> None:
+    settings = {
+        "listeners": "A://127.0.0.1:9092,B://:9093,CONTROLLER://:0",
+        "advertised.listeners": "A://a.example:19092,B://b.example:19093",
+        "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+    }
+    cluster = KafkaCluster(3, config=settings)
+    found = [listeners_of(node.config) for node in cluster._nodes.values()]
+    assert [[each.port for each in listeners] for listeners in found] == [
+        [9092, 9093],
+        [9094, 9095],
+        [9096, 9097],
+    ]
+    told = [each.advertised for each in found[2]]
+    assert told == [("a.example", 19096), ("b.example", 19097)]
 
 
 def test_the_clock_of_a_cluster_stands_still_and_goes_on() -> None:

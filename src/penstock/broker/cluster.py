@@ -25,6 +25,7 @@ from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.held_requests import Held, holding, nothing
 from penstock.broker.interceptors import Stage
 from penstock.broker.lever_states import NodeState, PartitionState, Replica
+from penstock.broker.network.listeners import listeners_of
 from penstock.broker.partitions.internal_topics import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
@@ -119,13 +120,14 @@ class Cluster(Served):
         """The settings that all brokers have in common."""
         self._shared = Shared(self.clock, self.data_dir, self.config, Random(), brokers)
         self._nodes: dict[int, ClusterNode] = {}
+        listeners = len(listeners_of(self.config))
         for place in range(brokers):
             number = self.config.node_id + place
             rack = racks[place % len(racks)] if racks else None
             port = ports[place] if ports else 0
             own = {name: text for name, text in texts.items() if name != "broker.id"}
-            if "advertised.listeners" in own:
-                own["advertised.listeners"] = _own_ports(own["advertised.listeners"], place)
+            for name in {"listeners", "advertised.listeners"} & own.keys():
+                own[name] = _own_ports(own[name], place * listeners)
             if self.security is not None:
                 own["listeners"] = (
                     f"{self.security.protocol}://{'[' + host + ']' if ':' in host else host}:{port}"
@@ -724,15 +726,15 @@ class KafkaCluster(Cluster):
     _defaults = CLUSTER_SETTINGS
 
 
-def _own_ports(advertised: str, place: int) -> str:
-    """Return `advertised.listeners` for one of the brokers; the first has `place` 0.
+def _own_ports(listeners: str, steps: int) -> str:
+    """Return `listeners` or `advertised.listeners` with ports that are so many higher.
 
-    All brokers have the same settings. Their ports follow one another, as those that they listen on do; 0
-    stands for the port that each listens on.
+    All brokers have the same settings, and their ports follow one another: each broker takes as many as it
+    has listeners. 0 stays, and stands for a free port, or for the one that a broker listens on.
     """
     parts = []
-    for part in advertised.split(","):
+    for part in listeners.split(","):
         name, colon, port = part.strip().rpartition(":")
         is_first = colon and port.isdecimal() and int(port) > 0
-        parts.append(f"{name}:{int(port) + place}" if is_first else part.strip())
+        parts.append(f"{name}:{int(port) + steps}" if is_first else part.strip())
     return ",".join(parts)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.config.values import BrokerConfig, log_unheeded
 from penstock.broker.metadata.stores import open_store
-from penstock.broker.network.listeners import listening_at
+from penstock.broker.network.listeners import listeners_of, listening_at
 from penstock.broker.network.serving import serving
 from penstock.clock import SystemClock
 from penstock.common.listening.accepting import raise_descriptor_limit
@@ -80,7 +80,8 @@ def run_broker(
         NetworkError: the address cannot be listened on.
         StorageError: the data directory cannot be used, or another broker uses it.
 
-    The process's soft limit of open files is raised towards the hard one.
+    The process's soft limit of open files is raised towards the hard one. Where a listener has SASL, a JAAS
+    file that the environment variable KAFKA_OPTS names is read (`penstock.broker.security.login_file`).
     """
     log_to_stderr()
     texts: dict[str, str] = {}
@@ -98,7 +99,7 @@ def run_broker(
     texts |= config or {}
     if data_dir is not None:
         texts["log.dirs"] = data_dir
-    settings = BrokerConfig(texts, as_version)
+    settings = BrokerConfig(_with_login_file(texts, as_version), as_version)
     log_unheeded(settings, places)
     raise_descriptor_limit()
     listed_host, listed_port = listening_at(settings)
@@ -117,6 +118,17 @@ def run_broker(
     return 0
 
 
+def _with_login_file(texts: dict[str, str], as_version: str | None) -> dict[str, str]:
+    """Return the settings, and those that the JAAS file of KAFKA_OPTS stands for."""
+    options = os.environ.get("KAFKA_OPTS", "")
+    if "java.security.auth.login.config" not in options:
+        return texts
+    from penstock.broker.security.login_file import login_settings
+
+    listeners = listeners_of(BrokerConfig(texts, as_version))
+    return texts | login_settings(options, listeners, texts)
+
+
 async def serve_cluster(
     config: BrokerConfig,
     host: str,
@@ -124,7 +136,8 @@ async def serve_cluster(
     announce: Callable[[Ready], object],
     parent: ParentProcess | None = None,
 ) -> None:
-    """Serve a cluster on the running loop until SIGTERM or SIGINT: `penstock.brokers` brokers from `port` on.
+    """Serve a cluster on the running loop until SIGTERM or SIGINT: `penstock.brokers` brokers from `port` on,
+    each with the ports of all its listeners.
 
     The end of the process `parent` ends it too, where one is given.
 
@@ -137,7 +150,8 @@ async def serve_cluster(
     stopping = _stopping(parent)
     count = config.integer("penstock.brokers")
     texts = {name: text for name, text in config.settings.items() if name not in _OF_ONE_BROKER}
-    ports = [port + each if port else 0 for each in range(count)]
+    listeners = len(listeners_of(config))
+    ports = [port + each * listeners if port else 0 for each in range(count)]
     release = None if config.release is None else config.release.name
     cluster = Cluster(count, config.data_dir, host, ports, config=texts, as_version=release)
     async with cluster.serving(), serving_levers(cluster, cluster.ports[0]):
@@ -149,7 +163,7 @@ async def serve_cluster(
     logger.info("stopped in order")
 
 
-_OF_ONE_BROKER = ("penstock.brokers", "log.dirs", "log.dir", "listeners", "port")
+_OF_ONE_BROKER = ("penstock.brokers", "log.dirs", "log.dir", "port")
 """Settings that brokers of a cluster cannot have in common, or that say where the first one is."""
 
 

@@ -1,7 +1,8 @@
-"""The text of `sasl.jaas.config` as people paste it from Java: one login module, its flag and its options.
+"""JAAS configurations of Java programs: the text of `sasl.jaas.config`, and files with sections.
 
-The grammar is that of Java's ``StreamTokenizer`` as Apache Kafka's JaasConfig uses it. Errors show the place
-with a caret, and no quoted value. No class is loaded by its name.
+A text of `sasl.jaas.config` is one login module, its flag and its options; a file has sections of such
+entries. The grammar is that of Java's ``StreamTokenizer`` as Apache Kafka's JaasConfig uses it. Errors show
+the place with a caret, and no quoted value. No class is loaded by its name.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 from penstock.errors import ConfigError
 from penstock.security.secrets import HIDDEN, Secret, resolved
 
+SETTING = "sasl.jaas.config"
 FLAGS = frozenset(("required", "requisite", "sufficient", "optional"))
 TEXT_CHARACTERS_MAX = 1 << 20
 
@@ -72,77 +74,154 @@ def parse_jaas(text: str) -> LoginModule:
         ConfigError: the text does not follow the grammar, holds several entries, or names a refused module;
             or a referenced file, variable or key does not exist.
     """
-    if len(text) > TEXT_CHARACTERS_MAX:
-        raise ConfigError(f"sasl.jaas.config has more than {TEXT_CHARACTERS_MAX} characters")
-    tokens = _tokens(text)
-    if not tokens:
-        raise ConfigError("sasl.jaas.config is empty: it names a login module, a flag, and options")
-    name = tokens[0]
-    if name.kind != "word":
-        raise _error(text, name.position, "the class of a login module is expected")
-    module = name.text.rpartition(".")[2]
-    if module in REFUSED:
-        raise ConfigError(f"sasl.jaas.config: the login module {module} is not allowed")
-    flag = tokens[1] if len(tokens) > 1 else None
-    if flag is not None and flag.text == "{":
-        raise _error(text, flag.position, "one entry is expected, without a name and braces around it")
-    if flag is None or flag.kind != "word" or flag.text.lower() not in FLAGS:
-        if "." not in name.text:
-            # A text of another kind, which may be a password: nothing of it is shown.
-            raise ConfigError(
-                "sasl.jaas.config does not begin with the class of a login module; write"
-                ' org.apache.kafka.common.security.plain.PlainLoginModule required username="…" password="…";'
+    reader = _Reader(text, SETTING)
+    if not reader.tokens:
+        raise ConfigError(f"{SETTING} is empty: it names a login module, a flag, and options")
+    name, flag, options = reader.entry()
+    if reader.next() is not None:
+        raise reader.error("one login module is expected, and there is more")
+    return LoginModule(name, flag, {key: resolved(value) for key, value in options.items()})
+
+
+class JaasEntry(NamedTuple):
+    """One entry of a section: the class of the module without its package, and the entry's own text."""
+
+    name: str
+    text: str
+
+
+def parse_jaas_file(text: str, path: str) -> dict[str, list[JaasEntry]]:
+    """Return the entries of a file of sections ``NAME { ENTRY; ENTRY; };``, by the names of the sections.
+
+    The text of each entry is one for `parse_jaas`. What values refer to is not looked up. `path` is what
+    errors call the file.
+
+    Raises:
+        ConfigError: the text does not follow the grammar, has a section twice, or names a refused module.
+    """
+    reader = _Reader(text, path)
+    sections: dict[str, list[JaasEntry]] = {}
+    while (name := reader.next()) is not None:
+        if name.kind not in ("word", "quoted"):
+            raise reader.error("the name of a section is expected, such as KafkaServer")
+        if name.text in sections:
+            raise reader.error(f"there is a section {name.text} already")
+        reader.index += 1
+        reader.mark("{", f"'{{' is expected after the name of the section {name.text}")
+        entries = sections[name.text] = []
+        while not reader.is_mark("}"):
+            begin = reader.position()
+            module, _, _ = reader.entry()
+            entries.append(JaasEntry(module, text[begin : reader.end]))
+        reader.index += 1
+        reader.mark(";", f"the section {name.text} does not end with '}};'")
+    return sections
+
+
+class _Reader:
+    """A reader of the tokens of a text. `subject` is the setting or the file, for errors."""
+
+    def __init__(self, text: str, subject: str) -> None:
+        if len(text) > TEXT_CHARACTERS_MAX:
+            raise ConfigError(f"{subject} has more than {TEXT_CHARACTERS_MAX} characters")
+        self._text = text
+        self._subject = subject
+        self.tokens = self._tokens()
+        self.index = 0
+        self.end = 0
+        """Where the entry that was read last ends, with its semicolon."""
+
+    def next(self) -> _Token | None:
+        """Return the next token without passing it, or None at the end."""
+        return self.tokens[self.index] if self.index < len(self.tokens) else None
+
+    def position(self) -> int:
+        """Return the position at which the next token begins, or at which the text ends."""
+        token = self.next()
+        return len(self._text.rstrip()) if token is None else token.position
+
+    def is_mark(self, text: str) -> bool:
+        """Return True if the next token is the mark `text`."""
+        token = self.next()
+        return token is not None and token.kind == "mark" and token.text == text
+
+    def mark(self, text: str, why: str) -> None:
+        """Pass the mark `text`. Raise ConfigError with the reason `why` if the next token is another one."""
+        if not self.is_mark(text):
+            raise self.error(why)
+        self.index += 1
+
+    def entry(self) -> tuple[str, str, dict[str, str]]:
+        """Pass one entry, and return its module, its flag and its options."""
+        name = self.next()
+        if name is None or name.kind != "word":
+            raise self.error("the class of a login module is expected")
+        module = name.text.rpartition(".")[2]
+        if module in REFUSED:
+            raise ConfigError(f"{self._subject}: the login module {module} is not allowed")
+        self.index += 1
+        flag = self.next()
+        if self.is_mark("{"):
+            raise self.error("one entry is expected, without a name and braces around it")
+        if flag is None or flag.kind != "word" or flag.text.lower() not in FLAGS:
+            if "." not in name.text:
+                # A text of another kind, which may be a password: nothing of it is shown.
+                raise ConfigError(
+                    f"{self._subject} does not begin with the class of a login module; write org.apache.kafka"
+                    '.common.security.plain.PlainLoginModule required username="…" password="…";'
+                )
+            raise self.error(f"{', '.join(sorted(FLAGS))} is expected after the login module")
+        self.index += 1
+        options: dict[str, str] = {}
+        while not self.is_mark(";"):
+            self._option(options)
+        self.end = self.position() + 1
+        self.index += 1
+        return module, flag.text.lower(), options
+
+    def _option(self, options: dict[str, str]) -> None:
+        """Pass one ``key=value``, and add it to `options`."""
+        key = self.next()
+        if key is None:
+            raise self.error("the entry does not end with a semicolon")
+        if key.kind not in ("word", "quoted"):
+            raise self.error("the name of an option or a semicolon is expected")
+        self.index += 1
+        self.mark("=", f"'=' is expected after {key.text!r}" if key.kind == "word" else "'=' is expected")
+        value = self.next()
+        if value is None or value.kind not in ("word", "quoted"):
+            raise self.error(
+                f"the value of {key.text!r} is expected; quote what has other characters than letters"
             )
-        place = len(text) if flag is None else flag.position
-        raise _error(text, place, f"{', '.join(sorted(FLAGS))} is expected after the login module")
-    options: dict[str, Secret] = {}
-    index = 2
-    while True:
-        if index >= len(tokens):
-            raise _error(text, len(text.rstrip()), "the entry does not end with a semicolon")
-        token = tokens[index]
-        if token.text == ";" and token.kind == "mark":
-            break
-        index = _option(text, tokens, index, options)
-    if index + 1 < len(tokens):
-        raise _error(text, tokens[index + 1].position, "one login module is expected, and there is more")
-    return LoginModule(module, flag.text.lower(), options)
+        options[key.text] = value.text
+        self.index += 1
 
+    def _tokens(self) -> list[_Token]:
+        found = []
+        for match in TOKEN.finditer(self._text):
+            kind = match.lastgroup or ""
+            if kind == "blank":
+                continue
+            word = match.group()
+            if kind == "quoted":
+                word = _unquoted(word)
+            elif word in ('"', "'"):
+                raise self._error(match.start(), "a quote that does not end on its line")
+            found.append(_Token(kind, word, match.start()))
+        return found
 
-def _option(text: str, tokens: list[_Token], index: int, options: dict[str, Secret]) -> int:
-    """Add ``key=value`` to `options`; return the index of the next token."""
-    key = tokens[index]
-    if key.kind not in ("word", "quoted"):
-        raise _error(text, key.position, "the name of an option or a semicolon is expected")
-    if index + 1 >= len(tokens) or tokens[index + 1].text != "=" or tokens[index + 1].kind != "mark":
-        place = tokens[index + 1].position if index + 1 < len(tokens) else len(text.rstrip())
-        raise _error(
-            text, place, f"'=' is expected after {key.text!r}" if key.kind == "word" else "'=' is expected"
-        )
-    if index + 2 >= len(tokens) or tokens[index + 2].kind not in ("word", "quoted"):
-        place = tokens[index + 2].position if index + 2 < len(tokens) else len(text.rstrip())
-        raise _error(
-            text,
-            place,
-            f"the value of {key.text!r} is expected; quote what has other characters than letters",
-        )
-    options[key.text] = resolved(tokens[index + 2].text)
-    return index + 3
+    def error(self, why: str) -> ConfigError:
+        """Return the error at the next token."""
+        return self._error(self.position(), why)
 
-
-def _tokens(text: str) -> list[_Token]:
-    found = []
-    for match in TOKEN.finditer(text):
-        kind = match.lastgroup or ""
-        if kind == "blank":
-            continue
-        word = match.group()
-        if kind == "quoted":
-            word = _unquoted(word)
-        elif word in ('"', "'"):
-            raise _error(text, match.start(), "a quote that does not end on its line")
-        found.append(_Token(kind, word, match.start()))
-    return found
+    def _error(self, position: int, why: str) -> ConfigError:
+        """Return the error with the words before the place, values hidden, and a caret under the place."""
+        text = self._text
+        begin = max(text.rfind("\n", 0, position) + 1, 0)
+        hidden = _without_values(text[begin:position])[-60:]
+        rest = text[position : position + 1]
+        shown = rest if rest in "{};=," else "…" if rest else ""
+        return ConfigError(f"{self._subject}: {why}:\n  {hidden}{shown}\n  {' ' * len(hidden)}^")
 
 
 def _unquoted(text: str) -> str:
@@ -151,15 +230,6 @@ def _unquoted(text: str) -> str:
         return chr(int(word, 8)) if word[0] in "01234567" else ESCAPES.get(word, word)
 
     return re.sub(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", replace, text[1:-1])
-
-
-def _error(text: str, position: int, why: str) -> ConfigError:
-    """Return an error that quotes the text up to a position, with values hidden, and a caret below."""
-    begin = max(text.rfind("\n", 0, position) + 1, 0)
-    hidden = _without_values(text[begin:position])[-60:]
-    rest = text[position : position + 1]
-    shown = rest if rest in "{};=," else "…" if rest else ""
-    return ConfigError(f"sasl.jaas.config: {why}:\n  {hidden}{shown}\n  {' ' * len(hidden)}^")
 
 
 def _without_values(text: str) -> str:

@@ -11,6 +11,7 @@ from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, prod
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
+from penstock.broker.requests.release_profiles import Profile
 from penstock.clock import ManualClock
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages import (
@@ -376,13 +377,24 @@ def test_features() -> None:
     assert other.error_code == 95
     assert "feature had an error: Invalid update version 24 for" in other.error_message
     assert "(INVALID_UPDATE_VERSION)" not in other.error_message
-    assert update(1, feature="wings", max_version_level=1).results[0].error_code == 95
+    for version in (0, 1):
+        unknown = update(version, feature="wings", max_version_level=1)
+        assert (unknown.error_code, unknown.results) == (95, [])
     answer = ask(node, ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     both = [("metadata.version", 25), ("transaction.version", 2)]
     groups = [("group.version", 1), ("share.version", 1), ("streams.version", 1)]
     assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [*both, *groups]
     supported = [*both, ("eligible.leader.replicas.version", 1), *groups]
     assert [(f.name, f.max_version) for f in answer.supported_features] == supported
+
+
+def test_a_feature_that_cannot_be_updated_is_an_error_of_its_own_before_4_0() -> None:
+    node = make_node()
+    node.profile = Profile("3.9")
+    api = update_features_request
+    key = api.FeatureUpdateKey(feature="wings", max_version_level=1)
+    answer = ask(node, api.UpdateFeaturesRequest(feature_updates=[key]), 1)
+    assert (answer.error_code, answer.results[0].error_code) == (0, 95)
 
 
 def test_the_level_of_transactions_can_be_changed() -> None:

@@ -168,6 +168,42 @@ def test_a_leader_counts_partitions_and_assigns() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "lost",
+    [HeartbeatResponse(error_code=ErrorCode.NOT_COORDINATOR), NetworkError("gone")],
+    ids=["moved", "gone"],
+)
+def test_a_leader_whose_coordinator_is_lost_while_it_counts_joins_the_next_one(lost: object) -> None:
+    bench = Bench()
+    bench.subscribe()
+    bench.join(leader="me")
+    ticket, _ = bench.asked(CountPartitions)
+    bench.after(3000)
+    bench.answer(HeartbeatRequest, lost)
+    bench.member.answered(ticket, {"t": 2}, bench.now)
+    assert bench.member.phase is Phase.UNJOINED
+    bench.after(1000)
+    sent = bench.taken()
+    assert [type(outgoing.call) for outgoing in sent] == [FindCoordinator]
+    bench.member.answered(sent[0].ticket, 8, bench.now)
+    bench.after(1000)
+    (outgoing,) = bench.taken()
+    assert isinstance(outgoing.call, JoinGroupRequest)
+    assert outgoing.node == 8
+
+
+def test_no_farewell_without_a_coordinator() -> None:
+    bench = Bench()
+    bench.subscribe()
+    ticket, _ = bench.asked(JoinGroupRequest)
+    bench.member.coordinator_lost(7, bench.now)
+    bench.member.leave(bench.now)
+    bench.taken()
+    refusal = JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="m")
+    bench.member.answered(ticket, refusal, bench.now)
+    assert bench.taken() == []
+
+
 def test_an_eager_member_gives_up_everything_before_it_rejoins() -> None:
     bench = Bench("range")
     bench.stable(0, 1)

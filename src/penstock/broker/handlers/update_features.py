@@ -1,7 +1,8 @@
 """UpdateFeatures (57): settle on levels of features (KIP-584).
 
 v0 allows downgrades by a flag, v1 by a kind of upgrade, and may only validate; v2 has no results for single
-features. One level of `metadata.version` is written; `transaction.version` may be 0 to 2, and
+features. Before Apache Kafka 4.0 a feature that cannot be updated is an error of its own result alone. One
+level of `metadata.version` is written; `transaction.version` may be 0 to 2, and
 `eligible.leader.replicas.version`, `group.version` and `share.version` 0 or 1.
 """
 
@@ -28,10 +29,15 @@ from penstock.protocol.messages.update_features_response import (
 
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.requests.release_profiles import Profile
 
 logger = logger_named("penstock.broker")
 
 NO_RESULTS_SINCE = 2
+
+WHOLE_FAILURE_SINCE = (4, 0)
+"""The first release of Apache Kafka in which one feature's error is that of the answer, without results, in
+every version."""
 
 WHOLE_UPDATE_FAILED = "The update failed for all features since the following feature had an error:"
 
@@ -40,6 +46,7 @@ class Needs(Parts, Protocol):
     """The parts of a broker that this API works on."""
 
     cluster: Cluster
+    profile: Profile | None
 
 
 def update_features(request: UpdateFeaturesRequest, context: Context[Needs]) -> UpdateFeaturesResponse:
@@ -63,9 +70,10 @@ def update_features(request: UpdateFeaturesRequest, context: Context[Needs]) -> 
         except StorageError as error:
             logger.error("%s", error)
             response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
-    if context.version < NO_RESULTS_SINCE:
-        response.results = results
-    elif failure is not None:
+    profile = context.node.profile
+    if failure is None or (profile is not None and profile.numbers < WHOLE_FAILURE_SINCE):
+        response.results = results if context.version < NO_RESULTS_SINCE else []
+    else:
         response.error_code = failure.code
         response.error_message = f"{WHOLE_UPDATE_FAILED} {failure.detail}"
     return response

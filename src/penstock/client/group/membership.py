@@ -547,10 +547,14 @@ class Membership:
 
         The coordinator would otherwise wait for the id to join.
         """
-        if answer.member_id and self.settings.group_instance_id is None:
+        is_waited_for = bool(answer.member_id) and self.settings.group_instance_id is None
+        if is_waited_for and self.coordinator is not None:
             self._say_farewell(answer.member_id, "left before it had joined")
 
     def _sync(self, assignments: Mapping[str, Sequence[TopicPartition]]) -> None:
+        if self.coordinator is None:  # lost while partitions were counted: the next one has to be joined
+            self.phase = Phase.UNJOINED
+            return
         self.phase = Phase.SYNCING
         assert self._assignor is not None
         name = self._assignor.name

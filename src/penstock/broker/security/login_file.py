@@ -1,0 +1,104 @@
+"""The JAAS file that KAFKA_OPTS names, as for Apache Kafka: ``-Djava.security.auth.login.config=FILE``.
+
+Its section ``KafkaServer`` is for all listeners, ``NAME.KafkaServer`` for the listener of that name in lower
+case, as in Apache Kafka's JaasContext. Entries become the settings ``MECHANISM.sasl.jaas.config``
+of listeners; those that are set by themselves win over the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from penstock.broker.config.server_properties import FILE_CHARACTERS_MAX
+from penstock.errors import ConfigError
+from penstock.security.jaas import MECHANISMS, JaasEntry, parse_jaas_file
+
+if TYPE_CHECKING:
+    from penstock.broker.network.listeners import Listener
+
+VARIABLE = "KAFKA_OPTS"
+PROPERTY = "-Djava.security.auth.login.config="
+SECTION = "KafkaServer"
+
+_READ = frozenset(("PLAIN", "GSSAPI"))
+"""Mechanisms of which a broker reads entries. Users of SCRAM are in the metadata log, as in Apache Kafka."""
+
+_SETTING = "sasl.jaas.config"
+
+
+def login_file(options: str) -> str | None:
+    """Return the path of the JAAS file that the words of KAFKA_OPTS name; None where they name none.
+
+    Of several the last one counts, as for a JVM. ``==`` and a URL ``file:`` mean what they mean there.
+    """
+    named = [word.removeprefix(PROPERTY) for word in options.split() if word.startswith(PROPERTY)]
+    if not named:
+        return None
+    path = named[-1].removeprefix("=")
+    if path.startswith("file:"):
+        path = path.removeprefix("file:")
+        path = "/" + path.lstrip("/") if path.startswith("/") else path
+    return path or None
+
+
+def login_settings(options: str, listeners: list[Listener], settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that the JAAS file of KAFKA_OPTS stands for; `settings` win over the file.
+
+    The file is read where a listener has SASL, and not otherwise.
+
+    Raises:
+        ConfigError: the file cannot be read, does not follow the grammar, or has no section for a listener
+            that has no users by settings.
+    """
+    path = login_file(options)
+    named = [each.name.lower() for each in listeners if each.has_sasl]
+    if path is None or not named:
+        return {}
+    sections = _read(path)
+    found: dict[str, str] = {}
+    for listener in named:
+        prefix = f"listener.name.{listener}."
+        section = next((each for each in (f"{listener}.{SECTION}", SECTION) if each in sections), None)
+        if section is None:
+            if not _has_own(listener, settings):
+                raise ConfigError(
+                    f"{path}, which {VARIABLE} names, has no section {SECTION} or {listener}.{SECTION} for"
+                    f" the listener {listener.upper()}; its sections are {', '.join(sections) or 'none'}"
+                )
+            continue
+        for mechanism, text in _texts(sections[section], f"{path}: section {section}").items():
+            own = f"{mechanism.lower()}.{_SETTING}"
+            if not {prefix + own, prefix + _SETTING, own} & settings.keys():
+                found[prefix + own] = text
+    return found
+
+
+def _has_own(listener: str, settings: Mapping[str, str]) -> bool:
+    """Return whether settings of the listener have a login module."""
+    own = f"listener.name.{listener}."
+    modules = [name for name in settings if name.endswith(f".{_SETTING}")]
+    return any(name.startswith(own) or not name.startswith("listener.name.") for name in modules)
+
+
+def _texts(entries: list[JaasEntry], place: str) -> dict[str, str]:
+    """Return the texts of the entries that a broker reads, by mechanism."""
+    found: dict[str, str] = {}
+    for entry in entries:
+        mechanism = MECHANISMS.get(entry.name)
+        if mechanism not in _READ:
+            continue
+        if mechanism in found:
+            raise ConfigError(f"{place} has two entries of {entry.name}; write all users into one")
+        found[mechanism] = entry.text
+    return found
+
+
+def _read(path: str) -> dict[str, list[JaasEntry]]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(FILE_CHARACTERS_MAX + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"cannot read {path}, which {VARIABLE} names: {why}") from None
+    return parse_jaas_file(text, path)
