@@ -9765,8 +9765,8 @@ static PyObject *py_v07_columns___complete_size(PyObject *self, PyObject *const 
 }
 
 #include "rows.h"
-#include "row_writer.h"
 #include "keys.h"
+#include "row_writer.h"
 #include "avro_rows.h"
 
 static PyMethodDef METHODS[] = {
@@ -9943,5 +9943,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "c7fc0ff155db6f7c"
+#define DIGEST "b317795ba5e10cf5"
 #include "module.h"

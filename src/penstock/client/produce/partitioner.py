@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.config import Partitioner
 from penstock.model import TopicPartition
 from penstock.records import native
+from penstock.records.row_format import RECORD_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
     from penstock.client.cluster.metadata import TopicInfo
+    from penstock.records.row_format import PlainMeter
 
 MASK32 = 0xFFFFFFFF
 MURMUR2_SEED = 0x9747B28C
@@ -122,10 +124,50 @@ class StickyChoice:
         return self._batch_bytes - self._appended
 
 
+class PlainKeyLane:
+    """What takes records with a key by itself: each goes to the open batch of the partition of its key.
+
+    `writers` has the writer of each partition's batch, or None. `topics` are the metadata of all topics, and
+    `info` those that the lane is made for. Keys are hashed as Java's default partitioner does. The compiled
+    one is in `native/row_writer.h`.
+    """
+
+    __slots__ = ("_info", "_meter", "_topic", "_topics", "_writers")
+
+    def __init__(
+        self, writers: list[Any], topics: dict[str, TopicInfo], topic: str, info: TopicInfo, meter: PlainMeter
+    ) -> None:
+        self._writers, self._topics, self._topic, self._info = writers, topics, topic, info
+        self._meter = meter
+
+    def note(self, key: bytes, value: bytes | None, timestamp: int) -> object | None:
+        """Take a record without headers; return its delivery. From any thread.
+
+        None where its partition has no open batch or it does not fit there, memory is full, or the topic's
+        metadata are others than those of the lane: then nothing is taken. `timestamp` is in milliseconds
+        since 1970.
+        """
+        if type(key) is not bytes or (type(value) is not bytes and value is not None):
+            return None
+        meter = self._meter
+        if meter.used >= meter.limit or self._topics.get(self._topic) is not self._info:
+            return None
+        writer = self._writers[(murmur2(key) & 0x7FFFFFFF) % len(self._writers)]
+        if writer is None:
+            return None
+        size = RECORD_OVERHEAD_BYTES + len(key) + (0 if value is None else len(value))
+        noted: object | None = writer.put(key, value, (), timestamp, size)
+        return noted
+
+
+KeyLane: Any = getattr(native.LIBRARY, "KeyLane", PlainKeyLane)
+"""The compiled one where it is: not in a free-threaded Python."""
+
+
 class TopicState:
     """The partitions of a topic as the producer needs them on every record."""
 
-    __slots__ = ("available", "count", "info", "sticky", "tp", "writers")
+    __slots__ = ("available", "count", "info", "key_lane", "sticky", "tp", "writers")
 
     def __init__(self, info: TopicInfo, sticky: StickyChoice) -> None:
         self.info = info
@@ -137,3 +179,5 @@ class TopicState:
         self.writers: list[Any] = [None] * self.count
         """What takes records of each partition by itself, as far as it was needed: it returns None once its
         batch is full or under way."""
+        self.key_lane: Any = None
+        """What takes records with a key by itself, once there was one."""
