@@ -372,6 +372,65 @@ static const int64_t table_26_data[] = {
 };
 static const ints_t table_26 = {(int64_t *)table_26_data, {2048, 1, 1}};
 
+/* client.produce.partitioner_columns._fill_turns */
+static inline int64_t client_produce_partitioner_columns___fill_turns(int32s_t partitions, int32s_t available, int64_t rows_each, int64_t first) {
+    int64_t place = 0;
+    int64_t left = 0;
+    int64_t found = 0;
+    int64_t row = 0;
+    const int64_t t1 = floor_remainder(first, available.size[0]);
+    const int64_t t2 = rows_each;
+    const int64_t t3 = 0LL;
+    place = t1;
+    left = t2;
+    found = t3;
+    for (int64_t t4 = 0, t5 = partitions.size[0]; t4 < t5; t4 += 1) {
+        row = t4;
+        if (((int64_t)partitions.at[CHECKED(row, COUNT(partitions))] == (-1LL))) {
+            if ((left == 0LL)) {
+                const int64_t t6 = floor_remainder((place + 1LL), available.size[0]);
+                const int64_t t7 = rows_each;
+                place = t6;
+                left = t7;
+            }
+            partitions.at[CHECKED(row, COUNT(partitions))] = (int32_t)((int64_t)available.at[CHECKED(place, COUNT(available))]);
+            left = (left - 1LL);
+            found = 1LL;
+        }
+    }
+    return (found ? floor_remainder((place + 1LL), available.size[0]) : first);
+}
+
+/* client.produce.partitioner_columns._order_rows */
+static inline bool client_produce_partitioner_columns___order_rows(int32s_t partitions, ints_t ends, ints_t order) {
+    int64_t row = 0;
+    int64_t partition = 0;
+    int64_t before = 0;
+    int64_t rows = 0;
+    for (int64_t t1 = 0, t2 = partitions.size[0]; t1 < t2; t1 += 1) {
+        row = t1;
+        partition = ((int64_t)partitions.at[CHECKED(row, COUNT(partitions))]);
+        if (((partition < 0LL) || (partition >= ends.size[0]))) {
+            return 0LL;
+        }
+        ends.at[CHECKED(partition, COUNT(ends))] = (int64_t)(((int64_t)ends.at[CHECKED(partition, COUNT(ends))] + 1LL));
+    }
+    before = 0LL;
+    for (int64_t t3 = 0, t4 = ends.size[0]; t3 < t4; t3 += 1) {
+        partition = t3;
+        rows = (int64_t)ends.at[CHECKED(partition, COUNT(ends))];
+        ends.at[CHECKED(partition, COUNT(ends))] = (int64_t)(before);
+        before = (before + rows);
+    }
+    for (int64_t t5 = 0, t6 = partitions.size[0]; t5 < t6; t5 += 1) {
+        row = t5;
+        partition = ((int64_t)partitions.at[CHECKED(row, COUNT(partitions))]);
+        order.at[CHECKED((int64_t)ends.at[CHECKED(partition, COUNT(ends))], COUNT(order))] = (int64_t)(row);
+        ends.at[CHECKED(partition, COUNT(ends))] = (int64_t)(((int64_t)ends.at[CHECKED(partition, COUNT(ends))] + 1LL));
+    }
+    return 1LL;
+}
+
 /* client.produce.partitioner_columns._murmur2_partitions */
 static inline void client_produce_partitioner_columns___murmur2_partitions(bytes_t data, int32s_t ends, bytes_t validity, int64_t first_bit, int64_t count, int32s_t partitions) {
     int64_t row = 0;
@@ -6918,6 +6977,37 @@ static inline int64_t v07_columns___complete_size(bytes_t data) {
     return position;
 }
 
+static PyObject *py_client_produce_partitioner_columns___fill_turns(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "_fill_turns", given, count, 4);
+    const int32s_t argument0 = take_int32s_t(&call, 0, 1);
+    const int32s_t argument1 = take_int32s_t(&call, 1, 0);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = client_produce_partitioner_columns___fill_turns(argument0, argument1, argument2, argument3);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_client_produce_partitioner_columns___order_rows(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "_order_rows", given, count, 3);
+    const int32s_t argument0 = take_int32s_t(&call, 0, 0);
+    const ints_t argument1 = take_ints_t(&call, 1, 1);
+    const ints_t argument2 = take_ints_t(&call, 2, 1);
+    bool result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = client_produce_partitioner_columns___order_rows(argument0, argument1, argument2);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyBool_FromLong(result);
+}
+
 static PyObject *py_client_produce_partitioner_columns___murmur2_partitions(PyObject *self, PyObject *const *given, Py_ssize_t count) {
     call_t call; begin_call(&call, "_murmur2_partitions", given, count, 6);
     const bytes_t argument0 = take_bytes_t(&call, 0, 0);
@@ -9770,6 +9860,8 @@ static PyObject *py_v07_columns___complete_size(PyObject *self, PyObject *const 
 #include "avro_rows.h"
 
 static PyMethodDef METHODS[] = {
+    {"client_produce_partitioner_columns___fill_turns", (PyCFunction)(void (*)(void))py_client_produce_partitioner_columns___fill_turns, METH_FASTCALL, NULL},
+    {"client_produce_partitioner_columns___order_rows", (PyCFunction)(void (*)(void))py_client_produce_partitioner_columns___order_rows, METH_FASTCALL, NULL},
     {"client_produce_partitioner_columns___murmur2_partitions", (PyCFunction)(void (*)(void))py_client_produce_partitioner_columns___murmur2_partitions, METH_FASTCALL, NULL},
     {"cloudevents_columnar_kernels_texts__class_of", (PyCFunction)(void (*)(void))py_cloudevents_columnar_kernels_texts__class_of, METH_FASTCALL, NULL},
     {"cloudevents_columnar_kernels_texts__same_bytes", (PyCFunction)(void (*)(void))py_cloudevents_columnar_kernels_texts__same_bytes, METH_FASTCALL, NULL},
@@ -9943,5 +10035,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "b317795ba5e10cf5"
+#define DIGEST "f4e68c7e4db71e91"
 #include "module.h"
