@@ -10035,5 +10035,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "f4e68c7e4db71e91"
+#define DIGEST "95b07bac4fbaff11"
 #include "module.h"

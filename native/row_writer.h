@@ -403,7 +403,8 @@ static PyObject *new_key_lane(PyTypeObject *type, PyObject *arguments, PyObject 
     Py_INCREF(self->topic = topic);
     Py_INCREF(self->info = info);
     Py_INCREF(self->meter = meter);
-    Py_INCREF(self->writer_type = types->writer);
+    self->writer_type = types->writer;
+    Py_INCREF((PyObject *)self->writer_type);
     return (PyObject *)self;
 }
 
