@@ -372,6 +372,65 @@ static const int64_t table_26_data[] = {
 };
 static const ints_t table_26 = {(int64_t *)table_26_data, {2048, 1, 1}};
 
+/* client.produce.partitioner_columns._fill_turns */
+static inline int64_t client_produce_partitioner_columns___fill_turns(int32s_t partitions, int32s_t available, int64_t rows_each, int64_t first) {
+    int64_t place = 0;
+    int64_t left = 0;
+    int64_t found = 0;
+    int64_t row = 0;
+    const int64_t t1 = floor_remainder(first, available.size[0]);
+    const int64_t t2 = rows_each;
+    const int64_t t3 = 0LL;
+    place = t1;
+    left = t2;
+    found = t3;
+    for (int64_t t4 = 0, t5 = partitions.size[0]; t4 < t5; t4 += 1) {
+        row = t4;
+        if (((int64_t)partitions.at[CHECKED(row, COUNT(partitions))] == (-1LL))) {
+            if ((left == 0LL)) {
+                const int64_t t6 = floor_remainder((place + 1LL), available.size[0]);
+                const int64_t t7 = rows_each;
+                place = t6;
+                left = t7;
+            }
+            partitions.at[CHECKED(row, COUNT(partitions))] = (int32_t)((int64_t)available.at[CHECKED(place, COUNT(available))]);
+            left = (left - 1LL);
+            found = 1LL;
+        }
+    }
+    return (found ? floor_remainder((place + 1LL), available.size[0]) : first);
+}
+
+/* client.produce.partitioner_columns._order_rows */
+static inline bool client_produce_partitioner_columns___order_rows(int32s_t partitions, ints_t ends, ints_t order) {
+    int64_t row = 0;
+    int64_t partition = 0;
+    int64_t before = 0;
+    int64_t rows = 0;
+    for (int64_t t1 = 0, t2 = partitions.size[0]; t1 < t2; t1 += 1) {
+        row = t1;
+        partition = ((int64_t)partitions.at[CHECKED(row, COUNT(partitions))]);
+        if (((partition < 0LL) || (partition >= ends.size[0]))) {
+            return 0LL;
+        }
+        ends.at[CHECKED(partition, COUNT(ends))] = (int64_t)(((int64_t)ends.at[CHECKED(partition, COUNT(ends))] + 1LL));
+    }
+    before = 0LL;
+    for (int64_t t3 = 0, t4 = ends.size[0]; t3 < t4; t3 += 1) {
+        partition = t3;
+        rows = (int64_t)ends.at[CHECKED(partition, COUNT(ends))];
+        ends.at[CHECKED(partition, COUNT(ends))] = (int64_t)(before);
+        before = (before + rows);
+    }
+    for (int64_t t5 = 0, t6 = partitions.size[0]; t5 < t6; t5 += 1) {
+        row = t5;
+        partition = ((int64_t)partitions.at[CHECKED(row, COUNT(partitions))]);
+        order.at[CHECKED((int64_t)ends.at[CHECKED(partition, COUNT(ends))], COUNT(order))] = (int64_t)(row);
+        ends.at[CHECKED(partition, COUNT(ends))] = (int64_t)(((int64_t)ends.at[CHECKED(partition, COUNT(ends))] + 1LL));
+    }
+    return 1LL;
+}
+
 /* client.produce.partitioner_columns._murmur2_partitions */
 static inline void client_produce_partitioner_columns___murmur2_partitions(bytes_t data, int32s_t ends, bytes_t validity, int64_t first_bit, int64_t count, int32s_t partitions) {
     int64_t row = 0;
@@ -3460,7 +3519,7 @@ static int64_t records_kernels_decode_kernels__walk_batches(bytes_t data, int64_
 }
 
 /* records.kernels.decode_kernels.scan_records */
-static int64_t records_kernels_decode_kernels__scan_records(bytes_t data, ints_t table, int64_t lines, int64_t first_offset, int64_t end_offset, ints_t offsets, ints_t timestamps, int32s_t timestamp_types, int32s_t key_at, int32s_t key_ends, int32s_t value_at, int32s_t value_ends, int32s_t headers_at, int32s_t headers_stop, int32s_t header_ends, ints_t state) {
+static int64_t records_kernels_decode_kernels__scan_records(bytes_t data, ints_t table, int64_t lines, int64_t first_offset, int64_t end_offset, ints_t offsets, ints_t timestamps, int32s_t timestamp_types, bytes_t key_marks, int32s_t key_ends, bytes_t key_data, bytes_t value_marks, int32s_t value_ends, bytes_t value_data, int32s_t headers_at, int32s_t headers_stop, int32s_t header_ends, ints_t state) {
     int64_t size = 0;
     int64_t row = 0;
     int64_t key_bytes = 0;
@@ -3474,12 +3533,16 @@ static int64_t records_kernels_decode_kernels__scan_records(bytes_t data, ints_t
     int64_t want_key = 0;
     int64_t want_value = 0;
     int64_t want_headers = 0;
+    int64_t left = 0;
+    int64_t first_line = 0;
     int64_t line = 0;
     int64_t position = 0;
     int64_t end = 0;
     int64_t base_offset = 0;
     int64_t base_time = 0;
     int64_t append_time = 0;
+    int64_t index = 0;
+    int64_t record_at = 0;
     int64_t number = 0;
     int64_t record_end = 0;
     int64_t delta = 0;
@@ -3506,21 +3569,30 @@ static int64_t records_kernels_decode_kernels__scan_records(bytes_t data, ints_t
     want_offset = t5;
     want_time = t6;
     want_type = t7;
-    const bool t8 = (key_at.size[0] > 0LL);
-    const bool t9 = (value_at.size[0] > 0LL);
+    const bool t8 = (key_marks.size[0] > 0LL);
+    const bool t9 = (value_marks.size[0] > 0LL);
     const bool t10 = (headers_at.size[0] > 0LL);
     want_key = t8;
     want_value = t9;
     want_headers = t10;
-    for (int64_t t11 = 0, t12 = lines; t11 < t12; t11 += 1) {
+    left = (int64_t)state.at[CHECKED(10LL, COUNT(state))];
+    first_line = ((left > 0LL) ? (int64_t)state.at[CHECKED(6LL, COUNT(state))] : 0LL);
+    for (int64_t t11 = first_line, t12 = lines; t11 < t12; t11 += 1) {
         line = t11;
         state.at[CHECKED(6LL, COUNT(state))] = (int64_t)(line);
         position = ((int64_t)table.at[CHECKED((line) * table.size[1] + 1LL, COUNT(table))]);
+        if ((left > 0LL)) {
+            position = (int64_t)state.at[CHECKED(11LL, COUNT(state))];
+        } else {
+            left = ((int64_t)table.at[CHECKED((line) * table.size[1] + 6LL, COUNT(table))]);
+        }
         end = ((int64_t)table.at[CHECKED((line) * table.size[1] + 2LL, COUNT(table))]);
         base_offset = ((int64_t)table.at[CHECKED((line) * table.size[1] + 3LL, COUNT(table))]);
         base_time = ((int64_t)table.at[CHECKED((line) * table.size[1] + 5LL, COUNT(table))]);
         append_time = ((((int64_t)table.at[CHECKED((line) * table.size[1] + 7LL, COUNT(table))]) >> 3LL) & 1LL);
-        for (int64_t t13 = 0, t14 = (int64_t)table.at[CHECKED((line) * table.size[1] + 6LL, COUNT(table))]; t13 < t14; t13 += 1) {
+        for (int64_t t13 = 0, t14 = left; t13 < t14; t13 += 1) {
+            index = t13;
+            record_at = position;
             const tuple2_t t15 = records_kernels_decode_kernels__short_unsigned(data, position, size);
             number = t15.part[0];
             position = t15.part[1];
@@ -3627,6 +3699,29 @@ static int64_t records_kernels_decode_kernels__scan_records(bytes_t data, ints_t
                 }
             }
             if (((offset >= first_offset) && (offset < end_offset))) {
+                if ((((want_key != 0) && ((key_bytes + key_size) > key_data.size[0])) || ((want_value != 0) && ((value_bytes + value_size) > value_data.size[0])))) {
+                    const int64_t t34 = row;
+                    const int64_t t35 = headers;
+                    state.at[CHECKED(0LL, COUNT(state))] = (int64_t)(t34);
+                    state.at[CHECKED(5LL, COUNT(state))] = (int64_t)(t35);
+                    const int64_t t36 = key_bytes;
+                    const int64_t t37 = key_nulls;
+                    state.at[CHECKED(1LL, COUNT(state))] = (int64_t)(t36);
+                    state.at[CHECKED(2LL, COUNT(state))] = (int64_t)(t37);
+                    const int64_t t38 = value_bytes;
+                    const int64_t t39 = value_nulls;
+                    state.at[CHECKED(3LL, COUNT(state))] = (int64_t)(t38);
+                    state.at[CHECKED(4LL, COUNT(state))] = (int64_t)(t39);
+                    const int64_t t40 = (key_bytes + key_size);
+                    const int64_t t41 = (value_bytes + value_size);
+                    state.at[CHECKED(12LL, COUNT(state))] = (int64_t)(t40);
+                    state.at[CHECKED(13LL, COUNT(state))] = (int64_t)(t41);
+                    const int64_t t42 = (left - index);
+                    const int64_t t43 = record_at;
+                    state.at[CHECKED(10LL, COUNT(state))] = (int64_t)(t42);
+                    state.at[CHECKED(11LL, COUNT(state))] = (int64_t)(t43);
+                    return 10LL;
+                }
                 if ((want_offset != 0)) {
                     offsets.at[CHECKED(row, COUNT(offsets))] = (int64_t)(offset);
                 }
@@ -3641,13 +3736,15 @@ static int64_t records_kernels_decode_kernels__scan_records(bytes_t data, ints_t
                     timestamp_types.at[CHECKED(row, COUNT(timestamp_types))] = (int32_t)(append_time);
                 }
                 if ((want_key != 0)) {
-                    key_at.at[CHECKED(row, COUNT(key_at))] = (int32_t)(key_position);
+                    key_marks.at[CHECKED(row, COUNT(key_marks))] = (uint8_t)((key_position >= 0LL));
+                    copy_bytes(key_data, key_bytes, data, key_position, key_size);
                     key_bytes = (key_bytes + key_size);
                     key_nulls = (key_nulls + (key_position < 0LL));
                     key_ends.at[CHECKED((row + 1LL), COUNT(key_ends))] = (int32_t)(key_bytes);
                 }
                 if ((want_value != 0)) {
-                    value_at.at[CHECKED(row, COUNT(value_at))] = (int32_t)(value_position);
+                    value_marks.at[CHECKED(row, COUNT(value_marks))] = (uint8_t)((value_position >= 0LL));
+                    copy_bytes(value_data, value_bytes, data, value_position, value_size);
                     value_bytes = (value_bytes + value_size);
                     value_nulls = (value_nulls + (value_position < 0LL));
                     value_ends.at[CHECKED((row + 1LL), COUNT(value_ends))] = (int32_t)(value_bytes);
@@ -3665,30 +3762,36 @@ static int64_t records_kernels_decode_kernels__scan_records(bytes_t data, ints_t
         if ((position != end)) {
             return 8LL;
         }
+        left = 0LL;
     }
-    state.at[CHECKED(0LL, COUNT(state))] = (int64_t)(row);
-    const int64_t t34 = key_bytes;
-    const int64_t t35 = key_nulls;
-    state.at[CHECKED(1LL, COUNT(state))] = (int64_t)(t34);
-    state.at[CHECKED(2LL, COUNT(state))] = (int64_t)(t35);
-    const int64_t t36 = value_bytes;
-    const int64_t t37 = value_nulls;
-    state.at[CHECKED(3LL, COUNT(state))] = (int64_t)(t36);
-    state.at[CHECKED(4LL, COUNT(state))] = (int64_t)(t37);
+    const int64_t t44 = row;
+    const int64_t t45 = 0LL;
+    state.at[CHECKED(0LL, COUNT(state))] = (int64_t)(t44);
+    state.at[CHECKED(10LL, COUNT(state))] = (int64_t)(t45);
+    const int64_t t46 = key_bytes;
+    const int64_t t47 = key_nulls;
+    state.at[CHECKED(1LL, COUNT(state))] = (int64_t)(t46);
+    state.at[CHECKED(2LL, COUNT(state))] = (int64_t)(t47);
+    const int64_t t48 = value_bytes;
+    const int64_t t49 = value_nulls;
+    state.at[CHECKED(3LL, COUNT(state))] = (int64_t)(t48);
+    state.at[CHECKED(4LL, COUNT(state))] = (int64_t)(t49);
     state.at[CHECKED(5LL, COUNT(state))] = (int64_t)(headers);
     return 0LL;
 }
 
 /* records.kernels.decode_kernels.scan_messages */
-static int64_t records_kernels_decode_kernels__scan_messages(bytes_t data, ints_t table, int64_t lines, int64_t first_offset, int64_t end_offset, ints_t offsets, ints_t timestamps, int32s_t timestamp_types, int32s_t key_at, int32s_t key_ends, int32s_t value_at, int32s_t value_ends, int32s_t headers_at, int32s_t headers_stop, int32s_t header_ends, ints_t state) {
+static int64_t records_kernels_decode_kernels__scan_messages(bytes_t data, ints_t table, int64_t lines, int64_t first_offset, int64_t end_offset, ints_t offsets, ints_t timestamps, int32s_t timestamp_types, bytes_t key_marks, int32s_t key_ends, bytes_t key_data, bytes_t value_marks, int32s_t value_ends, bytes_t value_data, int32s_t headers_at, int32s_t headers_stop, int32s_t header_ends, ints_t state) {
     int64_t row = 0;
     int64_t key_bytes = 0;
     int64_t key_nulls = 0;
     int64_t value_bytes = 0;
     int64_t value_nulls = 0;
+    int64_t first_line = 0;
     int64_t line = 0;
     int64_t position = 0;
     int64_t end = 0;
+    int64_t message_at = 0;
     int64_t length = 0;
     int64_t message_end = 0;
     int64_t offset = 0;
@@ -3709,12 +3812,18 @@ static int64_t records_kernels_decode_kernels__scan_messages(bytes_t data, ints_
     const int64_t t4 = (int64_t)state.at[CHECKED(4LL, COUNT(state))];
     value_bytes = t3;
     value_nulls = t4;
-    for (int64_t t5 = 0, t6 = lines; t5 < t6; t5 += 1) {
+    first_line = (((int64_t)state.at[CHECKED(10LL, COUNT(state))] > 0LL) ? (int64_t)state.at[CHECKED(6LL, COUNT(state))] : 0LL);
+    for (int64_t t5 = first_line, t6 = lines; t5 < t6; t5 += 1) {
         line = t5;
         state.at[CHECKED(6LL, COUNT(state))] = (int64_t)(line);
         position = ((int64_t)table.at[CHECKED((line) * table.size[1] + 1LL, COUNT(table))]);
+        if (((int64_t)state.at[CHECKED(10LL, COUNT(state))] > 0LL)) {
+            position = (int64_t)state.at[CHECKED(11LL, COUNT(state))];
+            state.at[CHECKED(10LL, COUNT(state))] = (int64_t)(0LL);
+        }
         end = ((int64_t)table.at[CHECKED((line) * table.size[1] + 2LL, COUNT(table))]);
         while ((position < end)) {
+            message_at = position;
             if (((end - position) < (12LL + 14LL))) {
                 return 3LL;
             }
@@ -3776,6 +3885,26 @@ static int64_t records_kernels_decode_kernels__scan_messages(bytes_t data, ints_
                 return 8LL;
             }
             if (((offset >= first_offset) && (offset < end_offset))) {
+                if ((((key_marks.size[0] > 0LL) && ((key_bytes + key_size) > key_data.size[0])) || ((value_marks.size[0] > 0LL) && ((value_bytes + value_size) > value_data.size[0])))) {
+                    state.at[CHECKED(0LL, COUNT(state))] = (int64_t)(row);
+                    const int64_t t13 = key_bytes;
+                    const int64_t t14 = key_nulls;
+                    state.at[CHECKED(1LL, COUNT(state))] = (int64_t)(t13);
+                    state.at[CHECKED(2LL, COUNT(state))] = (int64_t)(t14);
+                    const int64_t t15 = value_bytes;
+                    const int64_t t16 = value_nulls;
+                    state.at[CHECKED(3LL, COUNT(state))] = (int64_t)(t15);
+                    state.at[CHECKED(4LL, COUNT(state))] = (int64_t)(t16);
+                    const int64_t t17 = (key_bytes + key_size);
+                    const int64_t t18 = (value_bytes + value_size);
+                    state.at[CHECKED(12LL, COUNT(state))] = (int64_t)(t17);
+                    state.at[CHECKED(13LL, COUNT(state))] = (int64_t)(t18);
+                    const int64_t t19 = 1LL;
+                    const int64_t t20 = message_at;
+                    state.at[CHECKED(10LL, COUNT(state))] = (int64_t)(t19);
+                    state.at[CHECKED(11LL, COUNT(state))] = (int64_t)(t20);
+                    return 10LL;
+                }
                 if ((offsets.size[0] > 0LL)) {
                     offsets.at[CHECKED(row, COUNT(offsets))] = (int64_t)(offset);
                 }
@@ -3785,14 +3914,16 @@ static int64_t records_kernels_decode_kernels__scan_messages(bytes_t data, ints_
                 if ((timestamp_types.size[0] > 0LL)) {
                     timestamp_types.at[CHECKED(row, COUNT(timestamp_types))] = (int32_t)(time_type);
                 }
-                if ((key_at.size[0] > 0LL)) {
-                    key_at.at[CHECKED(row, COUNT(key_at))] = (int32_t)(key_position);
+                if ((key_marks.size[0] > 0LL)) {
+                    key_marks.at[CHECKED(row, COUNT(key_marks))] = (uint8_t)((key_position >= 0LL));
+                    copy_bytes(key_data, key_bytes, data, key_position, key_size);
                     key_bytes = (key_bytes + key_size);
                     key_nulls = (key_nulls + (key_position < 0LL));
                     key_ends.at[CHECKED((row + 1LL), COUNT(key_ends))] = (int32_t)(key_bytes);
                 }
-                if ((value_at.size[0] > 0LL)) {
-                    value_at.at[CHECKED(row, COUNT(value_at))] = (int32_t)(value_position);
+                if ((value_marks.size[0] > 0LL)) {
+                    value_marks.at[CHECKED(row, COUNT(value_marks))] = (uint8_t)((value_position >= 0LL));
+                    copy_bytes(value_data, value_bytes, data, value_position, value_size);
                     value_bytes = (value_bytes + value_size);
                     value_nulls = (value_nulls + (value_position < 0LL));
                     value_ends.at[CHECKED((row + 1LL), COUNT(value_ends))] = (int32_t)(value_bytes);
@@ -3807,14 +3938,14 @@ static int64_t records_kernels_decode_kernels__scan_messages(bytes_t data, ints_
         }
     }
     state.at[CHECKED(0LL, COUNT(state))] = (int64_t)(row);
-    const int64_t t13 = key_bytes;
-    const int64_t t14 = key_nulls;
-    state.at[CHECKED(1LL, COUNT(state))] = (int64_t)(t13);
-    state.at[CHECKED(2LL, COUNT(state))] = (int64_t)(t14);
-    const int64_t t15 = value_bytes;
-    const int64_t t16 = value_nulls;
-    state.at[CHECKED(3LL, COUNT(state))] = (int64_t)(t15);
-    state.at[CHECKED(4LL, COUNT(state))] = (int64_t)(t16);
+    const int64_t t21 = key_bytes;
+    const int64_t t22 = key_nulls;
+    state.at[CHECKED(1LL, COUNT(state))] = (int64_t)(t21);
+    state.at[CHECKED(2LL, COUNT(state))] = (int64_t)(t22);
+    const int64_t t23 = value_bytes;
+    const int64_t t24 = value_nulls;
+    state.at[CHECKED(3LL, COUNT(state))] = (int64_t)(t23);
+    state.at[CHECKED(4LL, COUNT(state))] = (int64_t)(t24);
     return 0LL;
 }
 
@@ -3911,6 +4042,15 @@ static inline void records_kernels_decode_kernels__gather(bytes_t data, int32s_t
             begin = ((int64_t)ends.at[CHECKED(entry, COUNT(ends))]);
             copy_bytes(target, begin, data, position, (((int64_t)ends.at[CHECKED((entry + 1LL), COUNT(ends))]) - begin));
         }
+    }
+}
+
+/* records.kernels.decode_kernels.scale */
+static inline void records_kernels_decode_kernels__scale(ints_t numbers, int64_t factor, int64_t limit, ints_t target) {
+    int64_t index = 0;
+    for (int64_t t1 = 0, t2 = numbers.size[0]; t1 < t2; t1 += 1) {
+        index = t1;
+        target.at[CHECKED(index, COUNT(target))] = (int64_t)((min_of(max_of((int64_t)numbers.at[CHECKED(index, COUNT(numbers))], (-limit)), limit) * factor));
     }
 }
 
@@ -6837,6 +6977,37 @@ static inline int64_t v07_columns___complete_size(bytes_t data) {
     return position;
 }
 
+static PyObject *py_client_produce_partitioner_columns___fill_turns(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "_fill_turns", given, count, 4);
+    const int32s_t argument0 = take_int32s_t(&call, 0, 1);
+    const int32s_t argument1 = take_int32s_t(&call, 1, 0);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const int64_t argument3 = take_int64_t(&call, 3);
+    int64_t result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = client_produce_partitioner_columns___fill_turns(argument0, argument1, argument2, argument3);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyLong_FromLongLong(result);
+}
+
+static PyObject *py_client_produce_partitioner_columns___order_rows(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "_order_rows", given, count, 3);
+    const int32s_t argument0 = take_int32s_t(&call, 0, 0);
+    const ints_t argument1 = take_ints_t(&call, 1, 1);
+    const ints_t argument2 = take_ints_t(&call, 2, 1);
+    bool result = 0;
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        result = client_produce_partitioner_columns___order_rows(argument0, argument1, argument2);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    return PyBool_FromLong(result);
+}
+
 static PyObject *py_client_produce_partitioner_columns___murmur2_partitions(PyObject *self, PyObject *const *given, Py_ssize_t count) {
     call_t call; begin_call(&call, "_murmur2_partitions", given, count, 6);
     const bytes_t argument0 = take_bytes_t(&call, 0, 0);
@@ -8572,7 +8743,7 @@ static PyObject *py_records_kernels_decode_kernels__walk_batches(PyObject *self,
 }
 
 static PyObject *py_records_kernels_decode_kernels__scan_records(PyObject *self, PyObject *const *given, Py_ssize_t count) {
-    call_t call; begin_call(&call, "scan_records", given, count, 16);
+    call_t call; begin_call(&call, "scan_records", given, count, 18);
     const bytes_t argument0 = take_bytes_t(&call, 0, 0);
     const ints_t argument1 = take_ints_t(&call, 1, 0);
     const int64_t argument2 = take_int64_t(&call, 2);
@@ -8581,18 +8752,20 @@ static PyObject *py_records_kernels_decode_kernels__scan_records(PyObject *self,
     const ints_t argument5 = take_ints_t(&call, 5, 1);
     const ints_t argument6 = take_ints_t(&call, 6, 1);
     const int32s_t argument7 = take_int32s_t(&call, 7, 1);
-    const int32s_t argument8 = take_int32s_t(&call, 8, 1);
+    const bytes_t argument8 = take_bytes_t(&call, 8, 1);
     const int32s_t argument9 = take_int32s_t(&call, 9, 1);
-    const int32s_t argument10 = take_int32s_t(&call, 10, 1);
-    const int32s_t argument11 = take_int32s_t(&call, 11, 1);
+    const bytes_t argument10 = take_bytes_t(&call, 10, 1);
+    const bytes_t argument11 = take_bytes_t(&call, 11, 1);
     const int32s_t argument12 = take_int32s_t(&call, 12, 1);
-    const int32s_t argument13 = take_int32s_t(&call, 13, 1);
+    const bytes_t argument13 = take_bytes_t(&call, 13, 1);
     const int32s_t argument14 = take_int32s_t(&call, 14, 1);
-    const ints_t argument15 = take_ints_t(&call, 15, 1);
+    const int32s_t argument15 = take_int32s_t(&call, 15, 1);
+    const int32s_t argument16 = take_int32s_t(&call, 16, 1);
+    const ints_t argument17 = take_ints_t(&call, 17, 1);
     int64_t result = 0;
     if (!call.failed) {
         Py_BEGIN_ALLOW_THREADS
-        result = records_kernels_decode_kernels__scan_records(argument0, argument1, argument2, argument3, argument4, argument5, argument6, argument7, argument8, argument9, argument10, argument11, argument12, argument13, argument14, argument15);
+        result = records_kernels_decode_kernels__scan_records(argument0, argument1, argument2, argument3, argument4, argument5, argument6, argument7, argument8, argument9, argument10, argument11, argument12, argument13, argument14, argument15, argument16, argument17);
         Py_END_ALLOW_THREADS
     }
     if (end_call(&call)) return NULL;
@@ -8600,7 +8773,7 @@ static PyObject *py_records_kernels_decode_kernels__scan_records(PyObject *self,
 }
 
 static PyObject *py_records_kernels_decode_kernels__scan_messages(PyObject *self, PyObject *const *given, Py_ssize_t count) {
-    call_t call; begin_call(&call, "scan_messages", given, count, 16);
+    call_t call; begin_call(&call, "scan_messages", given, count, 18);
     const bytes_t argument0 = take_bytes_t(&call, 0, 0);
     const ints_t argument1 = take_ints_t(&call, 1, 0);
     const int64_t argument2 = take_int64_t(&call, 2);
@@ -8609,18 +8782,20 @@ static PyObject *py_records_kernels_decode_kernels__scan_messages(PyObject *self
     const ints_t argument5 = take_ints_t(&call, 5, 1);
     const ints_t argument6 = take_ints_t(&call, 6, 1);
     const int32s_t argument7 = take_int32s_t(&call, 7, 1);
-    const int32s_t argument8 = take_int32s_t(&call, 8, 1);
+    const bytes_t argument8 = take_bytes_t(&call, 8, 1);
     const int32s_t argument9 = take_int32s_t(&call, 9, 1);
-    const int32s_t argument10 = take_int32s_t(&call, 10, 1);
-    const int32s_t argument11 = take_int32s_t(&call, 11, 1);
+    const bytes_t argument10 = take_bytes_t(&call, 10, 1);
+    const bytes_t argument11 = take_bytes_t(&call, 11, 1);
     const int32s_t argument12 = take_int32s_t(&call, 12, 1);
-    const int32s_t argument13 = take_int32s_t(&call, 13, 1);
+    const bytes_t argument13 = take_bytes_t(&call, 13, 1);
     const int32s_t argument14 = take_int32s_t(&call, 14, 1);
-    const ints_t argument15 = take_ints_t(&call, 15, 1);
+    const int32s_t argument15 = take_int32s_t(&call, 15, 1);
+    const int32s_t argument16 = take_int32s_t(&call, 16, 1);
+    const ints_t argument17 = take_ints_t(&call, 17, 1);
     int64_t result = 0;
     if (!call.failed) {
         Py_BEGIN_ALLOW_THREADS
-        result = records_kernels_decode_kernels__scan_messages(argument0, argument1, argument2, argument3, argument4, argument5, argument6, argument7, argument8, argument9, argument10, argument11, argument12, argument13, argument14, argument15);
+        result = records_kernels_decode_kernels__scan_messages(argument0, argument1, argument2, argument3, argument4, argument5, argument6, argument7, argument8, argument9, argument10, argument11, argument12, argument13, argument14, argument15, argument16, argument17);
         Py_END_ALLOW_THREADS
     }
     if (end_call(&call)) return NULL;
@@ -8661,6 +8836,21 @@ static PyObject *py_records_kernels_decode_kernels__gather(PyObject *self, PyObj
     if (!call.failed) {
         Py_BEGIN_ALLOW_THREADS
         records_kernels_decode_kernels__gather(argument0, argument1, argument2, argument3, argument4, argument5);
+        Py_END_ALLOW_THREADS
+    }
+    if (end_call(&call)) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_records_kernels_decode_kernels__scale(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+    call_t call; begin_call(&call, "scale", given, count, 4);
+    const ints_t argument0 = take_ints_t(&call, 0, 0);
+    const int64_t argument1 = take_int64_t(&call, 1);
+    const int64_t argument2 = take_int64_t(&call, 2);
+    const ints_t argument3 = take_ints_t(&call, 3, 1);
+    if (!call.failed) {
+        Py_BEGIN_ALLOW_THREADS
+        records_kernels_decode_kernels__scale(argument0, argument1, argument2, argument3);
         Py_END_ALLOW_THREADS
     }
     if (end_call(&call)) return NULL;
@@ -9665,11 +9855,13 @@ static PyObject *py_v07_columns___complete_size(PyObject *self, PyObject *const 
 }
 
 #include "rows.h"
-#include "row_writer.h"
 #include "keys.h"
+#include "row_writer.h"
 #include "avro_rows.h"
 
 static PyMethodDef METHODS[] = {
+    {"client_produce_partitioner_columns___fill_turns", (PyCFunction)(void (*)(void))py_client_produce_partitioner_columns___fill_turns, METH_FASTCALL, NULL},
+    {"client_produce_partitioner_columns___order_rows", (PyCFunction)(void (*)(void))py_client_produce_partitioner_columns___order_rows, METH_FASTCALL, NULL},
     {"client_produce_partitioner_columns___murmur2_partitions", (PyCFunction)(void (*)(void))py_client_produce_partitioner_columns___murmur2_partitions, METH_FASTCALL, NULL},
     {"cloudevents_columnar_kernels_texts__class_of", (PyCFunction)(void (*)(void))py_cloudevents_columnar_kernels_texts__class_of, METH_FASTCALL, NULL},
     {"cloudevents_columnar_kernels_texts__same_bytes", (PyCFunction)(void (*)(void))py_cloudevents_columnar_kernels_texts__same_bytes, METH_FASTCALL, NULL},
@@ -9779,6 +9971,7 @@ static PyMethodDef METHODS[] = {
     {"records_kernels_decode_kernels__scan_messages", (PyCFunction)(void (*)(void))py_records_kernels_decode_kernels__scan_messages, METH_FASTCALL, NULL},
     {"records_kernels_decode_kernels__scan_headers", (PyCFunction)(void (*)(void))py_records_kernels_decode_kernels__scan_headers, METH_FASTCALL, NULL},
     {"records_kernels_decode_kernels__gather", (PyCFunction)(void (*)(void))py_records_kernels_decode_kernels__gather, METH_FASTCALL, NULL},
+    {"records_kernels_decode_kernels__scale", (PyCFunction)(void (*)(void))py_records_kernels_decode_kernels__scale, METH_FASTCALL, NULL},
     {"records_kernels_encode_kernels__varint_size", (PyCFunction)(void (*)(void))py_records_kernels_encode_kernels__varint_size, METH_FASTCALL, NULL},
     {"records_kernels_encode_kernels__put_varint", (PyCFunction)(void (*)(void))py_records_kernels_encode_kernels__put_varint, METH_FASTCALL, NULL},
     {"records_kernels_encode_kernels__bit_at", (PyCFunction)(void (*)(void))py_records_kernels_encode_kernels__bit_at, METH_FASTCALL, NULL},
@@ -9842,5 +10035,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "e0a078a882ed44a4"
+#define DIGEST "95b07bac4fbaff11"
 #include "module.h"

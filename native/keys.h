@@ -1,11 +1,7 @@
 /* Hashes of one key, which choose the partition of a single record; `penstock.client.produce.partitioner` has them in
  * Python. A kernel hashes whole columns of keys. */
 
-static PyObject *murmur2(PyObject *self, PyObject *key) {
-    char *data;
-    Py_ssize_t size;
-    if (PyBytes_AsStringAndSize(key, &data, &size)) return NULL;
-    const uint8_t *at = (const uint8_t *)data;
+static int32_t murmur2_of(const uint8_t *at, int64_t size) {
     const uint32_t factor = 0x5BD1E995u;
     uint32_t hash = 0x9747B28Cu ^ (uint32_t)size;
     for (; size >= 4; size -= 4, at += 4) {
@@ -15,11 +11,18 @@ static PyObject *murmur2(PyObject *self, PyObject *key) {
         hash = hash * factor ^ word;
     }
     if (size > 0) {
-        for (Py_ssize_t index = 0; index < size; index++) hash ^= (uint32_t)at[index] << 8 * index;
+        for (int64_t index = 0; index < size; index++) hash ^= (uint32_t)at[index] << 8 * index;
         hash *= factor;
     }
     hash = (hash ^ hash >> 13) * factor;
-    return PyLong_FromLong((int32_t)(hash ^ hash >> 15));
+    return (int32_t)(hash ^ hash >> 15);
+}
+
+static PyObject *murmur2(PyObject *self, PyObject *key) {
+    char *data;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(key, &data, &size)) return NULL;
+    return PyLong_FromLong(murmur2_of((const uint8_t *)data, size));
 }
 
 static PyObject *fnv1a(PyObject *self, PyObject *key) {

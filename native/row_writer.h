@@ -1,7 +1,8 @@
 /* The types RowWriter and Meter: the records of one batch, encoded as they are added. Written in C, since kernels
  * cannot be translated with objects.
  *
- * `PlainRowWriter` and `PlainMeter` of `penstock.records.row_format` are the same in Python.
+ * `PlainRowWriter` and `PlainMeter` of `penstock.records.row_format` are the same in Python, and `PlainKeyLane` of
+ * `penstock.client.produce.partitioner`.
  *
  * A change of a writer or a meter runs no Python code in between, so that the GIL makes it atomic. A
  * free-threaded Python has no GIL, and uses the plain classes. */
@@ -114,7 +115,7 @@ typedef struct {
 } writer_t;
 
 /* The state of the module: the types that a new writer needs. */
-typedef struct { PyTypeObject *meter, *place; } types_t;
+typedef struct { PyTypeObject *meter, *place, *writer; } types_t;
 
 static PyObject *new_writer(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     const types_t *types = PyType_GetModuleState(type);
@@ -381,6 +382,124 @@ static PyType_Spec WRITER_SPEC = {
     "penstock._kernels.RowWriter", sizeof(writer_t), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, WRITER_SLOTS
 };
 
+/* --- KeyLane --- */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *writers, *topics, *topic, *info, *meter; /* `topics[topic]` has to be `info` */
+    PyTypeObject *writer_type;
+} key_lane_t;
+
+static PyObject *new_key_lane(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    const types_t *types = PyType_GetModuleState(type);
+    PyObject *writers, *topics, *topic, *info, *meter;
+    if (!PyArg_ParseTuple(
+            arguments, "O!O!UOO!", &PyList_Type, &writers, &PyDict_Type, &topics, &topic, &info, types->meter, &meter
+        ))
+        return NULL;
+    key_lane_t *self = (key_lane_t *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (self == NULL) return NULL;
+    Py_INCREF(self->writers = writers);
+    Py_INCREF(self->topics = topics);
+    Py_INCREF(self->topic = topic);
+    Py_INCREF(self->info = info);
+    Py_INCREF(self->meter = meter);
+    self->writer_type = types->writer;
+    Py_INCREF((PyObject *)self->writer_type);
+    return (PyObject *)self;
+}
+
+static int visit_key_lane(PyObject *object, visitproc visit, void *arg) {
+    key_lane_t *self = (key_lane_t *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->writers);
+    Py_VISIT(self->topics);
+    Py_VISIT(self->topic);
+    Py_VISIT(self->info);
+    Py_VISIT(self->meter);
+    Py_VISIT(self->writer_type);
+    return 0;
+}
+
+static int clear_key_lane(PyObject *object) {
+    key_lane_t *self = (key_lane_t *)object;
+    Py_CLEAR(self->writers);
+    Py_CLEAR(self->topics);
+    Py_CLEAR(self->topic);
+    Py_CLEAR(self->info);
+    Py_CLEAR(self->meter);
+    Py_CLEAR(self->writer_type);
+    return 0;
+}
+
+static void free_key_lane(PyObject *object) {
+    PyObject_GC_UnTrack(object);
+    clear_key_lane(object);
+    free_object(object);
+}
+
+/* The writer of the partition of a hash, borrowed; NULL where it cannot take a record of `size` bytes. */
+static writer_t *writer_for(const key_lane_t *self, int32_t hash, int64_t size) {
+    if (self->writers == NULL) return NULL;
+    const meter_t *meter = (meter_t *)self->meter;
+    if (meter->used >= meter->limit || PyDict_GetItemWithError(self->topics, self->topic) != self->info) return NULL;
+    const Py_ssize_t partitions = PyList_Size(self->writers);
+    if (partitions < 1) return NULL;
+    PyObject *found = PyList_GetItem(self->writers, (hash & 0x7FFFFFFF) % partitions);
+    if (found == NULL || Py_TYPE(found) != self->writer_type) return NULL;
+    writer_t *writer = (writer_t *)found;
+    return !writer->is_open || (writer->count && writer->size + size > writer->limit) ? NULL : writer;
+}
+
+/* note(key, value, timestamp): the delivery of a record that goes where its key says; None where it does not fit, memory
+ * is full, or the topic's metadata are others than those of the lane. */
+static PyObject *key_lane_note(PyObject *object, PyObject *const *given, Py_ssize_t count) {
+    const key_lane_t *self = (key_lane_t *)object;
+    if (count != 3) {
+        PyErr_Format(PyExc_TypeError, "note takes 3 arguments, not %zd", count);
+        return NULL;
+    }
+    row_t row = {{NULL, -1}, {NULL, -1}, NULL, 0, 0, 0, 0};
+    if (bytes_text(given[0], &row.key) || row.key.at == NULL || bytes_text(given[1], &row.value)) Py_RETURN_NONE;
+    const int64_t timestamp = PyLong_AsLongLong(given[2]);
+    if (timestamp == -1 && PyErr_Occurred()) return NULL;
+    const int64_t bytes = row.key.size + max_of(row.value.size, 0), size = RECORD_OVERHEAD + bytes;
+    const int32_t hash = murmur2_of((const uint8_t *)row.key.at, row.key.size);
+    writer_t *writer = size > INT32_MAX ? NULL : writer_for(self, hash, size);
+    place_t *place = NULL;
+    if (writer != NULL && (place = new_delivery(writer)) == NULL) return NULL;
+    if (place == NULL) {
+        if (PyErr_Occurred()) return NULL;
+        Py_RETURN_NONE;
+    }
+    writer = writer_for(self, hash, size); /* Python may have run since */
+    if (writer == NULL) return not_placed(place);
+    const int64_t base_time = writer->count ? writer->base_time : timestamp;
+    if (__builtin_sub_overflow(timestamp, base_time, &row.time_delta)) return not_placed(place);
+    row.offset_delta = writer->count;
+    row.size = 2 + number_size(row.time_delta) + number_size(row.offset_delta) + number_size(row.key.size)
+        + number_size(row.value.size) + bytes;
+    writer->base_time = base_time;
+    if (append_row(writer, &row, timestamp, size)) return not_placed(place);
+    return placed(writer, place, timestamp);
+}
+
+static PyMethodDef KEY_LANE_METHODS[] = {
+    {"note", (PyCFunction)(void (*)(void))key_lane_note, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static PyType_Slot KEY_LANE_SLOTS[] = {
+    {Py_tp_new, new_key_lane},
+    {Py_tp_dealloc, free_key_lane},
+    {Py_tp_traverse, visit_key_lane},
+    {Py_tp_clear, clear_key_lane},
+    {Py_tp_methods, KEY_LANE_METHODS},
+    {0, NULL},
+};
+static PyType_Spec KEY_LANE_SPEC = {
+    "penstock._kernels.KeyLane", sizeof(key_lane_t), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, KEY_LANE_SLOTS
+};
+
 static PyTypeObject *added_type(PyObject *module, const char *name, PyType_Spec *spec) {
     PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
     if (type != NULL && PyModule_AddObjectRef(module, name, type)) Py_CLEAR(type);
@@ -391,15 +510,17 @@ static int add_types(PyObject *module) {
     types_t *types = PyModule_GetState(module);
     if ((types->meter = added_type(module, "Meter", &METER_SPEC)) == NULL) return -1;
     if ((types->place = added_type(module, "Place", &PLACE_SPEC)) == NULL) return -1;
-    PyObject *writer = (PyObject *)added_type(module, "RowWriter", &WRITER_SPEC);
-    Py_XDECREF(writer);
-    return writer == NULL ? -1 : 0;
+    if ((types->writer = added_type(module, "RowWriter", &WRITER_SPEC)) == NULL) return -1;
+    PyObject *lane = (PyObject *)added_type(module, "KeyLane", &KEY_LANE_SPEC);
+    Py_XDECREF(lane);
+    return lane == NULL ? -1 : 0;
 }
 
 static int visit_types(PyObject *module, visitproc visit, void *arg) {
     const types_t *types = PyModule_GetState(module);
     Py_VISIT(types->meter);
     Py_VISIT(types->place);
+    Py_VISIT(types->writer);
     return 0;
 }
 
@@ -407,6 +528,7 @@ static int clear_types(PyObject *module) {
     types_t *types = PyModule_GetState(module);
     Py_CLEAR(types->meter);
     Py_CLEAR(types->place);
+    Py_CLEAR(types->writer);
     return 0;
 }
 #else

@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "penstock"
 C_FILE = ROOT / "native" / "kernels.c"
-HEADERS = ("kernels.h", "rows.h", "row_writer.h", "keys.h", "avro_rows.h", "module.h")
+HEADERS = ("kernels.h", "rows.h", "keys.h", "row_writer.h", "avro_rows.h", "module.h")
 DIGEST_FILE = SOURCE / "records" / "source_digest.py"
 
 os.environ["PENSTOCK_PURE_PYTHON"] = "1"
@@ -562,8 +562,8 @@ def library_source() -> tuple[str, str]:
         *functions,
         *wrappers,
         '#include "rows.h"',
-        '#include "row_writer.h"',
         '#include "keys.h"',
+        '#include "row_writer.h"',
         '#include "avro_rows.h"',
         "",
         "static PyMethodDef METHODS[] = {",

@@ -336,6 +336,43 @@ def test_pieces_remember_aborted_transactions() -> None:
     assert list(chain.from_iterable(offsets)) == [2, 3, 4, 8, 9]
 
 
+def uneven_log(codec: Codec, magic: int = 2) -> bytes:
+    """Return batches whose keys and values are small or absent where those before were not, or large."""
+    shapes = [(-1, 3), (-1, 0), (900, -1), (0, 2_000), (5, 5), (-1, -1), (4_000, 4_000), (1, 70_000)]
+    batches = []
+    for number, (key_size, value_size) in enumerate(shapes * 2):
+        key = None if key_size < 0 else b"k" * key_size
+        value = None if value_size < 0 else b"v" * value_size
+        rows: list[RowLike] = [(key, value, (), 7)] * (number % 3 + 1)
+        if magic == 2:
+            batches.append(encode_batch(rows, base_offset=10 * number, codec=codec))
+        else:
+            offsets = [10 * number + index for index in range(len(rows))]
+            batches.append(encode_message_set([(key, value, 7)] * len(rows), 1, codec=codec, offsets=offsets))
+    return b"".join(batches)
+
+
+@pytest.mark.parametrize("group_bytes", [1, 5_000, decode.GROUP_BYTES])
+@pytest.mark.parametrize("magic", [1, 2])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_columns_grow_with_batches_unlike_those_before(
+    codec: Codec, magic: int, group_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decode, "GROUP_BYTES", group_bytes)
+    data = uneven_log(codec, magic)
+    expected = expected_rows(data)
+    assert rows_of(decode_columns([data])) == expected
+    for batch_bytes in (1, 3_000, 100_000):
+        pieces = list(iter_columns([data], batch_bytes=batch_bytes))
+        assert list(chain.from_iterable(map(rows_of, pieces))) == expected
+    keys = decode_columns([data], columns=["key"]).key
+    values = decode_columns([data], columns=["value"], start_offset=35).value
+    assert keys is not None
+    assert keys.to_list() == [row[3] for row in expected]
+    assert values is not None
+    assert values.to_list() == [row[4] for row in expected if row[0] >= 35]
+
+
 def test_old_messages_come_in_pieces_too() -> None:
     data = encode_message_set([(None, b"x" * 100, 0)] * 100, 1)
     assert [len(piece) for piece in iter_columns([data], batch_bytes=1000)] == [8] * 12 + [4]

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from penstock.errors import DecodeError, EncodeError
 from penstock.model import COLUMN_NAMES, NO_TIMESTAMP
 from penstock.records.columns import COLUMN_BYTES_MAX, NO_BYTES, BytesColumn, HeadersColumn, RecordColumns
-from penstock.records.kernels.compiled import Int32s, Ints
+from penstock.records.kernels.compiled import Bytes, Int32s, Ints
+from penstock.records.kernels.decode_kernels import scale
 from penstock.records.kernels.memory import empty
 
 HEADER_TYPE: pa.DataType = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
@@ -103,10 +104,8 @@ def _array(columns: RecordColumns, topic: str, partition: int, name: str) -> pa.
 
 def _microseconds(milliseconds: NDArray[Any]) -> NDArray[Any]:
     limit = _MICROSECOND_MS_MAX
-    if len(milliseconds) and (milliseconds.max() > limit or milliseconds.min() < -limit):
-        milliseconds = np.clip(milliseconds, -limit, limit)
     microseconds = empty(len(milliseconds), np.int64)
-    np.multiply(milliseconds, 1000, out=microseconds)
+    scale(np.ascontiguousarray(milliseconds), 1000, limit, microseconds)
     return microseconds
 
 
@@ -141,16 +140,31 @@ def _constants(value: str | int) -> pa.Array:
 
 def _repeat(value: str | int, rows: int) -> pa.Array:
     if isinstance(value, int):
-        return _numbers(pa.int32(), np.full(rows, value, dtype=np.int32))
+        numbers = empty(rows, np.int32)
+        numbers.fill(value)
+        return _numbers(pa.int32(), numbers)
     text = value.encode()
     if rows * len(text) > COLUMN_BYTES_MAX:
         raise DecodeError(f"{rows} rows of topic {value!r} are more than a column holds: decode in pieces")
-    ends = (
-        np.arange(0, (rows + 1) * len(text), len(text), dtype=np.int32)
-        if text
-        else np.zeros(rows + 1, np.int32)
+    ends = empty(rows + 1, np.int32)
+    ends.fill(len(text))
+    ends[0] = 0
+    np.cumsum(ends, out=ends)
+    return pa.Array.from_buffers(
+        pa.string(), rows, [None, pa.py_buffer(ends), pa.py_buffer(_repeated(text, rows))]
     )
-    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(ends), pa.py_buffer(text * rows)])
+
+
+def _repeated(text: bytes, rows: int) -> Bytes:
+    """Return `text` so many times, one behind the other."""
+    target = empty(rows * len(text), np.uint8)
+    done = len(text) if rows else 0
+    target[:done] = np.frombuffer(text, dtype=np.uint8)[:done]
+    while done < len(target):
+        step = min(done, len(target) - done)
+        target[done : done + step] = target[:step]
+        done += step
+    return target
 
 
 # --- from Arrow ---------------------------------------------------------------------------------------

@@ -192,10 +192,10 @@ class _Decoder:
         self._walk: Ints = np.zeros(kernels.WALK_SIZE, dtype=np.int64)
         self._walk[kernels.NEXT_OFFSET] = start_offset
         self._scratch: Bytes = np.empty(0, dtype=np.uint8)
-        self._rows = GrowingColumns(columns)
         self._bytes_known = 0
         if isinstance(buffers, Sequence):
             self._bytes_known = sum(memoryview(cast("Buffer", buffer)).nbytes for buffer in buffers)
+        self._rows = GrowingColumns(columns, input_bytes=0 if piece_bytes else self._bytes_known)
         self._bytes_done = 0
         self._whole_to = self._last_offset = -1
 
@@ -206,7 +206,7 @@ class _Decoder:
 
     def restart(self) -> None:
         """Begin new, empty columns, after `finish` has returned the previous ones."""
-        self._rows = GrowingColumns(self._columns)
+        self._rows = GrowingColumns(self._columns, before=self._rows)
 
     def steps(self) -> Iterator[int]:
         """Decode one group of batches per step; yield the size of the columns so far, in bytes."""

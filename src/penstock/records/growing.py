@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import CorruptRecordError, DecodeError
 from penstock.records.columns import COLUMN_BYTES_MAX, BytesColumn, HeadersColumn, RecordColumns
+from penstock.records.format.batch_header import RECORD_BYTES_MIN
 from penstock.records.kernels import decode_kernels as kernels
 from penstock.records.kernels.compiled import Bytes, Int32s, Ints
 from penstock.records.kernels.memory import cut, empty
@@ -38,15 +39,56 @@ def problem(outcome: int, where: int | str) -> CorruptRecordError:
     return CorruptRecordError(f"batch at {where}: {_PROBLEMS[outcome]}")
 
 
-def _room(array: NDArray[Any], used: int, needed: int, done: float) -> NDArray[Any]:
-    """Return `array`, or a larger copy with room for `needed` entries and a guess of those to come."""
-    if needed <= len(array):
-        return array
+def _likely(needed: int, done: float, at_most: int) -> int:
+    """Return an estimate of all entries, of which the share `done` of the input has brought `needed`.
+
+    The first share may differ from the rest: an estimate above `at_most` is reached in several steps.
+    """
     likely = int(needed / max(done, 1e-6) * _GUESS_MARGIN) + 64
-    size = max(needed, min(likely, needed * (_GUESS_FACTOR_MAX if needed < _LARGE else 2)))
+    step = needed * (_GUESS_FACTOR_MAX if needed < _LARGE else 2)
+    return max(needed, min(likely, max(step, at_most)))
+
+
+def _room(array: NDArray[Any], used: int, needed: int, done: float, at_most: int = 0) -> NDArray[Any]:
+    """Return `array`, or a larger copy with room for `needed` entries and an estimate of those to come."""
+    return array if needed <= len(array) else _enlarged(array, used, _likely(needed, done, at_most))
+
+
+def _enlarged(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
     larger = empty(size, array.dtype.type)
-    larger[:used] = array[:used]
+    if used:
+        larger[:used] = array[:used]
     return larger
+
+
+def _too_large() -> DecodeError:
+    return DecodeError(
+        f"a column of more than {COLUMN_BYTES_MAX} bytes: decode in pieces, as iter_columns does"
+    )
+
+
+class _GrowingField:
+    """The growing column of keys or of values: null marks, end positions, and bytes."""
+
+    __slots__ = ("data", "ends", "marks")
+
+    def __init__(self, is_wanted: bool) -> None:
+        self.marks: Bytes = np.empty(int(is_wanted), dtype=np.uint8)
+        self.ends: Int32s = np.zeros(2 * is_wanted, dtype=np.int32)
+        self.data: Bytes = np.empty(0, dtype=np.uint8)
+
+    def make_room(self, rows: int, needed: int, done: float, at_most: int) -> None:
+        self.marks = _room(self.marks, rows, needed, done, at_most)
+        self.ends = _room(self.ends, rows + 1, needed + 1, done, at_most)
+
+    def make_bytes_room(self, used: int, size: int) -> None:
+        """Make room for `size` bytes, of which the first `used` are kept."""
+        if size > len(self.data):
+            self.data = _enlarged(self.data, used, min(size, COLUMN_BYTES_MAX))
+
+    def column(self, rows: int, used: int, nulls: int) -> BytesColumn:
+        validity = np.packbits(self.marks[:rows], bitorder="little") if nulls else None
+        return BytesColumn(cut(self.data, used), cut(self.ends, rows + 1), validity, nulls)
 
 
 class _GrowingBytes:
@@ -71,9 +113,7 @@ class _GrowingBytes:
             DecodeError: the column grows beyond `COLUMN_BYTES_MAX`.
         """
         if size > COLUMN_BYTES_MAX:
-            raise DecodeError(
-                f"a column of more than {COLUMN_BYTES_MAX} bytes: decode in pieces, as iter_columns does"
-            )
+            raise _too_large()
         self.data = _room(self.data, self.used, size, done)
         kernels.gather(source, self.at, self.ends, first, last, self.data)
         self.used = size
@@ -84,16 +124,26 @@ class _GrowingBytes:
 
 
 class GrowingColumns:
-    """The rows decoded so far, in the requested columns (names as in `model.COLUMN_NAMES`)."""
+    """The rows decoded so far, in the requested columns (names as in `model.COLUMN_NAMES`).
 
-    def __init__(self, columns: Collection[str]) -> None:
+    Keys and values first get room for as many bytes as the first batches have, then for an estimate from the
+    decoded share of the input. With `before`, the columns of the previous piece, they get room for as many
+    bytes as that piece had. `input_bytes` is the size of all input; 0 if it is unknown.
+    """
+
+    def __init__(
+        self, columns: Collection[str], before: GrowingColumns | None = None, input_bytes: int = 0
+    ) -> None:
         self._columns = columns
+        self._input_bytes = input_bytes
+        self._before = before.state if before is not None and before.row_count else None
+        self._done = 0.0
         self.state: Ints = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
         self._offsets: Ints = np.empty(int("offset" in columns), dtype=np.int64)
         self._timestamps: Ints = np.empty(int("timestamp" in columns), dtype=np.int64)
         self._types: Int32s = np.empty(int("timestampType" in columns), dtype=np.int32)
-        self._key = _GrowingBytes("key" in columns)
-        self._value = _GrowingBytes("value" in columns)
+        self._key = _GrowingField("key" in columns)
+        self._value = _GrowingField("value" in columns)
         self._has_headers = "headers" in columns
         self._headers_at: Int32s = np.empty(int(self._has_headers), dtype=np.int32)
         self._headers_stop: Int32s = np.empty(int(self._has_headers), dtype=np.int32)
@@ -139,7 +189,27 @@ class GrowingColumns:
         """
         first = self.row_count
         self._make_room(first, first + records, done)
-        outcome = scan(
+        self._make_bytes_room(table, lines)
+        outcome = self._call(scan, data, table, lines, first_offset, end_offset)
+        while outcome == kernels.FULL:
+            self._make_more_room(first, records, done)
+            outcome = self._call(scan, data, table, lines, first_offset, end_offset)
+        if outcome != kernels.OK:
+            raise problem(outcome, f"offset {table[self.state[kernels.FAILED_LINE], kernels.BASE_OFFSET]}")
+        self._done = done
+        if self._has_headers:
+            self._take_headers(data, first, self.row_count, done)
+
+    def _call(
+        self,
+        scan: Callable[..., int],
+        data: Bytes,
+        table: Ints,
+        lines: int,
+        first_offset: int,
+        end_offset: int,
+    ) -> int:
+        return scan(
             data,
             table,
             lines,
@@ -148,42 +218,68 @@ class GrowingColumns:
             self._offsets,
             self._timestamps,
             self._types,
-            self._key.at,
+            self._key.marks,
             self._key.ends,
-            self._value.at,
+            self._key.data,
+            self._value.marks,
             self._value.ends,
+            self._value.data,
             self._headers_at,
             self._headers_stop,
             self._header_ends,
             self.state,
         )
-        if outcome != kernels.OK:
-            raise problem(outcome, f"offset {table[self.state[kernels.FAILED_LINE], kernels.BASE_OFFSET]}")
-        last = self.row_count
-        if len(self._key.at):
-            self._key.gather(data, first, last, int(self.state[kernels.KEY_BYTES]), done)
-        if len(self._value.at):
-            self._value.gather(data, first, last, int(self.state[kernels.VALUE_BYTES]), done)
-        if self._has_headers:
-            self._take_headers(data, first, last, done)
 
     def _make_room(self, rows: int, needed: int, done: float) -> None:
         if needed <= self._capacity:
             return
+        rows_max = self._input_bytes // RECORD_BYTES_MIN
         if len(self._offsets):
-            self._offsets = _room(self._offsets, rows, needed, done)
+            self._offsets = _room(self._offsets, rows, needed, done, rows_max)
         if len(self._timestamps):
-            self._timestamps = _room(self._timestamps, rows, needed, done)
+            self._timestamps = _room(self._timestamps, rows, needed, done, rows_max)
         if len(self._types):
-            self._types = _room(self._types, rows, needed, done)
+            self._types = _room(self._types, rows, needed, done, rows_max)
         for column in (self._key, self._value):
-            if len(column.at):
-                column.make_room(rows, needed, done)
+            if len(column.marks):
+                column.make_room(rows, needed, done, rows_max)
         if self._has_headers:
-            self._headers_at = _room(self._headers_at, rows, needed, done)
-            self._headers_stop = _room(self._headers_stop, rows, needed, done)
-            self._header_ends = _room(self._header_ends, rows + 1, needed + 1, done)
+            self._headers_at = _room(self._headers_at, rows, needed, done, rows_max)
+            self._headers_stop = _room(self._headers_stop, rows, needed, done, rows_max)
+            self._header_ends = _room(self._header_ends, rows + 1, needed + 1, done, rows_max)
         self._capacity = needed
+
+    def _make_bytes_room(self, table: Ints, lines: int) -> None:
+        """Make room for keys and values before batches are scanned: the kernel says where it needs more."""
+        before = self._before
+        for field, used_at in ((self._key, kernels.KEY_BYTES), (self._value, kernels.VALUE_BYTES)):
+            if not len(field.marks):
+                continue
+            used = int(self.state[used_at])
+            if used:
+                field.make_bytes_room(used, _likely(used, self._done, self._input_bytes))
+            elif before is not None:
+                field.make_bytes_room(0, _likely(int(before[used_at]), 1.0, 0))
+            elif not self._done:
+                spans = table[:lines, kernels.END] - table[:lines, kernels.RECORDS_AT]
+                field.make_bytes_room(0, int(spans.sum()))
+
+    def _make_more_room(self, first: int, records: int, done: float) -> None:
+        """Make room for the record that the kernel found none for, and for what is likely to follow."""
+        state = self.state
+        share = max((self.row_count - first) / max(records, 1), 1e-3)
+        for field, used_at, room_at in (
+            (self._key, kernels.KEY_BYTES, kernels.KEY_ROOM),
+            (self._value, kernels.VALUE_BYTES, kernels.VALUE_ROOM),
+        ):
+            if not len(field.marks):
+                continue
+            needed = int(state[room_at])
+            if needed > COLUMN_BYTES_MAX:
+                raise _too_large()
+            if needed > len(field.data):
+                now = self._done + (done - self._done) * share
+                field.make_bytes_room(int(state[used_at]), _likely(needed, now, self._input_bytes))
 
     def _take_headers(self, data: Bytes, first: int, last: int, done: float) -> None:
         begin, end = int(self._header_ends[first]), int(self.state[kernels.HEADERS])
@@ -225,11 +321,18 @@ class GrowingColumns:
             offsets=cut(self._offsets, rows) if "offset" in columns else None,
             timestamps=cut(self._timestamps, rows) if "timestamp" in columns else None,
             timestamp_types=cut(self._types, rows) if "timestampType" in columns else None,
-            key=self._key.column(rows, int(state[kernels.KEY_NULLS])) if "key" in columns else None,
-            value=self._value.column(rows, int(state[kernels.VALUE_NULLS])) if "value" in columns else None,
+            key=self._field(self._key, kernels.KEY_BYTES, kernels.KEY_NULLS) if "key" in columns else None,
+            value=(
+                self._field(self._value, kernels.VALUE_BYTES, kernels.VALUE_NULLS)
+                if "value" in columns
+                else None
+            ),
             headers=headers,
             next_offset=next_offset,
         )
+
+    def _field(self, field: _GrowingField, used_at: int, nulls_at: int) -> BytesColumn:
+        return field.column(self.row_count, int(self.state[used_at]), int(self.state[nulls_at]))
 
 
 def with_valid_names(names: BytesColumn) -> BytesColumn:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import random
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -13,11 +16,13 @@ from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.client import AsyncProducer
 from penstock.client.cluster.metadata import TopicInfo
 from penstock.client.config import ProducerConfig
-from penstock.client.produce import accumulator
-from penstock.client.produce.delivery import Delivery
+from penstock.client.produce import accumulator, partitioner
+from penstock.client.produce import producer as producers
+from penstock.client.produce.delivery import Delivery, Outcome
+from penstock.client.produce.partitioner import PlainKeyLane, plain_murmur2
 from penstock.errors import EncodeError, NetworkError, RequestTimeoutError
 from penstock.records import native
-from penstock.records.row_format import PlainMeter, PlainRowWriter
+from penstock.records.row_format import INT64_MAX, PlainMeter, PlainRowWriter
 from penstock.testing import KafkaBroker
 
 HAS_COMPILED = hasattr(native.LIBRARY, "RowWriter")
@@ -37,6 +42,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "plain":
         monkeypatch.setattr(accumulator, "RowWriter", PlainRowWriter)
         monkeypatch.setattr(accumulator, "Meter", PlainMeter)
+        monkeypatch.setattr(partitioner, "murmur2", plain_murmur2)
+        monkeypatch.setattr(producers, "KeyLane", PlainKeyLane)
     return str(request.param)
 
 
@@ -226,3 +233,144 @@ def test_what_holds_a_batch_s_writer_holds_no_bytes_once_it_is_sent(servers: str
             if writer is not None:
                 with pytest.raises(ValueError, match="dropped"):
                     writer.body(0)
+
+
+# --- records with a key ---
+
+
+class KeyedBatches:
+    """Open batches of three partitions with a record each, and the lane of their topic."""
+
+    def __init__(self, limit: int = 1_000_000, memory: int = 1 << 30) -> None:
+        self.meter = accumulator.Meter(memory)
+        self.info = TopicInfo("t", {})
+        self.topics = {"t": self.info}
+        self.writers: list[Any] = [
+            accumulator.RowWriter(limit, self.meter, Outcome("t", number), Delivery, nullcontext())
+            for number in range(3)
+        ]
+        for writer in self.writers:
+            writer.add(None, b"first", (), 1_000, 41)
+        self.lane = producers.KeyLane(self.writers, self.topics, "t", self.info, self.meter)
+
+    def long_way(self, key: bytes, value: bytes | None, timestamp: int) -> Delivery | None:
+        writer = self.writers[(plain_murmur2(key) & 0x7FFFFFFF) % 3]
+        size = 36 + len(key) + len(value or b"")
+        put: Delivery | None = writer.put(key, value, (), timestamp, size)
+        return put
+
+    def contents(self) -> list[tuple[object, ...]]:
+        return [
+            (bytes(each.body(0)), each.count, each.size, each.base_timestamp, each.max_timestamp)
+            for each in self.writers
+        ] + [(self.meter.used,)]
+
+
+def place_of(delivery: Delivery | None) -> tuple[int, int, int] | None:
+    if delivery is None:
+        return None
+    return delivery.partition, delivery._index, delivery._timestamp
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_keyed_record_is_written_as_the_long_way_writes_it(way: str, seed: int) -> None:
+    dice = random.Random(seed)
+    short, long = KeyedBatches(9_000), KeyedBatches(9_000)
+    taken = 0
+    for _ in range(400):
+        key = dice.randbytes(dice.choice([0, 1, 2, 3, 4, 16, 63, 64, 200]))
+        value = dice.choice([None, b"", dice.randbytes(dice.choice([1, 63, 64, 100, 2_000]))])
+        timestamp = dice.choice([1_000, 1_001, 0, -7, 1 << 40, dice.randrange(1 << 62)])
+        noted = short.lane.note(key, value, timestamp)
+        assert place_of(noted) == place_of(long.long_way(key, value, timestamp))
+        taken += noted is not None
+    assert 50 < taken < 400, "some fit, and some do not"
+    assert short.contents() == long.contents()
+
+
+def test_the_lane_of_keys_takes_nothing_that_needs_a_decision(way: str) -> None:
+    batches = KeyedBatches(limit=1_000)
+    lane, before = batches.lane, batches.contents()
+    assert lane.note("text", b"x", 0) is None
+    assert lane.note(None, b"x", 0) is None
+    assert lane.note(bytearray(b"k"), b"x", 0) is None
+    assert lane.note(b"k", "text", 0) is None
+    assert lane.note(b"k", b"x" * 2_000, 0) is None
+    assert lane.note(b"k", b"x", -INT64_MAX) is None, "too far from the first record's time"
+    batches.topics["t"] = TopicInfo("t", {})
+    assert lane.note(b"k", b"x", 0) is None
+    batches.topics["t"] = batches.info
+    batches.meter.add(1 << 40)
+    assert lane.note(b"k", b"x", 0) is None
+    batches.meter.add(-(1 << 40))
+    kept = list(batches.writers)
+    batches.writers[:] = [None] * 3
+    assert lane.note(b"k", b"x", 0) is None
+    batches.writers[:] = kept
+    assert batches.contents() == before
+    assert lane.note(b"k", b"x", 0) is not None
+    for writer in kept:
+        writer.close()
+    assert lane.note(b"k", b"x", 0) is None
+
+
+def test_records_with_keys_go_by_the_lane_to_the_partition_of_their_key(servers: str, way: str) -> None:
+    topic = f"keyed-{way}"
+    with Admin(servers) as admin:
+        admin.create_topic(topic, 3)
+    keys = [b"key-%d" % (number % 37) for number in range(600)]
+    noted: list[bytes] = []
+    with Producer(servers, linger_ms=20, batch_size=4_000) as made:
+
+        class Watched:
+            def __init__(self, lane: Any) -> None:
+                self._lane = lane
+
+            def note(self, key: bytes, *more: Any) -> Delivery | None:
+                delivery: Delivery | None = self._lane.note(key, *more)
+                if delivery is not None:
+                    noted.append(key)
+                return delivery
+
+        made.send(topic, b"first", key=keys[0])
+        lanes = made._producer.key_lanes
+        assert type(lanes[topic]) is producers.KeyLane
+        lanes[topic] = Watched(lanes[topic])
+        deliveries = [made.send(topic, b"%d" % number, key=key) for number, key in enumerate(keys)]
+        made.flush()
+        places = {(d.partition, d.result(0).offset): number for number, d in enumerate(deliveries)}
+    assert len(noted) > 400, "the short way was not taken"
+    found = [record for record in records_of(servers, topic, 3, 601) if record.value != b"first"]
+    assert {(r.partition, r.offset): int(r.value) for r in found} == places
+    for record in found:
+        assert record.key == keys[int(record.value)]
+        assert record.partition == (plain_murmur2(record.key) & 0x7FFFFFFF) % 3
+    for partition in range(3):
+        numbers = [int(record.value) for record in found if record.partition == partition]
+        assert numbers == sorted(numbers)
+
+
+def test_the_lane_of_keys_is_of_java_s_partitioner_only(servers: str, way: str) -> None:
+    topic = f"crc-{way}"
+    with Admin(servers) as admin:
+        admin.create_topic(topic, 3)
+    with Producer(servers, partitioner="consistent_random", linger_ms=20) as made:
+        for number in range(20):
+            made.send(topic, b"x", key=b"%d" % number)
+        assert not made._producer.key_lanes
+
+
+def test_a_lane_of_keys_in_a_circle_is_collected(way: str) -> None:
+    class Known:
+        deleted = 0
+
+        def __del__(self) -> None:
+            Known.deleted += 1
+
+    batches = KeyedBatches()
+    known: Any = Known()
+    batches.topics["known"] = known
+    batches.topics["lane"] = producers.KeyLane(batches.writers, batches.topics, "t", known, batches.meter)
+    del batches, known
+    gc.collect()
+    assert Known.deleted == 1

@@ -81,10 +81,11 @@ def test_no_key_and_an_empty_one(name: str, null: int | None, empty: int | None)
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Run the kernel as the plain Python that it is without a compiler."""
-    plain = next(each for each in KERNELS if each.__name__ == "_murmur2_partitions")
+    """Run the kernels as the plain Python that they are without a compiler."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partitioner_columns, "_murmur2_partitions", plain)
+        for kernel in KERNELS:
+            if kernel.__module__ == partitioner_columns.__name__:
+                patch.setattr(partitioner_columns, kernel.__name__, kernel)
         yield
 
 
@@ -110,22 +111,35 @@ def test_columns_go_where_single_keys_go(
     wanted=st.lists(st.integers(-1, 4), min_size=1, max_size=50),
     rows_each=st.integers(1, 9),
     first=st.integers(0, 2),
+    plain=st.booleans(),
 )
-def test_spreading_decides_what_is_undecided(wanted: list[int], rows_each: int, first: int) -> None:
+def test_spreading_decides_what_is_undecided(
+    wanted: list[int], rows_each: int, first: int, plain: bool
+) -> None:
     import numpy as np
 
     partitions = np.array(wanted, dtype=np.int32)
-    spread(partitions, [0, 2, 4], rows_each, first)
+    undecided = wanted.count(UNDECIDED)
+    with uncompiled() if plain else nullcontext():
+        following = spread(partitions, [0, 2, 4], rows_each, first)
+        groups = rows_by_partition(partitions, 5)
+    last_turn = (undecided - 1) // rows_each + first
+    assert following == ((last_turn + 1) % 3 if undecided else first)
     for before, after in zip(wanted, partitions.tolist(), strict=True):
         assert after == before if before >= 0 else after in (0, 2, 4)
-    grouped = {
-        p: list(range(len(wanted))) if rows is None else rows.tolist()
-        for p, rows in rows_by_partition(partitions, 5)
-    }
+    grouped = {p: list(range(len(wanted))) if rows is None else rows.tolist() for p, rows in groups}
     assert grouped == {
         p: [row for row, q in enumerate(partitions.tolist()) if q == p]
         for p in sorted(set(partitions.tolist()))
     }
+
+
+@pytest.mark.parametrize("wrong", [-1, 2, 1 << 30])
+def test_rows_of_partitions_that_are_not_there_have_no_order(wrong: int) -> None:
+    import numpy as np
+
+    with pytest.raises(ValueError, match="not within 0 to 1"):
+        rows_by_partition(np.array([0, wrong, 1], dtype=np.int32), 2)
 
 
 def test_spreading_goes_round() -> None:

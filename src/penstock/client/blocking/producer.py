@@ -88,7 +88,7 @@ class Producer(Blocking, Generic[K, V]):
             **options,
         )
         self._serializers = self._producer.serializers
-        self._lanes = self._producer.lanes
+        self._lanes, self._key_lanes = self._producer.lanes, self._producer.key_lanes
         _unclosed.add(self)
 
     def _twin(self) -> object:
@@ -160,12 +160,18 @@ class Producer(Blocking, Generic[K, V]):
         if event is not None:
             key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
         if self._process is Blocking._this_process:
-            if key is None and partition is None and timestamp is None and not headers:
-                lane = self._lanes.get(topic) if type(topic) is str else None
-                if lane is not None:
-                    noted: Delivery | None = lane.note(value, self._producer.clock.now_ms())
-                    if noted is not None:
-                        return noted
+            if partition is None and timestamp is None and not headers and type(topic) is str:
+                noted: Delivery | None = None
+                if key is None:
+                    lane = self._lanes.get(topic)
+                    if lane is not None:
+                        noted = lane.note(value, self._producer.clock.now_ms())
+                else:
+                    lane = self._key_lanes.get(topic)
+                    if lane is not None:
+                        noted = lane.note(key, value, self._producer.clock.now_ms())
+                if noted is not None:
+                    return noted
             accepted = self._producer.try_send(topic, value, key, partition, timestamp, headers)
             if accepted is not None:
                 return accepted[0]

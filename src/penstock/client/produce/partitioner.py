@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.config import Partitioner
 from penstock.model import TopicPartition
 from penstock.records import native
+from penstock.records.row_format import RECORD_OVERHEAD_BYTES
 
 if TYPE_CHECKING:
     from penstock.client.cluster.metadata import TopicInfo
+    from penstock.records.row_format import PlainMeter
 
 MASK32 = 0xFFFFFFFF
 MURMUR2_SEED = 0x9747B28C
@@ -122,10 +124,50 @@ class StickyChoice:
         return self._batch_bytes - self._appended
 
 
+class PlainKeyLane:
+    """A short way for records with a key: each is written into the open batch of its key's partition.
+
+    `writers` has the writer of each partition's batch, or None. `topics` are the metadata of all topics, and
+    `info` the metadata that this lane was made for. Keys are hashed as by Java's default partitioner. The
+    compiled class is in `native/row_writer.h`.
+    """
+
+    __slots__ = ("_info", "_meter", "_topic", "_topics", "_writers")
+
+    def __init__(
+        self, writers: list[Any], topics: dict[str, TopicInfo], topic: str, info: TopicInfo, meter: PlainMeter
+    ) -> None:
+        self._writers, self._topics, self._topic, self._info = writers, topics, topic, info
+        self._meter = meter
+
+    def note(self, key: bytes, value: bytes | None, timestamp: int) -> object | None:
+        """Take a record without headers, and return its delivery. From any thread.
+
+        Return None, and take nothing, if its partition has no open batch with room for it, if the memory of
+        the producer is full, or if the topic's metadata have changed. `timestamp` is in milliseconds since
+        1970.
+        """
+        if type(key) is not bytes or (type(value) is not bytes and value is not None):
+            return None
+        meter = self._meter
+        if meter.used >= meter.limit or self._topics.get(self._topic) is not self._info:
+            return None
+        writer = self._writers[(murmur2(key) & 0x7FFFFFFF) % len(self._writers)]
+        if writer is None:
+            return None
+        size = RECORD_OVERHEAD_BYTES + len(key) + (0 if value is None else len(value))
+        noted: object | None = writer.put(key, value, (), timestamp, size)
+        return noted
+
+
+KeyLane: Any = getattr(native.LIBRARY, "KeyLane", PlainKeyLane)
+"""The compiled class, or `PlainKeyLane` where it is missing, as in a free-threaded Python."""
+
+
 class TopicState:
     """The partitions of a topic, in the form in which the producer reads them for every record."""
 
-    __slots__ = ("available", "count", "info", "sticky", "tp", "writers")
+    __slots__ = ("available", "count", "info", "key_lane", "sticky", "tp", "writers")
 
     def __init__(self, info: TopicInfo, sticky: StickyChoice) -> None:
         self.info = info
@@ -137,3 +179,5 @@ class TopicState:
         self.writers: list[Any] = [None] * self.count
         """The writers of open batches, by partition, or None. A writer takes records directly until its batch
         is full or in flight."""
+        self.key_lane: Any = None
+        """The `KeyLane` of the topic, or None before the first record with a key."""

@@ -22,7 +22,7 @@ from penstock.client.produce.accumulator import Accumulator
 from penstock.client.produce.delivery import Delivery
 from penstock.client.produce.events import record_of
 from penstock.client.produce.group_members import group_metadata_of
-from penstock.client.produce.partitioner import PARTITIONERS, StickyChoice, TopicState, murmur2
+from penstock.client.produce.partitioner import PARTITIONERS, KeyLane, StickyChoice, TopicState, murmur2
 from penstock.client.produce.sender import Sender
 from penstock.client.produce.values import as_bytes, checked_headers, whole_ms
 from penstock.clock import Clock, SystemClock
@@ -128,6 +128,8 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         self.lanes: dict[str, Any] = {}
         """The writer of the open batch, by topic, which takes records without a key or headers directly. Its
         `note` returns None for a record that `try_send` has to decide about."""
+        self.key_lanes: dict[str, Any] = {}
+        """The `KeyLane` of each topic for records with a key; its `note` takes the key first."""
         self._sender: Sender | None = None
         self._driver: TransactionDriver | None = None
         """The driver of transactions if there is a ``transactional.id``, once the producer has started."""
@@ -208,12 +210,18 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             key, value = self.serializers.apply(topic, key, value)
         if event is not None:
             key, value, headers = record_of(event, value, key, headers, mode, key_mapper, event_format)
-        if key is None and partition is None and timestamp is None and not headers:
-            lane = self.lanes.get(topic) if type(topic) is str else None
-            if lane is not None:
-                noted: Delivery | None = lane.note(value, self.clock.now_ms())
-                if noted is not None:
-                    return noted
+        if partition is None and timestamp is None and not headers and type(topic) is str:
+            noted: Delivery | None = None
+            if key is None:
+                lane = self.lanes.get(topic)
+                if lane is not None:
+                    noted = lane.note(value, self.clock.now_ms())
+            else:
+                lane = self.key_lanes.get(topic)
+                if lane is not None:
+                    noted = lane.note(key, value, self.clock.now_ms())
+            if noted is not None:
+                return noted
         accepted = self.try_send(topic, value, key, partition, timestamp, headers)
         if accepted is None:
             return await self.send_when_possible(topic, value, key, partition, timestamp, headers)
@@ -294,9 +302,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             timestamp = self.clock.now_ms()
         elif type(timestamp) is not int or not -(1 << 63) <= timestamp < 1 << 63:
             timestamp = whole_ms(timestamp)
-        is_free = False
+        is_free = is_keyed = False
         if partition is None:
             if key is not None and self._is_javas:
+                is_keyed = True
                 partition = (murmur2(key) & 0x7FFFFFFF) % state.count
             elif key is not None or not self._null_is_free:
                 partition = self._partitioner(key, state.count)
@@ -327,6 +336,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         if is_free and writer is not None and state.sticky.left > 0 and self._null_is_free:
             self._accumulator.open_lane(writer, self._known, state.info, state.sticky.left)
             self.lanes[topic] = writer
+        elif is_keyed and state.key_lane is None:
+            name = state.info.name
+            lane = KeyLane(state.writers, self._known, name, state.info, memory)
+            state.key_lane = self.key_lanes[name] = lane
         return accepted
 
     def _free_partition(self, state: TopicState, size: int) -> int:

@@ -34,7 +34,7 @@ from penstock.records.format.batch_header import (
 from penstock.records.kernels.compiled import Bytes, Int32s, Ints, byte_at, copy_bytes, kernel, wrap64
 
 # What a kernel reports.
-OK, DONE, LEGACY, CUT, BAD_MAGIC, BAD_LENGTH, BAD_COUNT, BAD_RECORD, TRAILING, BAD_HEADERS = range(10)
+OK, DONE, LEGACY, CUT, BAD_MAGIC, BAD_LENGTH, BAD_COUNT, BAD_RECORD, TRAILING, BAD_HEADERS, FULL = range(11)
 
 # Columns of the table that `walk_batches` fills: one line per batch.
 BATCH_AT, RECORDS_AT, END, BASE_OFFSET, LAST_OFFSET, TIME, COUNT, ATTRIBUTES, PRODUCER_ID, CRC = range(10)
@@ -49,7 +49,9 @@ WALK_SIZE = 5
 # Entries of `state` in the kernels that fill rows.
 ROWS, KEY_BYTES, KEY_NULLS, VALUE_BYTES, VALUE_NULLS, HEADERS, FAILED_LINE = range(7)
 NAME_BYTES, HEADER_VALUE_BYTES, HEADER_VALUE_NULLS = range(7, 10)
-STATE_SIZE = 10
+# Where to go on after FULL: records left in the line, the position of the next one, and the room it needs.
+LEFT, NEXT_AT, KEY_ROOM, VALUE_ROOM = range(10, 14)
+STATE_SIZE = 14
 
 _MAX63 = (1 << 63) - 1
 _MAX31 = (1 << 31) - 1
@@ -206,19 +208,23 @@ def scan_records(
     offsets: Ints,
     timestamps: Ints,
     timestamp_types: Int32s,
-    key_at: Int32s,
+    key_marks: Bytes,
     key_ends: Int32s,
-    value_at: Int32s,
+    key_data: Bytes,
+    value_marks: Bytes,
     value_ends: Int32s,
+    value_data: Bytes,
     headers_at: Int32s,
     headers_stop: Int32s,
     header_ends: Int32s,
     state: Ints,
 ) -> int:
-    """Find the fields of every record of the listed batches; arrays without elements are not filled.
+    """Copy the fields of every record of the listed batches; arrays without elements are not filled.
 
-    Rows outside first_offset..end_offset are left out. Returns OK, or the code of the error in the batch
-    at line `state[FAILED_LINE]`.
+    A key or value is copied as soon as it is found, while its bytes are in the first-level cache; its mark
+    is 1, or 0 for null. Rows outside first_offset..end_offset are left out. Returns OK, FULL (the columns
+    need KEY_ROOM and VALUE_ROOM bytes for the next record: call again with more room), or the code of the
+    error in the batch at line `state[FAILED_LINE]`.
     """
     size = len(data)
     row = state[ROWS]
@@ -226,15 +232,22 @@ def scan_records(
     value_bytes, value_nulls = state[VALUE_BYTES], state[VALUE_NULLS]
     headers = state[HEADERS]
     want_offset, want_time, want_type = len(offsets) > 0, len(timestamps) > 0, len(timestamp_types) > 0
-    want_key, want_value, want_headers = len(key_at) > 0, len(value_at) > 0, len(headers_at) > 0
-    for line in range(lines):
+    want_key, want_value, want_headers = len(key_marks) > 0, len(value_marks) > 0, len(headers_at) > 0
+    left = state[LEFT]
+    first_line = state[FAILED_LINE] if left > 0 else 0
+    for line in range(first_line, lines):
         state[FAILED_LINE] = line
         position = int(table[line, RECORDS_AT])
+        if left > 0:
+            position = state[NEXT_AT]
+        else:
+            left = int(table[line, COUNT])
         end = int(table[line, END])
         base_offset = int(table[line, BASE_OFFSET])
         base_time = int(table[line, TIME])
         append_time = (int(table[line, ATTRIBUTES]) >> 3) & 1
-        for _ in range(table[line, COUNT]):
+        for index in range(left):
+            record_at = position
             number, position = short_unsigned(data, position, size)
             if position < 0:
                 number, position = read_unsigned(data, -1 - position, end)
@@ -287,6 +300,15 @@ def scan_records(
                 if position < 0 or number & 1 or header_count > (record_end - position) >> 1:
                     return BAD_HEADERS
             if offset >= first_offset and offset < end_offset:
+                if (want_key and key_bytes + key_size > len(key_data)) or (
+                    want_value and value_bytes + value_size > len(value_data)
+                ):
+                    state[ROWS], state[HEADERS] = row, headers
+                    state[KEY_BYTES], state[KEY_NULLS] = key_bytes, key_nulls
+                    state[VALUE_BYTES], state[VALUE_NULLS] = value_bytes, value_nulls
+                    state[KEY_ROOM], state[VALUE_ROOM] = key_bytes + key_size, value_bytes + value_size
+                    state[LEFT], state[NEXT_AT] = left - index, record_at
+                    return FULL
                 if want_offset:
                     offsets[row] = offset
                 if want_time:
@@ -297,12 +319,14 @@ def scan_records(
                 if want_type:
                     timestamp_types[row] = append_time
                 if want_key:
-                    key_at[row] = key_position
+                    key_marks[row] = key_position >= 0
+                    copy_bytes(key_data, key_bytes, data, key_position, key_size)
                     key_bytes += key_size
                     key_nulls += key_position < 0
                     key_ends[row + 1] = key_bytes
                 if want_value:
-                    value_at[row] = value_position
+                    value_marks[row] = value_position >= 0
+                    copy_bytes(value_data, value_bytes, data, value_position, value_size)
                     value_bytes += value_size
                     value_nulls += value_position < 0
                     value_ends[row + 1] = value_bytes
@@ -315,7 +339,8 @@ def scan_records(
             position = record_end
         if position != end:
             return TRAILING
-    state[ROWS] = row
+        left = 0
+    state[ROWS], state[LEFT] = row, 0
     state[KEY_BYTES], state[KEY_NULLS] = key_bytes, key_nulls
     state[VALUE_BYTES], state[VALUE_NULLS] = value_bytes, value_nulls
     state[HEADERS] = headers
@@ -332,10 +357,12 @@ def scan_messages(
     offsets: Ints,
     timestamps: Ints,
     timestamp_types: Int32s,
-    key_at: Int32s,
+    key_marks: Bytes,
     key_ends: Int32s,
-    value_at: Int32s,
+    key_data: Bytes,
+    value_marks: Bytes,
     value_ends: Int32s,
+    value_data: Bytes,
     headers_at: Int32s,
     headers_stop: Int32s,
     header_ends: Int32s,
@@ -349,11 +376,16 @@ def scan_messages(
     row = state[ROWS]
     key_bytes, key_nulls = state[KEY_BYTES], state[KEY_NULLS]
     value_bytes, value_nulls = state[VALUE_BYTES], state[VALUE_NULLS]
-    for line in range(lines):
+    first_line = state[FAILED_LINE] if state[LEFT] > 0 else 0
+    for line in range(first_line, lines):
         state[FAILED_LINE] = line
         position = int(table[line, RECORDS_AT])
+        if state[LEFT] > 0:
+            position = state[NEXT_AT]
+            state[LEFT] = 0
         end = int(table[line, END])
         while position < end:
+            message_at = position
             if end - position < LENGTH_EXTRA_BYTES + MESSAGE_LENGTH_MIN:
                 return CUT
             length = read_int(data, position + LENGTH_POSITION, 4)
@@ -395,19 +427,30 @@ def scan_messages(
             if position != message_end:
                 return TRAILING
             if offset >= first_offset and offset < end_offset:
+                if (len(key_marks) > 0 and key_bytes + key_size > len(key_data)) or (
+                    len(value_marks) > 0 and value_bytes + value_size > len(value_data)
+                ):
+                    state[ROWS] = row
+                    state[KEY_BYTES], state[KEY_NULLS] = key_bytes, key_nulls
+                    state[VALUE_BYTES], state[VALUE_NULLS] = value_bytes, value_nulls
+                    state[KEY_ROOM], state[VALUE_ROOM] = key_bytes + key_size, value_bytes + value_size
+                    state[LEFT], state[NEXT_AT] = 1, message_at
+                    return FULL
                 if len(offsets) > 0:
                     offsets[row] = offset
                 if len(timestamps) > 0:
                     timestamps[row] = time
                 if len(timestamp_types) > 0:
                     timestamp_types[row] = time_type
-                if len(key_at) > 0:
-                    key_at[row] = key_position
+                if len(key_marks) > 0:
+                    key_marks[row] = key_position >= 0
+                    copy_bytes(key_data, key_bytes, data, key_position, key_size)
                     key_bytes += key_size
                     key_nulls += key_position < 0
                     key_ends[row + 1] = key_bytes
-                if len(value_at) > 0:
-                    value_at[row] = value_position
+                if len(value_marks) > 0:
+                    value_marks[row] = value_position >= 0
+                    copy_bytes(value_data, value_bytes, data, value_position, value_size)
                     value_bytes += value_size
                     value_nulls += value_position < 0
                     value_ends[row + 1] = value_bytes
@@ -481,3 +524,10 @@ def gather(data: Bytes, at: Int32s, ends: Int32s, first: int, last: int, target:
         if position >= 0:
             begin = int(ends[entry])
             copy_bytes(target, begin, data, position, int(ends[entry + 1]) - begin)
+
+
+@kernel
+def scale(numbers: Ints, factor: int, limit: int, target: Ints) -> None:
+    """Multiply each number by `factor`, one beyond `limit` to either side cut to it before."""
+    for index in range(len(numbers)):
+        target[index] = min(max(numbers[index], -limit), limit) * factor
