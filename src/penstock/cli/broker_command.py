@@ -1,4 +1,4 @@
-"""``penstock broker`` for click, made from the table of options in `penstock.broker.command_line`."""
+"""The click command ``penstock broker``, made from the table of options in `penstock.broker.command_line`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def command(
 @property_option()
 @json_option()
 def list_brokers(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None:
-    """The brokers of a cluster."""
+    """List the brokers of a cluster."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
