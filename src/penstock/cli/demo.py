@@ -55,8 +55,6 @@ def command(
 
     336,776 departures from New York's airports and 26,115 weather observations of 2013 become
     CloudEvents in two topics, 200 malformed records among them. Spark computes the mean delay of every
-
-
     airport, airline and hour, with the weather there, and writes it to a Parquet table and a topic; records
     that are not valid events go to a topic of their own. A run that is interrupted at any moment resumes
     when the same command is started again.

@@ -104,7 +104,6 @@ def command(
 ) -> None:
     """Copy topics from one Kafka into the Kafka at -b, with keys, headers, timestamps and partitions.
 
-
     A copy that was interrupted continues where it was, and every message is copied once: positions are
     committed at -b, in one transaction with the messages. From Kafka 0.7, the headers kafka-0.7-offset and
     kafka-0.7-place of each record say where the message was.

@@ -53,5 +53,5 @@ def numbered(admin: Admin, wanted: Mapping[str, Collection[int] | None]) -> list
 
 
 def span(count: int) -> str:
-    """Return text on which partitions a topic has, for an error about a partition that does not exist."""
+    """Return text that lists a topic's partitions, for an error about a partition that is missing."""
     return f"it has {count} partitions, 0 to {count - 1}" if count > 1 else "it has one, partition 0"

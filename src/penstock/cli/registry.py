@@ -203,7 +203,6 @@ def diff(old: str, new: str | None, url: str) -> int:
     """Show the parts in which two schemas differ, and whether each can read values of the other.
 
     OLD and NEW are files as in check, subjects (their newest version), or SUBJECT:VERSION. Without NEW,
-
     the newest version of the subject OLD is compared with the one before. The exit code is 1 if they
     differ, as with diff.
 

@@ -1,4 +1,4 @@
-"""Compares two schemas: which values one cannot read of the other, and which parts differ."""
+"""Compares two schemas: finds the parts that differ, and why one cannot read values of the other."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def arrow_type(reader: Type) -> pa.DataType:
 
 
 def optional_branch(made: Type) -> Type | None:
-    """Return the other type of a union of null and one other type, or None for any other type."""
+    """Return type T of a union of null and T, or None for any other type."""
     if isinstance(made, Union) and len(made.branches) == 2:
         others = [branch for branch in made.branches if branch.kind != "null"]
         return others[0] if len(others) == 1 else None

@@ -123,9 +123,8 @@ class TopicLog:
         """Begin a term: fence the registry that wrote before, and read all that it has written.
 
         Raises:
-            KafkaError, TransactionError, NetworkError, RequestTimeoutError: the cluster refuses a request, or
-            does
-                not answer in time. The call can be repeated.
+            KafkaError, TransactionError, NetworkError, RequestTimeoutError: the cluster refuses a request,
+                or does not answer in time. The call can be repeated.
         """
         with self._writing:
             self._leads = True
@@ -157,9 +156,8 @@ class TopicLog:
 
         Raises:
             RefusedError: the term has ended, or another registry has fenced this one.
-            KafkaError, TransactionError, NetworkError, RequestTimeoutError: the records cannot be written, or
-            not
-                be read back in time. The topic may have them nevertheless.
+            KafkaError, TransactionError, NetworkError, RequestTimeoutError: the records cannot be written,
+                or not be read back in time. The topic may have them nevertheless.
         """
         if not records:
             return

@@ -214,7 +214,7 @@ class RegistryState:
         return chosen
 
     def version(self, subject: str, number: str, *, deleted: bool = False) -> Version:
-        """Return the version ``latest``, ``-1`` or a number; raise `RefusedError` if it does not exist."""
+        """Return a version of a subject: ``latest``, -1 or a number; raise `RefusedError` if missing."""
         wanted = version_number(number)
         found = self.versions(subject, deleted=deleted)
         if wanted is None:

@@ -110,7 +110,7 @@ class _Watch:
     # --- producers ---------------------------------------------------------------------------------------
 
     def try_send(self, original: Any) -> Any:
-        """Return a wrapper of `try_send`, the method that accepts a record, which records each send."""
+        """Return a wrapper of `try_send`, the method that accepts a record; it records each send."""
         recorder, clients, order = self._recorder, self._clients, threading.Lock()
 
         def try_send(

@@ -31,7 +31,7 @@ from penstock.testing.chaos.write_rules import shown
 def work_findings(
     evidence: Evidence, *, at_least_once: bool, exactly_once: bool, ordered: bool
 ) -> Iterator[Finding]:
-    """Yield the mistakes in the work on records, for the promises that are set."""
+    """Yield the mistakes in the work on records that break one of the given promises."""
     for view in evidence.flows:
         if at_least_once or exactly_once:
             yield from _commits(evidence, view, exactly_once)

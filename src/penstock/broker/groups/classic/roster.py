@@ -23,7 +23,7 @@ class Roster:
     """The members of a group by id and instance id, with counts of protocols and waiting requests."""
 
     def __init__(self, tally: Tally) -> None:
-        """Make an empty roster. `tally` is the sum of memory to which its members are added."""
+        """Make an empty roster; `tally` counts the memory of its members."""
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.instances: dict[str, str] = {}

@@ -69,7 +69,7 @@ class _Quota:
         self.each = -(-tasks // members)
 
     def note(self, count: int) -> None:
-        """Update the quota for a member that now has `count` tasks; a full member takes its share out."""
+        """Recompute the quota for the other members when a member with `count` tasks has its full share."""
         if count == self.each:
             self._members -= 1
             self._tasks -= count

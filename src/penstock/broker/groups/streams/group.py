@@ -340,7 +340,7 @@ class StreamsGroup:
             draft.make(SetCurrent(member_id, found))
 
     def _next_endpoint_epoch(self, beat: StreamsHeartbeat, state: StreamsState, *, has_moved: bool) -> int:
-        """Return the epoch of the endpoint information after the member's tasks have changed or not."""
+        """Return the endpoint epoch, raised by 1 if the member has an endpoint and its tasks have changed."""
         if not self.stored.members and self.stored.topology is None:
             return 0  # the group is only just made
         has_endpoint = state.members[beat.member_id].endpoint is not None

@@ -34,10 +34,10 @@ DEPTH_MAX = 60
 
 @kernel
 def marked(word: int) -> int:
-    """Return a word with the top bit of the first byte set that ends plain string text; 0 if there is none.
+    """Return a mask that marks the first of eight bytes that is special in a string; 0 if none is special.
 
-    Such a byte is a quote, a backslash, a control character or not ASCII. Top bits of later bytes may be set,
-    too.
+    The lowest set top bit marks the byte: a quote, a backslash, a control character or not ASCII. Top bits of
+    later bytes may be set, too.
     """
     low = word & DELETES  # not negative, so that subtracting stays within 64 bits
     marks = ((low ^ QUOTES) - ONES) | ((low ^ BACKSLASHES) - ONES) | ((low ^ DELETES) - ONES)
