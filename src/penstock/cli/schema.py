@@ -200,7 +200,7 @@ def _in_version(definitions: list[Definition], version: int | None) -> list[Defi
 
 
 def _pairs(old: str, new: str) -> Iterator[tuple[Definition, Definition | str]]:
-    """Yield pairs of old and new definitions; the second is a text if there is no new definition."""
+    """Yield pairs (old, new) of definitions; `new` is an error text if there is no new definition."""
     from penstock.protocol.schema.definition import DefinitionError
     from penstock.protocol.schema.loader import read_definition
 
