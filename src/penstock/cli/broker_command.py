@@ -50,7 +50,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 def command(
     context: click.Context, /, config: tuple[str, ...], **values: str | int | bool | None
 ) -> int | None:
-    """Run a Kafka broker until Ctrl-C or SIGTERM; or list those of a cluster.
+    """Run a Kafka broker until Ctrl-C or SIGTERM, or list a cluster's brokers.
 
     It serves Kafka's protocol to any Kafka client and prints one line when it is ready,
     with the address it listens on.

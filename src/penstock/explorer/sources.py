@@ -64,7 +64,7 @@ def _ends_with_a_frame(data: bytes) -> bool:
 def read_named(
     found: type[Message], version: int | None, data: bytes, *, framed: bool = False, header: bool = False
 ) -> Entry:
-    """Return one message of a known class: alone, after a response header, or if `framed` after its version.
+    """Decode one message of class `found`, which may follow a response header or its own version.
 
     Raises:
         PenstockError: the bytes are not such a message, or have bytes left over.

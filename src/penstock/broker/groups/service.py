@@ -67,7 +67,7 @@ class Host(GroupHost, Protocol):
 
 
 class Reply:
-    """The pending response to a request; the coordinator uses it as the ticket of the waiting request."""
+    """Holds the response to a waiting request; `response` is None until the coordinator sets it."""
 
     __slots__ = ("response",)
 

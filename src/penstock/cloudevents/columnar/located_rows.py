@@ -165,7 +165,7 @@ class LocatedRows:
         self.entries = self.entries[: state[ENTRIES]]
 
     def _make_room(self, used: int, more: int) -> None:
-        """Enlarge the table of extensions to `used` entries and `more`; unused pages cost nothing."""
+        """Enlarge the table of extensions to hold `used` + `more` entries, keeping the first `used`."""
         entries = empty((used + more) * table.ENTRY_FIELDS, np.int32).reshape(-1, table.ENTRY_FIELDS)
         entries[:used] = self.entries[:used]
         self.entries = entries

@@ -124,7 +124,7 @@ def _doubled(view: FlowView) -> Iterator[Finding]:
 
 
 def _order(view: FlowView) -> Iterator[Finding]:
-    """Yield findings for records of a partition whose first work, per sink partition, is out of order."""
+    """Yield a finding where the first work on records of a partition, per sink partition, is out of order."""
     for records in view.inputs.values():
         rows: dict[TopicPartition | None, list[tuple[LogRecord, Done]]] = {}
         for record in records:

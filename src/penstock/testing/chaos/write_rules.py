@@ -56,7 +56,7 @@ def _acknowledged(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _failed(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a finding for each failed send that was not sent again and whose transaction was not aborted."""
+    """Yield a finding for each failed send that never reached the log, unless its transaction was aborted."""
     there = Counter(
         (record.topic, record.key, record.value)
         for log in evidence.logs.values()

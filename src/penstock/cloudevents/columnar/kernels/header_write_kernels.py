@@ -129,7 +129,7 @@ def write_times(
     target: Bytes,
     missing: Bytes,
 ) -> None:
-    """Write each time's given text, or else one made from its microseconds, to `target`, which has room."""
+    """Write each time as its given text, or as text made from its microseconds if none was given."""
     source, to_target, text_at = pointer(texts), pointer(target), pointer(text_ends)
     # Times of one day follow each other: the date is copied rather than worked out again.
     date_at, date_day = 0, NO_DAY
