@@ -1,7 +1,7 @@
-"""The command line: one module for each noun, as in ``penstock topic create``.
+"""The command line: one module for each group of commands, such as ``penstock topic``.
 
-`penstock broker` has to start fast, so a command line without a mistake is read without importing click;
-``--help``, mistakes and all other commands go through click. Both ways read the table of options in
+`penstock broker` has to start fast, so its command line is parsed without click if it has no mistakes;
+``--help``, mistakes and all other commands go through click. Both ways use the table of options in
 `penstock.broker.command_line`.
 """
 
@@ -15,7 +15,7 @@ from penstock.cli.outcome import guarded, open_missing_streams
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; `penstock.cli.outcome` says what the codes mean."""
+    """Run one command and return its exit code; `penstock.cli.outcome` lists the codes."""
     if arguments is None:
         open_missing_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)

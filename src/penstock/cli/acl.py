@@ -47,7 +47,7 @@ def list_entries(
     principal: str | None,
     as_json: bool,
 ) -> None:
-    """Entries as rules, one per line."""
+    """List access control entries as rules, one per line."""
     from penstock.client import Admin
     from penstock.security.acls import EVERY_ACL, PatternType, ResourceType
 
@@ -90,7 +90,7 @@ def add_entries(bootstrap: str, properties: tuple[str, ...], words: tuple[str, .
 def remove_entries(
     bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], as_json: bool
 ) -> None:
-    """Remove the entries of a rule; those that were there are shown."""
+    """Remove the entries of a rule, and print those that were removed."""
     from penstock.client import Admin
     from penstock.security.acls import AclFilter, parse_rule
 
@@ -103,7 +103,7 @@ def remove_entries(
 
 
 def _put_acls(acls: Iterable[Acl], as_json: bool) -> None:
-    """Entries as rules, or as rows of the noun `acl`."""
+    """Print access control entries as rules, or as JSON rows of the noun `acl`."""
     from penstock.security.acls import Operation, PatternType, Permission, ResourceType, rule_of
 
     if not as_json:
@@ -127,5 +127,5 @@ def _put_acls(acls: Iterable[Acl], as_json: bool) -> None:
 
 
 def _word(kind: type[IntEnum], code: int) -> str:
-    """Return the name of a code in lower case; the number of one that is not known."""
+    """Return the name of a code in lower case, or the number of an unknown code."""
     return kind(code).name.lower() if code in kind.__members__.values() else str(code)

@@ -1,4 +1,4 @@
-"""``penstock broker`` for click, made from the table of options in `penstock.broker.command_line`."""
+"""The click command ``penstock broker``, made from the table of options in `penstock.broker.command_line`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 def command(
     context: click.Context, /, config: tuple[str, ...], **values: str | int | bool | None
 ) -> int | None:
-    """Run a Kafka broker until Ctrl-C or SIGTERM; or list those of a cluster.
+    """Run a Kafka broker until Ctrl-C or SIGTERM, or list a cluster's brokers.
 
     It serves Kafka's protocol to any Kafka client and prints one line when it is ready,
     with the address it listens on.
@@ -77,7 +77,7 @@ def command(
 @property_option()
 @json_option()
 def list_brokers(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None:
-    """The brokers of a cluster."""
+    """List the brokers of a cluster."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:

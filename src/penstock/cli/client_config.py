@@ -1,9 +1,8 @@
-"""``--config FILE``: settings of the client from Java's client.properties and from librdkafka's and kcat's
-files.
+"""``--config FILE``: client settings from Java's client.properties and from librdkafka's and kcat's files.
 
-Promises that passwords need not stand on a command line, where every user of the machine can read them: they
-come from the file, from the environment (``PENSTOCK_SASL_PASSWORD``), from where ``${env:NAME}`` or
-``${file:PATH}`` names, or from the keyboard. A password given by ``-X`` is refused.
+Passwords need not appear on a command line, where every user of the machine could read them. They come from
+the file, from the environment (``PENSTOCK_SASL_PASSWORD``), from a reference ``${env:NAME}`` or
+``${file:PATH}``, or from the keyboard. A password given with ``-X`` is refused.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_config(path: str) -> dict[str, str]:
-    """Return the settings of a file that concern every client: addresses, security, time-outs.
+    """Return the settings in a file that apply to every client: addresses, security, time-outs.
 
-    What concerns only producers or consumers is left out, since one file serves all commands.
+    Settings of only producers or consumers are left out, since all commands use the same file.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is no setting.
+        ConfigError: the file cannot be read, or a line is not a setting.
     """
     try:
         with Path(path).expanduser().open("rb") as file:
@@ -75,7 +74,7 @@ def read_config(path: str) -> dict[str, str]:
 
 
 def _plain(text: str, path: str) -> dict[str, str]:
-    """``name=value`` lines as librdkafka and kcat read them: nothing is escaped."""
+    """Parse ``name=value`` lines as librdkafka and kcat do, without escapes."""
     found = {}
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -89,7 +88,7 @@ def _plain(text: str, path: str) -> dict[str, str]:
 
 
 def _java(text: str, path: str) -> dict[str, str]:
-    r"""Lines as ``java.util.Properties`` reads them: ``=`` or ``:``, ``\`` at the end goes on, escapes."""
+    r"""Parse lines as ``java.util.Properties`` does: ``=`` or ``:``, continuation by ``\``, and escapes."""
     found = {}
     lines = iter(enumerate(text.splitlines(), 1))
     for number, line in lines:
@@ -124,7 +123,7 @@ def _concerns_all(name: str) -> bool:
 
 
 def completed(settings: Mapping[str, str], *, may_ask: bool = True) -> dict[str, str]:
-    """Return the settings, with a password from the keyboard where one is due."""
+    """Return the settings, with a password from the keyboard if one is needed and missing."""
     made = dict(settings)
     protocol = made.get("security.protocol", "PLAINTEXT").upper()
     mechanism = made.get("sasl.mechanism", made.get("sasl.mechanisms", "")).upper()
@@ -135,7 +134,7 @@ def completed(settings: Mapping[str, str], *, may_ask: bool = True) -> dict[str,
 
 
 def _asked(username: str) -> str:
-    """Return a password from the keyboard, asked for once in a command."""
+    """Return a user's password from the keyboard, asking for it once in each command."""
     context = click.get_current_context(silent=True)
     answers: dict[str, str] = {} if context is None else context.meta.setdefault(ASKED, {})
     if username not in answers:
@@ -144,10 +143,10 @@ def _asked(username: str) -> str:
 
 
 def without_passwords(words: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the settings of ``-X``, which other users of the machine can read.
+    """Return the settings of ``-X`` unchanged, if they have no secrets, which other users could read.
 
     Raises:
-        ConfigError: one of them is a secret. References to an environment variable or a file are none.
+        ConfigError: a setting is a secret. A reference to an environment variable or a file is allowed.
     """
     for name, value in words.items():
         if name in SECRETS and not REFERENCE.fullmatch(value):

@@ -1,4 +1,4 @@
-"""``penstock metrics``: what clients push to brokers (KIP-714), and who is asked for it."""
+"""``penstock metrics``: metrics that clients push to brokers (KIP-714), and subscriptions to them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLUMNS = ("client_id", "name", "labels", "kind", "value")
 
 @click.group("metrics")
 def command() -> None:
-    """Metrics that clients push (KIP-714), and subscriptions.
+    """Show metrics that clients push (KIP-714); set subscriptions.
 
     \b
     Examples:
@@ -40,7 +40,7 @@ def command() -> None:
 @click.option("--name", default="", help="Only metrics whose names begin so.")
 @json_option()
 def list_metrics(address: str, client_id: str | None, name: str, as_json: bool) -> None:
-    """The newest value of every metric. HOST:PORT is where a broker of Penstock serves /metrics."""
+    """Print the newest value of every metric. HOST:PORT is where a broker of Penstock serves /metrics."""
     rows = [
         row
         for row in _fetch(address)
@@ -65,7 +65,7 @@ def subscribe(
     interval_ms: int,
     match: tuple[str, ...],
 ) -> None:
-    """Ask clients to push metrics. NAME is that of the subscription, which may be changed so, too.
+    """Ask clients to push metrics. NAME is the name of the new or existing subscription.
 
     Attributes to match, such as client_id=app-.*, are client_id, client_instance_id, client_software_name,
     client_software_version, client_source_address and client_source_port.
@@ -86,7 +86,7 @@ def subscribe(
 @click.argument("name", metavar="NAME")
 @quiet_option()
 def unsubscribe(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
-    """Ask clients no more for what the subscription NAME asked for."""
+    """Remove the subscription NAME; clients stop pushing."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -95,10 +95,10 @@ def unsubscribe(bootstrap: str, properties: tuple[str, ...], name: str) -> None:
 
 
 def _fetch(address: str) -> list[dict[str, object]]:
-    """Return the page of a broker, checked.
+    """Return the client metrics on the metrics page of a broker.
 
     Raises:
-        ConfigError: `address` is no address, or another server's.
+        ConfigError: `address` is malformed, or is the address of another kind of server.
         NetworkError: the broker cannot be reached.
     """
     if not re.fullmatch(r"(\[[0-9a-fA-F:.%]+\]|[^\s:/\[\]]+):\d{1,5}", address):

@@ -1,4 +1,4 @@
-"""``penstock cluster``: the cluster as a whole."""
+"""``penstock cluster``: describes a cluster, and controls the brokers of a test cluster."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @click.group("cluster")
 def command() -> None:
-    """Look at the cluster as a whole; have things happen to one.
+    """Describe a cluster, or control the brokers of a test cluster.
 
-    What happens to brokers, links, leaders and time, happens to a cluster of
+    Commands that change brokers, links, leaders and clocks control a cluster of
     penstock broker --brokers N on this machine, for tests. -b names its first broker.
 
     \b
@@ -41,7 +41,7 @@ add_levers(command)
 @property_option()
 @json_option()
 def describe(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None:
-    """The cluster's id, its brokers, and whether its partitions are well."""
+    """Print the cluster's id, its brokers, and whether all partitions are available and in sync."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -70,7 +70,7 @@ def describe(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None
 
 
 def broker_row(node: Node, controller: int) -> dict[str, object]:
-    """Return a broker as a row of the noun `broker`."""
+    """Return a broker as a JSON row of the noun `broker`."""
     return {
         "broker": node.node_id,
         "host": node.host,

@@ -1,4 +1,4 @@
-"""The levers of ``penstock cluster``: what happens to ``penstock broker --brokers N``, by hand."""
+"""The subcommands of ``penstock cluster`` that control ``penstock broker --brokers N``, such as kill."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PARTITION = click.argument("partition", type=click.IntRange(0))
 
 
 def move(bootstrap: str, lever: str, **arguments: object) -> Any:
-    """Move a lever of the cluster whose first broker is among the addresses; return what it gives back.
+    """Call a control operation of a local cluster, found by the addresses of brokers; return its result.
 
     Raises:
-        NetworkError: no such cluster runs on this machine, as this user.
-        PenstockError: it cannot be moved.
+        NetworkError: no such cluster runs on this machine under this user.
+        PenstockError: the operation is not possible.
     """
     from penstock.broker.lever_socket import check_is_private, directory, has_sockets, socket_path
 
@@ -65,7 +65,7 @@ def move(bootstrap: str, lever: str, **arguments: object) -> Any:
 
 
 def add_levers(group: click.Group) -> None:
-    """Add the levers to ``penstock cluster``."""
+    """Add the control subcommands to ``penstock cluster``."""
     for command in (
         nodes, start, stop, kill, restart, fence, pause, resume, cut, slow, heal, freeze, thaw, shrink_isr,
         move_leader, elect, move_coordinator, advance, clock,
@@ -86,14 +86,14 @@ def _lever(
 @_lever("nodes", "The brokers, and what levers have done to them.", changes=False)
 @json_option()
 def nodes(bootstrap: str, as_json: bool) -> None:
-    """The brokers of a cluster of penstock broker --brokers N, and what levers have done to them."""
+    """List the brokers of a cluster of penstock broker --brokers N, and what was done to them."""
     put_rows("node", move(bootstrap, "nodes"), as_json)
 
 
 @_lever("start", "Start a broker that was stopped or killed.")
 @NODE
 def start(bootstrap: str, node: int) -> None:
-    """Start a broker that was stopped or killed, with its port and its data."""
+    """Start a broker that was stopped or killed, with its former port and data."""
     move(bootstrap, "start", node=node)
     done(f"broker {node} runs")
 
@@ -101,7 +101,7 @@ def start(bootstrap: str, node: int) -> None:
 @_lever("stop", "Stop a broker in order.")
 @NODE
 def stop(bootstrap: str, node: int) -> None:
-    """Stop a broker in order: others lead before its connections close."""
+    """Stop a broker cleanly: its leaderships move before its connections close."""
     move(bootstrap, "stop", node=node)
     done(f"broker {node} is stopped")
 
@@ -110,7 +110,7 @@ def stop(bootstrap: str, node: int) -> None:
 @NODE
 @click.option("--fence", is_flag=True, help="Others lead at once, not only when its session is over.")
 def kill(bootstrap: str, node: int, fence: bool) -> None:
-    """End a broker as under kill -9; its port and what it had written stay."""
+    """End a broker as kill -9 does; its port and the data already written stay."""
     move(bootstrap, "kill", node=node, fence=fence)
     done(f"broker {node} is killed")
 
@@ -127,7 +127,7 @@ def restart(bootstrap: str, node: int, kill: bool) -> None:
 @_lever("fence", "Have the controller take a broker for dead.")
 @NODE
 def fence(bootstrap: str, node: int) -> None:
-    """Have the controller take a broker for dead. If it lives, it comes back."""
+    """Make the controller consider a broker dead. If the broker is alive, it registers again."""
     move(bootstrap, "fence", node=node)
     done(f"broker {node} is fenced")
 
@@ -135,7 +135,7 @@ def fence(bootstrap: str, node: int) -> None:
 @_lever("pause", "Have a broker stand still, as under SIGSTOP.")
 @NODE
 def pause(bootstrap: str, node: int) -> None:
-    """Have a broker stand still, as under SIGSTOP: connections stay, nothing is answered."""
+    """Freeze a broker as SIGSTOP does: its connections stay open, and nothing is answered."""
     move(bootstrap, "pause", node=node)
     done(f"broker {node} stands still; resume lets it go on")
 
@@ -143,7 +143,7 @@ def pause(bootstrap: str, node: int) -> None:
 @_lever("resume", "Have a broker go on after pause.")
 @NODE
 def resume(bootstrap: str, node: int) -> None:
-    """Have a broker go on after pause."""
+    """Let a broker continue after pause."""
     move(bootstrap, "resume", node=node)
     done(f"broker {node} goes on")
 
@@ -155,7 +155,7 @@ def resume(bootstrap: str, node: int) -> None:
     "--from", "ends", type=click.Choice(["clients", "controller"]), help="Cut it off from these alone."
 )
 def cut(bootstrap: str, node: int, other: int | None, ends: str | None) -> None:
-    """Let nothing pass between two brokers; or to and from one, or between one and clients.
+    """Cut the network between two brokers, around one broker, or between one broker and clients.
 
     \b
     Examples:
@@ -183,7 +183,7 @@ def cut(bootstrap: str, node: int, other: int | None, ends: str | None) -> None:
 @click.argument("other", metavar="BROKER", type=click.IntRange(1))
 @click.argument("delay", metavar="DURATION")
 def slow(bootstrap: str, node: int, other: int, delay: str) -> None:
-    """Deliver everything between two brokers late, by a duration such as 200ms."""
+    """Delay all traffic between two brokers by a duration such as 200ms."""
     move(bootstrap, "slow", one=node, other=other, ms=parse_duration(delay, "DURATION"))
     done(f"all between broker {node} and broker {other} takes {delay} longer; heal ends it")
 
@@ -191,7 +191,7 @@ def slow(bootstrap: str, node: int, other: int, delay: str) -> None:
 @_lever("heal", "Let everything pass again, without delay.")
 @click.argument("node", metavar="[BROKER]", type=click.IntRange(1), required=False)
 def heal(bootstrap: str, node: int | None) -> None:
-    """Let everything pass again, without delay: to and from one broker, or everywhere."""
+    """Undo cut and slow, for the links of one broker or for all."""
     move(bootstrap, "heal", node=node)
     done("everything passes again" if node is None else f"everything passes to and from broker {node} again")
 
@@ -199,7 +199,7 @@ def heal(bootstrap: str, node: int | None) -> None:
 @_lever("freeze", "Stop a broker from following leaders.")
 @NODE
 def freeze(bootstrap: str, node: int) -> None:
-    """Stop a broker from following leaders: it lives, and falls behind."""
+    """Stop a broker from replicating from leaders, so that it falls behind."""
     move(bootstrap, "freeze_follower", node=node)
     done(f"broker {node} follows no leader; thaw ends it")
 
@@ -207,7 +207,7 @@ def freeze(bootstrap: str, node: int) -> None:
 @_lever("thaw", "Have a broker follow its leaders again.")
 @NODE
 def thaw(bootstrap: str, node: int) -> None:
-    """Have a broker follow its leaders again, after freeze or shrink-isr."""
+    """Let a broker replicate from leaders again, after freeze or shrink-isr."""
     move(bootstrap, "thaw_follower", node=node)
     done(f"broker {node} follows its leaders")
 
@@ -227,7 +227,7 @@ def shrink_isr(bootstrap: str, topic: str, partition: int, node: int) -> None:
 @PARTITION
 @click.option("--to", "node", metavar="BROKER", type=click.IntRange(1), help="This one; otherwise the next.")
 def move_leader(bootstrap: str, topic: str, partition: int, node: int | None) -> None:
-    """Have another in-sync replica lead a partition, and say which."""
+    """Make another in-sync replica the leader of a partition, and print its broker."""
     leader = move(bootstrap, "move_leader", topic=topic, partition=partition, node=node)
     done(f"broker {leader} leads {topic}-{partition}")
 
@@ -237,7 +237,7 @@ def move_leader(bootstrap: str, topic: str, partition: int, node: int | None) ->
 @PARTITION
 @click.option("--unclean", is_flag=True, help="Any replica, with the loss that it brings.")
 def elect(bootstrap: str, topic: str, partition: int, unclean: bool) -> None:
-    """Elect the preferred leader of a partition; or any, of one that has none."""
+    """Elect the preferred leader of a partition, or with --unclean any leader if it has none."""
     move(bootstrap, "elect", topic=topic, partition=partition, unclean=unclean)
     done(f"elected a leader of {topic}-{partition}")
 
@@ -249,7 +249,7 @@ def elect(bootstrap: str, topic: str, partition: int, unclean: bool) -> None:
 def move_coordinator(
     bootstrap: str, group: str | None, transactional_id: str | None, node: int | None
 ) -> None:
-    """Have another broker coordinate a group or a transactional id, and say which."""
+    """Make another broker the coordinator of a group or transactional id, and print it."""
     if (group is None) == (transactional_id is None):
         raise click.UsageError("name either --group or --transactional-id")
     moved = move(bootstrap, "move_coordinator", group=group, transactional_id=transactional_id, node=node)
@@ -259,7 +259,7 @@ def move_coordinator(
 @_lever("advance", "Put the clock of all brokers forward.")
 @click.argument("duration", metavar="DURATION")
 def advance(bootstrap: str, duration: str) -> None:
-    """Put the clock of all brokers forward, by a duration such as 90s or 1h30m; what is due happens."""
+    """Move the clock of all brokers forward by a duration such as 90s or 1h30m; due timeouts fire."""
     move(bootstrap, "advance", ms=parse_duration(duration, "DURATION"))
     done(f"the clock of all brokers is {duration} further on")
 
@@ -267,6 +267,6 @@ def advance(bootstrap: str, duration: str) -> None:
 @_lever("clock", "Let time stand still, or go on.")
 @click.argument("what", metavar="stop|start", type=click.Choice(["stop", "start"]))
 def clock(bootstrap: str, what: str) -> None:
-    """Let time stand still for all brokers, or go on from where it stood."""
+    """Stop the clock of all brokers, or start it again from where it stopped."""
     move(bootstrap, f"{what}_clock")
     done("the clock of all brokers stands still" if what == "stop" else "the clock of all brokers goes on")

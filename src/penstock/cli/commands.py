@@ -1,4 +1,4 @@
-"""The click side of the command line: the tree of commands, imported noun by noun."""
+"""The click side of the command line: the tree of commands, whose modules are imported on first use."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ PLAIN_WORDS = {
 
 
 class Nouns(click.Group):
-    """Commands that are imported when they are asked for."""
+    """A click group whose commands are imported on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(NOUNS)
@@ -94,7 +94,7 @@ def penstock() -> None:
 
 
 def run(words: Sequence[str], *, is_process: bool = False) -> int:
-    """Run the command that `words` name; mistakes become one line and exit code 2.
+    """Run the command that `words` name; mistakes become one line on stderr and exit code 2.
 
     `is_process` means that the process ends with the command.
     """
@@ -130,7 +130,7 @@ def run(words: Sequence[str], *, is_process: bool = False) -> int:
 
 
 def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
-    """Return the message in one line, and where the right spelling is explained."""
+    """Return an error's message in one line, with a hint where the correct usage is explained."""
     message = " ".join(error.format_message().split()).rstrip(".")
     for theirs, plain in PLAIN_WORDS.items():
         message = message.replace(theirs, plain)
@@ -154,8 +154,9 @@ def _with_advice(error: click.ClickException, words: Sequence[str]) -> str:
 
 
 def _command_path(words: Sequence[str]) -> str:
-    """Return the command that `words` name: without a value for an option, click has no context for its
-    error.
+    """Return the command that `words` name, for errors without a click context.
+
+    click gives no context if an option lacks its value.
     """
     path: list[str] = []
     command: click.Command = penstock

@@ -1,4 +1,4 @@
-"""``penstock completion``: the TAB key in bash, zsh and fish. Topics and groups come from the cluster."""
+"""``penstock completion``: TAB completion for bash, zsh and fish. Topics and groups come from the cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command("completion", short_help="Print what makes the TAB key work.")
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
-    """Print what makes SHELL complete commands, options, topics and groups.
+    """Print a script that makes SHELL complete commands, options, topics and groups.
 
     \b
     Examples:
@@ -42,40 +42,40 @@ def command(shell: str) -> None:
 
 
 def complete(root: click.Command) -> int | None:
-    """Answer the shell if it asks for words; None if it does not."""
+    """Answer the shell's completion request and return the exit code, or None if there is no request."""
     asked = os.environ.get(VARIABLE)
     return None if not asked else shell_complete(root, {}, "penstock", VARIABLE, asked)
 
 
 def topics(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of topics. Those of the cluster itself come where the word begins with an underscore."""
+    """Return the names of topics; internal ones only if the word begins with an underscore."""
     internal = incomplete.startswith("_")
     return ask(context, incomplete, lambda admin: admin.list_topics(include_internal=internal))
 
 
 def transactional_ids(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Transactional ids that coordinators know."""
+    """Return the transactional ids that the coordinators of the cluster list."""
     return ask(context, incomplete, lambda admin: [one.transactional_id for one in admin.list_transactions()])
 
 
 def groups(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of consumer groups."""
+    """Return the names of consumer groups."""
     return ask(context, incomplete, lambda admin: [group.group_id for group in admin.list_groups()])
 
 
 def share_groups(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of share groups."""
+    """Return the names of share groups."""
     return ask(context, incomplete, lambda admin: [each.group_id for each in admin.list_share_groups()])
 
 
 def definitions(context: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of APIs and messages, or else files."""
+    """Return the names of APIs and messages that match, or file names if none match."""
     found = _beginning(incomplete, known_names())
     return [CompletionItem(name) for name in found] or [CompletionItem(incomplete, type="file")]
 
 
 def ask(context: click.Context, incomplete: str, find: Callable[[Admin], Iterable[str]]) -> list[str]:
-    """Names from the cluster at ``-b``; none where it does not answer."""
+    """Return the names that `find` gets from the cluster at ``-b``, or none if it does not answer."""
     from penstock.client import Admin
 
     given = context.params

@@ -1,4 +1,4 @@
-"""``penstock config``: what is set for a topic or a broker, and what is to be."""
+"""``penstock config``: shows and changes settings of topics and brokers, and shows those of this client."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 @click.group("config", invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Settings of topics and brokers, and those of this client.
+    """Show settings; change those of topics and brokers.
 
-    Without a command: the settings that commands of this client have, and where each comes from.
+    Without a subcommand, show the settings of this client, and where each comes from.
 
     \b
     Examples:
@@ -75,11 +75,11 @@ def command(context: click.Context) -> None:
 @property_option()
 @json_option()
 def show(bootstrap: str | None = None, properties: tuple[str, ...] = (), as_json: bool = False) -> None:
-    """The settings of this client, and where each comes from.
+    """Show the settings of this client, and where each comes from.
 
-    What stands further up wins: -b and -X; --config FILE; --profile NAME; the environment, as in
+    Earlier sources override later ones: -b and -X; --config FILE; --profile NAME; the environment, as in
     PENSTOCK_BOOTSTRAP_SERVERS; the file that PENSTOCK_CONFIG names; the profile that PENSTOCK_PROFILE
-    names, or else config.toml. Passwords are not shown.
+    names, or else the default profile of config.toml. Passwords are not shown.
     """
     found = dict(settings_in_force(properties))
     if bootstrap is not None:
@@ -106,7 +106,7 @@ def show(bootstrap: str | None = None, properties: tuple[str, ...] = (), as_json
 @profile_option()
 @json_option()
 def list_profiles(as_json: bool) -> None:
-    """Profiles in ~/.config/penstock/config.toml, and which of them is used."""
+    """List the profiles in ~/.config/penstock/config.toml, and which of them is used."""
     profiles = read_profiles(profiles_path())
     used = profile_in_force() or profiles.default
     rows = [
@@ -160,7 +160,7 @@ def describe(
     show_all: bool,
     as_json: bool,
 ) -> None:
-    """What is set for TOPIC or a broker, one NAME=VALUE a line."""
+    """Print settings of TOPIC or a broker as lines NAME=VALUE."""
     _where(topic, broker)
     settings = _describe(bootstrap, properties, topic, broker)
     chosen = [name for name in sorted(settings) if show_all or not settings[name].is_default]
@@ -192,7 +192,7 @@ def _row(topic: str | None, broker: int | None, name: str, setting: ConfigValue)
 @click.argument("words", metavar="[TOPIC] NAME", nargs=-1, required=True, shell_complete=_topic_then_names)
 @_broker
 def get(bootstrap: str, properties: tuple[str, ...], words: tuple[str, ...], broker: int | None) -> None:
-    """The value in force of one setting of TOPIC, or of a broker."""
+    """Print the value in force of a setting of TOPIC or of a broker."""
     if len(words) != (2 if broker is None else 1):
         raise click.UsageError("name a topic and a setting, or --node and a setting")
     name = words[-1]
@@ -226,7 +226,7 @@ def set_values(
     subtract: tuple[str, ...],
     dry_run: bool,
 ) -> None:
-    """Change settings of TOPIC, of a broker or of all brokers: all the changes, or none if one is wrong."""
+    """Change settings of TOPIC, of a broker or of all brokers. If one change is invalid, none is made."""
     of_topic = broker is None and not all_brokers
     if of_topic and (not words or "=" in words[0]):
         raise click.UsageError("name a topic first, or use --node or --all-brokers")
@@ -255,7 +255,7 @@ def set_values(
 
 
 def _warn_of_unknown(admin: Admin, broker: int | None, names: Iterable[str]) -> None:
-    """Brokers keep any name, so a mistyped one would go unnoticed."""
+    """Warn about settings that a broker does not have, since brokers store any name without complaint."""
     node = admin.describe_cluster().nodes[0].node_id if broker is None else broker
     known = admin.describe_config(broker=node)
     for name in names:

@@ -298,10 +298,10 @@ TABLES = ("parquet", "csv")
 
 
 def _file_kind(layout: str | None, output: str | None) -> str | None:
-    """``parquet``, ``csv`` or ``json``, as ``-f`` says or else the ending of the file; None for neither.
+    """Return ``parquet``, ``csv`` or ``json``, by ``-f`` or by the file's extension, or None without either.
 
     Raises:
-        ConfigError: a file whose format nothing says.
+        ConfigError: neither ``-f`` nor the file's extension names a format.
     """
     if layout in (*TABLES, "json"):
         return layout
@@ -315,7 +315,7 @@ def _file_kind(layout: str | None, output: str | None) -> str | None:
 
 @contextmanager
 def errors_only(is_wanted: bool) -> Iterator[None]:
-    """Have warnings and hints kept from stderr while the block runs."""
+    """Suppress warnings and hints on stderr while the block runs, if `is_wanted`."""
     logger = logging.getLogger("penstock")
     level = logger.level
     if is_wanted:
@@ -347,7 +347,7 @@ def _printer(
 
 
 class Reading:
-    """Records of some partitions from a start on, until the count, the end or the stop time is reached."""
+    """Reads records of partitions from a start until the count, the end or the stop time is reached."""
 
     def __init__(
         self,
@@ -383,9 +383,10 @@ class Reading:
         unbuffered: bool,
         json_settings: ConsumerConfig | None = None,
     ) -> None:
-        """Print until there is a reason to stop. A slow topic is shown as it comes.
+        """Print records until the count, the end or the stop time is reached.
 
-        Where the lines are JSON, and `json_settings` are those of the consumer, many are made of columns.
+        Records of a slow topic are printed as they arrive. If the output is JSON, and `json_settings` has the
+        consumer's settings, batches of records are converted column by column.
         """
         left = -1 if count is None else count
         if not self._exit_at_end:
@@ -418,7 +419,7 @@ class Reading:
                 return
 
     def _print_columns(self, output: IO[bytes], left: int, config: ConsumerConfig) -> None:
-        """Go on as `print_to` with lines of JSON, at most `left` of them unless that is negative."""
+        """Continue `print_to` with JSON lines made from columns; `left` is the limit, negative for none."""
         from penstock.cli.json_lines import json_lines, rows_before
         from penstock.records.decode import iter_columns
 
@@ -448,9 +449,10 @@ class Reading:
             self._note_ends(is_idle=part is None)
 
     def _note_ends(self, *, is_idle: bool = False) -> None:
-        """Cross out the partitions whose end has been reached. Control records move positions, too.
+        """Drop the partitions whose end is reached from the unfinished ones; control records count, too.
 
-        Where nothing comes, the end may lie before the one that was seen: the topic was created anew.
+        When no records arrive, the ends are requested again: a topic that was re-created may have smaller
+        ones.
         """
         if not self._exit_at_end:
             return

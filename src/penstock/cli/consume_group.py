@@ -1,4 +1,4 @@
-"""``penstock consume --group``: print what a member of a consumer group is given."""
+"""``penstock consume --group``: prints the records that a member of a consumer group receives."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ TERMINATED = 128 + signal.SIGTERM
 def group_config(
     config: Mapping[str, str], group: str, partitions: Sequence[int], span: Span
 ) -> dict[str, object]:
-    """Return the options of a member. Where nothing is committed it begins at the beginning, or where -o
-    says.
+    """Return the settings of a group member.
+
+    Partitions without a committed offset start at the beginning, or where -o says.
 
     Raises:
-        ConfigError: partitions, or a start that cannot be meant for a group.
+        ConfigError: partitions are given, or a start that a group does not support.
     """
     if partitions:
         raise ConfigError("-p and -G exclude each other: in a group the partitions are shared out")
@@ -44,9 +45,9 @@ def group_config(
 
 @contextmanager
 def leaving_on_sigterm() -> Iterator[threading.Event]:
-    """Give an event that SIGTERM sets, so that what is printed can be committed and the group be left.
+    """Yield an event that SIGTERM sets, so that printed records can be committed before leaving the group.
 
-    A second SIGTERM does not wait for that. The block ends with the exit code of that signal.
+    A second SIGTERM ends the process at once. The block ends with the exit code of SIGTERM.
     """
     leaving = threading.Event()
 
@@ -79,7 +80,7 @@ def print_to(
     unbuffered: bool,
     quiet: bool,
 ) -> None:
-    """Print until there is a reason to stop. What has been printed is committed, what has not is not."""
+    """Print records until the count or the end is reached, or `leaving` is set; commit what was printed."""
     consumer.subscribe(
         topics[0] if len(topics) == 1 else topics,
         on_assigned=None if quiet else lambda partitions: _tell("assigned", partitions),

@@ -1,4 +1,4 @@
-"""``penstock consume --share``: print what a member of a share group is given (KIP-932)."""
+"""``penstock consume --share``: prints the records that a member of a share group receives (KIP-932)."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def share_config(
     isolation: str | None,
     count: int | None,
 ) -> dict[str, object]:
-    """Return the options of a member. With a `count` the broker locks no more records than are printed.
+    """Return the settings of a share group member. With `count`, no more records are locked than printed.
 
     Raises:
-        ConfigError: partitions, a start or an isolation level, which are not a member's to choose.
+        ConfigError: partitions, a start or an isolation level are given, which a member cannot choose.
     """
     if partitions:
         raise ConfigError("-p and --share exclude each other: a share group has all partitions of a topic")
@@ -60,7 +60,10 @@ def print_to(
     exit_at_end: bool,
     unbuffered: bool,
 ) -> None:
-    """Print until there is a reason to stop. What has been printed is accepted, what has not is released."""
+    """Print records until the count or the end is reached, or `leaving` is set.
+
+    Printed records are accepted, others are released.
+    """
     consumer.subscribe(topics)
     left = -1 if count is None else count
     if not exit_at_end:

@@ -1,4 +1,4 @@
-"""``penstock consume --output``: what a topic holds, as a Parquet or CSV file."""
+"""``penstock consume --output``: writes the records of a topic to a Parquet or CSV file."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def consume_table(
     formats: Mapping[str, str],
     registry: str,
 ) -> None:
-    """Write the records of a span of `topic` into a file of `kind`; ``-`` is stdout.
+    """Write the records of a span of `topic` to a file of `kind`; ``-`` is stdout.
 
-    `formats` are those of keys and values that are decoded by schemas of a registry. In CSV the fields of
-    their records are columns. Records that do not decode are left out, and said on stderr.
+    `formats` are those of keys and values that are decoded with schemas of a registry. In CSV, the fields of
+    decoded records are columns. Records that cannot be decoded are left out and reported on stderr.
 
     Raises:
-        ConfigError: the span has no end, or a terminal would get what it cannot show.
+        ConfigError: the span has no end, or Parquet would be written to a terminal.
         MissingDependencyError: pyarrow is not installed.
     """
     if not exit_at_end and span.stop_ms is None:

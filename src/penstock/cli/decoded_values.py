@@ -1,4 +1,4 @@
-"""``penstock consume --value avro``: keys and values of a schema registry as JSON text."""
+"""``penstock consume --value avro``: decodes keys and values with a schema registry to print as JSON."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 
 
 class DecodedFields:
-    """Decodes keys and values one by one; what does not decode stays as it is, and is said on stderr."""
+    """Decodes keys and values one by one.
+
+    A field that cannot be decoded stays as it is; stderr has the reason.
+    """
 
     def __init__(self, formats: Mapping[str, str], registry: str) -> None:
-        """Take the format of ``key`` and ``value``, as far as they are decoded, and the registry's URL.
+        """Set up the decoding of ``key`` and ``value`` in the given formats, with the registry at a URL.
 
         Raises:
-            ConfigError: the URL is none.
+            ConfigError: the URL is malformed.
             MissingDependencyError: pyarrow is not installed.
         """
         need_arrow("consume --value")
@@ -39,7 +42,7 @@ class DecodedFields:
         self._decoders: dict[tuple[str, str], Decoder] = {}
 
     def text(self, record: Record) -> Record:
-        """Return a record whose fields are JSON text."""
+        """Return a copy of a record with its decoded fields as JSON text."""
         found: dict[str, Any] = {
             field: None if value is None else json_text(value).encode()
             for field, value in self.values(record).items()
@@ -47,11 +50,11 @@ class DecodedFields:
         return record._replace(**found)
 
     def printer(self, plain_printer: Callable[[Record], bytes]) -> Callable[[Record], bytes]:
-        """Return what prints a record as `plain_printer` does, with decoded fields as text."""
+        """Return a function that prints a record by `plain_printer`, with decoded fields as JSON text."""
         return lambda record: plain_printer(self.text(record))
 
     def json_printer(self, plain_printer: Callable[[Record], bytes]) -> Callable[[Record], bytes]:
-        """Return what prints a record as a line of JSON, with decoded fields as objects in it."""
+        """Return a function that prints a record as a JSON line, with decoded fields as JSON values in it."""
 
         def line(record: Record) -> bytes:
             found = self.values(record)
@@ -63,10 +66,10 @@ class DecodedFields:
         return line
 
     def values(self, record: Record) -> dict[str, Any]:
-        """Return the fields that decode, by their names.
+        """Return the decoded fields of a record by name, without those that cannot be decoded.
 
         Raises:
-            RegistryError, NetworkError: the registry cannot be asked.
+            RegistryError, NetworkError: the registry refuses a request, or cannot be reached.
         """
         import pyarrow as pa
 
@@ -93,8 +96,9 @@ class DecodedFields:
         return found
 
     def _decoder(self, topic: str, field: str) -> Decoder:
-        """Return the one of a topic's field: into the subject's newest schema, or else one that a value
-        names.
+        """Return the decoder of a topic's key or value.
+
+        Its reader's schema is the subject's newest, or else one that a value names.
         """
         decoder = self._decoders.get((topic, field))
         if decoder is None:
@@ -114,7 +118,7 @@ def json_text(value: object) -> str:
 
 
 def plain(value: object) -> object:
-    """Return what JSON has in the place of a value: text of times, numbers and ids, base64 of bytes."""
+    """Convert a value for JSON: times, decimals and UUIDs become text, bytes become base64."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):

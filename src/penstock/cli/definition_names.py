@@ -1,4 +1,4 @@
-"""Names of definitions, for completion and for suggestions."""
+"""Names of APIs and messages, for completion and for suggestions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``penstock demo``: the main job, end to end, on real data."""
+"""``penstock demo``: runs a whole pipeline, from broker through Spark to table, on real data."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def command(
 
     336,776 departures from New York's airports and 26,115 weather observations of 2013 become
     CloudEvents in two topics, 200 malformed records among them. Spark computes the mean delay of every
-    airport, airline and hour, with the weather there, into a Parquet table and a topic; what is no valid
-    event goes to a topic of its own. Interrupted at any moment and started again with the same
-    arguments, it resumes.
+    airport, airline and hour, with the weather there, and writes it to a Parquet table and a topic; records
+    that are not valid events go to a topic of their own. A run that is interrupted at any moment resumes
+    when the same command is started again.
 
     \b
     Examples:
@@ -82,7 +82,7 @@ def command(
 
 @cache  # once: the command's own end and the one by force may both come to it
 def end_interrupted() -> None:
-    """End what the demo started, and say that nothing is lost by that."""
+    """End the demo's processes, and print that the same command resumes the run."""
     end_children()
     # Not through `sys.stdout`, which the bars have replaced, nor stderr, which may be Spark's at this moment.
     with contextlib.suppress(OSError):
@@ -90,9 +90,9 @@ def end_interrupted() -> None:
 
 
 def end_children() -> None:
-    """Ask the demo's broker and its Java to end, and do not wait for that.
+    """Send SIGTERM to the demo's broker and its Java, without waiting for them.
 
-    A Java that was just starting does not notice that this process has gone.
+    A Java process that is just starting does not notice that its parent has ended.
     """
     with contextlib.suppress(OSError):  # no such program
         found = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, text=True, check=False)

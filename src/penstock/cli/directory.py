@@ -1,4 +1,4 @@
-"""``penstock directory``: data directories that no broker uses, and which Apache Kafka starts on them."""
+"""``penstock directory``: describes and converts data directories that are not in use by a broker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOPICS_NAMED = 5
 
 @click.group("directory", short_help="Data directories of brokers that are stopped.")
 def command() -> None:
-    """Look at a data directory, and make it one for another release of Apache Kafka.
+    """Describe a data directory, or convert it for another release of Apache Kafka.
 
     Its broker has to be stopped. Several log.dirs are named with commas between them.
 
@@ -32,7 +32,7 @@ def command() -> None:
 @command.command("describe", short_help="Which releases of Apache Kafka start on a directory.")
 @click.argument("path", metavar="DIR")
 def describe_directory(path: str) -> None:
-    """Whose a directory is, its levels of features, and which releases of Apache Kafka start on it."""
+    """Show what software wrote a directory, its feature levels, and which releases of Kafka can use it."""
     from penstock.broker.metadata.directory_levels import describe
 
     _print(describe(path), path)
@@ -42,11 +42,11 @@ def describe_directory(path: str) -> None:
 @click.argument("path", metavar="DIR")
 @click.argument("release")
 def set_directory_level(path: str, release: str) -> None:
-    """Have the metadata of a directory stand at the level of RELEASE, such as 3.9 or 4.3.
+    """Set the metadata level of a directory to RELEASE, such as 3.9 or 4.3.
 
-    A lower level drops features that the release does not have, which Apache Kafka itself does not do.
-    For 4.0 and later, topics whose segment.bytes is below 1048576 get that: Apache Kafka would end at its
-    start.
+    A lower level drops features that the release does not have, which Apache Kafka itself cannot do.
+    For 4.0 and later, a topic's segment.bytes below 1048576 is raised to that, since Apache Kafka would
+    otherwise fail to start.
     """
     from penstock.broker.metadata.directory_levels import set_level
 

@@ -1,4 +1,4 @@
-"""What a command has done, in one line on stdout; ``-q`` leaves it out."""
+"""Prints what a command has changed, in one line on stdout, unless ``-q`` is given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUIET = "penstock.quiet"
 
 
 def quiet_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``-q``: the command changes what it is to change, and says nothing but errors."""
+    """Return the option ``-q``, which suppresses all output except errors."""
 
     def remember(context: click.Context, parameter: click.Parameter, is_quiet: bool) -> None:
         context.meta[QUIET] = is_quiet
@@ -29,17 +29,17 @@ def quiet_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def is_quiet() -> bool:
-    """Return whether the command that runs was called with ``-q``."""
+    """Return True if the current command was called with ``-q``."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(QUIET))
 
 
 def done(line: str) -> None:
-    """Say what has been changed."""
+    """Print a line about a completed change, unless ``-q`` is given."""
     if not is_quiet():
         put(line)
 
 
 def listed(words: list[str]) -> str:
-    """Words as in a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    """Join words as in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

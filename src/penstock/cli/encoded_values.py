@@ -1,4 +1,4 @@
-"""``penstock produce --value avro``: JSON texts as keys and values of a schema registry."""
+"""``penstock produce --value avro``: encodes JSON texts as keys and values with a schema registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Encoding:
-    """What the command line says about keys or values: their format, a file with their schema, a subject."""
+    """The encoding of keys or values given on the command line: format, schema file, subject."""
 
     format: str
     schema: str | None = None
@@ -24,13 +24,13 @@ class Encoding:
 
 
 class EncodedFields:
-    """Writes keys and values by their schemas, message by message."""
+    """Encodes the keys and values of messages with their schemas."""
 
     def __init__(self, encodings: Mapping[str, Encoding], registry: str) -> None:
-        """Take how ``key`` and ``value`` are written, as far as they are, and the registry's URL.
+        """Set up the given encodings of ``key`` and ``value``, with the registry at a URL.
 
         Raises:
-            ConfigError, EncodeError: a schema's file is none, or of another format.
+            ConfigError, EncodeError: a schema's file cannot be used, or has another format.
         """
         from penstock.registry.client import RegistryClient
         from penstock.registry.json_rows import JsonRows
@@ -49,11 +49,11 @@ class EncodedFields:
         }
 
     def messages(self, messages: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """Yield messages, as `penstock.cli.produce` has them, with their keys and values written.
+        """Yield messages, in the form of `penstock.cli.produce`, with their keys and values encoded.
 
         Raises:
-            EncodeError: a text does not fit its schema; the error says of which message.
-            RegistryError, NetworkError: the registry refuses a schema, or does not answer.
+            EncodeError: a text does not fit its schema; the error names the message.
+            RegistryError, NetworkError: the registry refuses a schema, or cannot be reached.
         """
         for number, (key, value, partition, timestamp_ms, headers, topic) in enumerate(messages, 1):
             try:
@@ -82,10 +82,10 @@ def encodings_of(
     message: str | None,
     layout: str,
 ) -> dict[str, Encoding]:
-    """Return how keys and values are written, by what the command line says.
+    """Return the encodings of keys and values that the options on the command line select.
 
     Raises:
-        ConfigError: the options do not fit each other.
+        ConfigError: the options contradict each other.
     """
     alone = {"--schema": schema, "--subject": subject, "--message-type": message}
     for option, given in alone.items():

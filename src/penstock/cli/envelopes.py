@@ -1,7 +1,7 @@
-"""Records as lines of JSON, in kcat's envelope: what ``consume -J`` prints and ``produce -J`` reads.
+"""Records as lines of JSON in kcat's envelope, which ``consume -J`` prints and ``produce -J`` reads.
 
-Promises that a record which is printed and read again is the same, byte for byte: what is not UTF-8 stands
-beside its readable form in base64, as ``key_base64``, ``payload_base64`` and ``headers_base64``.
+A record that is printed and read again is the same, byte for byte: bytes that are not UTF-8 are added in
+base64, as ``key_base64``, ``payload_base64`` and ``headers_base64``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _CONTENTS = frozenset(("key", "payload", "key_base64", "payload_base64"))
 
 
 class Message(NamedTuple):
-    """A record to be sent. What is None is left to the producer, or is null (key and value)."""
+    """A record to be sent.
+
+    A key or value that is None is null; the producer chooses other fields that are None.
+    """
 
     key: bytes | None
     value: bytes | None
@@ -38,9 +41,9 @@ class Message(NamedTuple):
 
 
 def json_printer(record: Record, *, for_terminal: bool = False) -> bytes:
-    """Return one line of JSON with kcat's names, and with base64 beside what is not UTF-8.
+    """Return a record as one line of JSON with kcat's names, and with base64 for what is not UTF-8.
 
-    JSON escapes some control characters. With `for_terminal`, a line with any other is ASCII throughout.
+    With `for_terminal`, a line with unprintable characters is escaped to pure ASCII.
     """
     if not for_terminal:
         return _line(record, _string).encode("utf-8", "surrogatepass")
@@ -51,7 +54,7 @@ def json_printer(record: Record, *, for_terminal: bool = False) -> bytes:
 
 
 def _line(record: Record, string: Callable[[str], str]) -> str:
-    """Return the line of a record; `string` writes text as a string of JSON."""
+    """Return the JSON line of a record; `string` converts text to a JSON string."""
     kind = TIMESTAMP_NAMES.get(record.timestamp_type, "unknown")
     line = (
         f'{{"topic":{string(record.topic)},"partition":{record.partition},"offset":{record.offset},'
@@ -84,12 +87,13 @@ def _pairs(headers: Iterable[tuple[str, str | None]], string: Callable[[str], st
 def parse_envelope(line: bytes, decoded: Container[str] = ()) -> Message:
     """Return the record of a line that ``penstock consume -J`` or ``kcat -J`` has printed.
 
-    Of "key" and "payload", those that are among `decoded` may be any JSON, whose text they are then.
+    If "key" or "payload" is among `decoded`, it may be any JSON value, and its JSON text is used.
 
-    kcat prints bytes that are not UTF-8 as they are, which no JSON can be: they are taken as they are.
+    kcat prints bytes that are not UTF-8 unchanged, although this is not valid JSON: they are read as they
+    are.
 
     Raises:
-        ConfigError: the line is no such envelope.
+        ConfigError: the line is not such an envelope.
     """
     try:
         envelope = json.loads(line.decode("utf-8", "surrogateescape"))
@@ -176,7 +180,7 @@ def _refuse_base64(name: str) -> bytes:
 
 
 def _text(value: bytes | None) -> tuple[str | None, bool]:
-    """Return the text of a value, and whether it is all of it: it is not where bytes are no UTF-8."""
+    """Return the text of a value, and False if bytes that are not UTF-8 were replaced in it."""
     if value is None:
         return None, True
     try:

@@ -1,4 +1,4 @@
-"""``penstock event``: CloudEvents read, checked, and turned from one mode or format into another."""
+"""``penstock event``: reads and checks CloudEvents, and converts them between modes and formats."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @click.group("event", short_help="Read CloudEvents, check them and convert them.")
 def command() -> None:
-    """Read CloudEvents, check them, convert them between modes and formats.
+    """Read and check CloudEvents, and convert them between modes and formats.
 
     \b
     A Kafka record is an event in one of two modes:
@@ -80,7 +80,7 @@ def decode(
     text_data: bool,
     file: IO[bytes],
 ) -> int:
-    """Turn records into events.
+    """Decode records to events.
 
     Events come out in the JSON event format.
 
@@ -129,7 +129,7 @@ def encode(
     types: tuple[str, ...],
     file: IO[bytes],
 ) -> None:
-    """Turn events into records.
+    """Encode events as records.
 
     Events are read in the JSON event format.
 
@@ -293,9 +293,9 @@ def read(
     types: tuple[str, ...],
     text_data: bool,
 ) -> None:
-    """Show what the records of a topic are.
+    """Show which records of a topic are valid events.
 
-    Each is an event, no event, or one that breaks a rule.
+    Each record is an event, is not an event, or is an event that breaks a rule.
 
     \b
     Examples:
@@ -320,7 +320,7 @@ def read(
 
 
 def _advice(outcome: object, value: bytes) -> str:
-    """Return what to do about a record that is not an event, though its value is one."""
+    """Return a hint about a record that is not an event, although its value is one."""
     from penstock.cloudevents import NotAnEvent
     from penstock.cloudevents.formats.json_format import has_required_members
 
@@ -342,12 +342,12 @@ def _record_line(record: Record, options: LineOptions) -> bytes:
 
 
 def _for_terminal(printer: Printer) -> Printer:
-    """Lines whose control characters are spelled out, but for the end of the line."""
+    """Return a printer whose lines have control characters escaped, except the line feed."""
     return lambda record: printable_bytes(printer(record).removesuffix(b"\n")) + b"\n"
 
 
 def _summary(record: Record, options: LineOptions) -> bytes:
-    """Return where the record is, what it is, and the beginning of its data, for a person."""
+    """Return one readable line: where the record is, what it is, and the beginning of its data."""
     from penstock.cloudevents import Event
 
     outcome = options.outcome(record.key, record.value, record.headers)

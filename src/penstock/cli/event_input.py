@@ -1,4 +1,4 @@
-"""Files of events for ``penstock event``: line by line, or as a whole in any event format."""
+"""Input files of ``penstock event``: line by line, or as a whole in any event format."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r")
 
 
 def transform(file: IO[bytes], line_to_line: Callable[[bytes], str]) -> None:
-    """Write a line for each line of `file`, as soon as it is there."""
+    """Write the converted line for each line of `file`, as soon as the line is read."""
     for lines in _lines(file):
         put_bytes("".join(map(line_to_line, lines)).encode())
 
 
 def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield the lines of `file`, as many at a time as have come. A line beyond the limit is cut there."""
+    """Yield the lines of `file` in batches as they arrive. Cut a line at the length limit."""
     read = getattr(file, "read1", file.read)
     rest: list[bytes] = []
     rest_bytes = 0
@@ -45,7 +45,7 @@ def _lines(file: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def events_in(body: bytes, event_format: str | None, options: LineOptions, option: str) -> list[Any]:
-    """Return the events in a file; `option` is the one that says what format they are in."""
+    """Return the events in a file; `option` is the option that sets the format, for error messages."""
     from penstock.cloudevents import InvalidEventError, read_events
 
     if event_format is None:

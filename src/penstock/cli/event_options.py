@@ -1,4 +1,4 @@
-"""Options of ``penstock event``, and the modes and formats they select."""
+"""The options of ``penstock event``, and the modes and formats that they select."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def profile_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what decides which events are valid."""
+    """Add the options that decide which events are valid."""
     for option in (
         click.option(
             "--type",
@@ -47,7 +47,7 @@ def profile_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what decides which records are events."""
+    """Add the options that decide which records are events."""
     assume = click.option(
         "--assume-structured", is_flag=True, help="Read records without content-type as structured JSON."
     )
@@ -55,7 +55,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def writing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return how events become records."""
+    """Add the options that decide how events become records."""
     for option in (
         click.option("--key-from-partitionkey", is_flag=True, help="partitionkey, where set, is the key."),
         click.option("--binary-headers", is_flag=True, help="Structured: the ce_ headers as well."),
@@ -113,7 +113,7 @@ def key_mapper_if(wanted: bool) -> Any:
 
 
 def check_mode(mode: str, event_format: str, binary_headers: bool) -> None:
-    """Refuse what would have no effect."""
+    """Raise ConfigError for options that have no effect in a mode."""
     if mode == "binary" and (binary_headers or event_format != "json"):
         option = "--binary-headers" if binary_headers else "--format"
         raise ConfigError(f"{option} is for structured records: add --mode structured")

@@ -1,4 +1,4 @@
-"""``penstock follow``: where a query of Spark stands, kept up to date on a terminal, in lines elsewhere."""
+"""``penstock follow``: shows the progress of a Spark query, live on a terminal, as lines elsewhere."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def command(
 ) -> int:
     """Watch a streaming query of Spark.
 
-    QUERY is its checkpoint, its name or its id. A checkpoint alone says how far the query is. With -b the
-    brokers say how far that is behind. A session with the listener penstock.spark.QueryReports has names,
-    rates and errors, too.
+    QUERY is its checkpoint, its name or its id. A checkpoint alone shows the query's offsets. With -b, the
+    lag behind the brokers' ends is shown, too. A session with the listener penstock.spark.QueryReports adds
+    names, rates and errors.
 
     \b
     Examples:
@@ -103,19 +103,19 @@ def command(
 
 
 def ends_of(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-    """Return the end of each of these partitions; None where it has none."""
+    """Return the end offset of each partition, or None for a partition without one."""
     found = admin.list_offsets(dict.fromkeys(tps, LATEST))
     return {tp: None if at is None else at.offset for tp, at in found.items()}
 
 
 def topic_ids_of(admin: Admin, topics: Iterable[str]) -> dict[str, bytes]:
-    """Return the ids of topics that have one."""
+    """Return the ids of the topics that have an id, by name."""
     found = admin.describe_topics(list(topics))
     return {each.name: uuid_from_text(each.topic_id) for each in found if each.topic_id is not None}
 
 
 class Lines:
-    """One line whenever something has changed."""
+    """Prints one line whenever the state of the query has changed."""
 
     def __init__(self) -> None:
         self._shown: tuple[object, ...] | None = None
@@ -134,7 +134,7 @@ class Lines:
 
 
 class Screen:
-    """A block of lines that is written over the one before it."""
+    """Prints a block of lines, each time over the previous block."""
 
     def __init__(self) -> None:
         self._height = 0
@@ -152,7 +152,7 @@ class Screen:
 
 
 def summary(view: View) -> str:
-    """Return one line with the batch, the rate and the lag, as far as they are known."""
+    """Return one line with the batch, the rate and the lag of a query, without unknown parts."""
     words = ["no micro-batch is through yet" if view.batch_id is None else f"batch {view.batch_id}"]
     if view.planned_id is not None and view.planned_id != view.batch_id:
         words.append(f"batch {view.planned_id} runs")
@@ -166,7 +166,7 @@ def summary(view: View) -> str:
 
 
 def table(view: View, rows_max: int) -> list[str]:
-    """Return the partitions that are furthest behind, with their offsets."""
+    """Return lines with the offsets of the partitions that are furthest behind."""
     behind = {tp: end - view.offsets[tp] for tp, end in view.ends.items() if tp in view.offsets}
     chosen = sorted(view.offsets, key=lambda tp: (-behind.get(tp, 0), tp))[: min(ROWS_SHOWN_MAX, rows_max)]
     lines = []
@@ -180,14 +180,14 @@ def table(view: View, rows_max: int) -> list[str]:
 
 
 def moment(seconds: float | None) -> str:
-    """Return a time in seconds since 1970 in ISO 8601; a dash where there is none."""
+    """Return a time in seconds since 1970 as ISO 8601 text, or a dash for None."""
     if seconds is None:
         return "-"
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def terminal_size() -> tuple[int, int]:
-    """Columns and lines of stdout; 80 and 24 where it does not say."""
+    """Return the columns and lines of the terminal at stdout, or 80 and 24 if unknown."""
     try:
         size = os.get_terminal_size(sys.stdout.fileno())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""How `penstock consume` prints a record: kcat's format strings."""
+"""The format strings of `penstock consume -f`, which are kcat's."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ TOKENS = "sSRkKTtpoh"
 
 
 def format_printer(text: str, null: bytes = b"", *, for_terminal: bool = False) -> Printer:
-    r"""A printer for a format string such as ``%t/%p/%o: %s\n``; `null` stands for a null key or value.
+    r"""Return a printer for a format string such as ``%t/%p/%o: %s\n``; `null` replaces a null key or value.
 
-    With `for_terminal`, what a record holds is spelled out where it is not printable (tabs are left).
+    With `for_terminal`, unprintable characters in the record are escaped, except tabs.
 
     Raises:
-        ConfigError: an unknown % token or backslash escape; or a word alone, which is the name of a format.
+        ConfigError: an unknown % token or backslash escape, or a single word, which is the name of a format.
     """
     if len(text) > 1 and text.isalpha():
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""``penstock gateway``: clients of any release in front of a cluster, at ports of this machine."""
+"""``penstock gateway``: lets clients of any release use a cluster, through ports of this machine."""
 
 from __future__ import annotations
 
@@ -168,10 +168,10 @@ def command(
 ) -> None:
     """Serve a cluster until Ctrl-C or SIGTERM; clients connect as to the cluster.
 
-    Each broker is found at a port of its own, and the first port stands for all of them. What clients and
-    brokers both speak is passed on as it is. Nothing is stored. Other machines reach the gateway only with
-    --host, and without a login: what they may do is what the gateway may do in the cluster. With --accounts
-    clients log in at the gateway, and each is an account of its own in the cluster.
+    Each broker has a port of its own, and the first port stands for all of them. Requests in versions that
+    the brokers support are passed on unchanged. Nothing is stored. Other machines reach the gateway only
+    with --host, and without a login: they may do what the gateway may do in the cluster. With --accounts
+    clients log in at the gateway, and each uses an account of its own in the cluster.
 
     \b
     Examples:
@@ -260,7 +260,7 @@ HEAD = ("software", "address", "api", "version", "requests", "bytes in", "bytes 
 
 
 def picture(rows: Sequence[ClientCount], where: str) -> list[str]:
-    """Return the lines of the live table."""
+    """Return the lines of the live table of clients."""
     shown = [
         {
             "software": f"{row.software} {row.software_version}".strip() or row.client_id or "-",
@@ -280,7 +280,7 @@ def picture(rows: Sequence[ClientCount], where: str) -> list[str]:
 
 
 def _configured() -> str:
-    """Return the cluster that a file of settings, the profile or the environment names."""
+    """Return the bootstrap servers from the settings file, the profile or the environment."""
     found = settings_in_force()
     named = [setting.value for name, setting in found.items() if meaning(name) == meaning(BOOTSTRAP)]
     if not named:
@@ -289,10 +289,10 @@ def _configured() -> str:
 
 
 def port_range(text: str) -> range:
-    """Read ``9093-9192``, or one port.
+    """Parse a range of ports, ``9093-9192``, or one port.
 
     Raises:
-        ConfigError: it is no range of ports from 1 to 65535.
+        ConfigError: the text is not a range of ports from 1 to 65535.
     """
     first, dash, last = text.partition("-")
     numbers = [each.strip() for each in ((first, last) if dash else (first, first))]

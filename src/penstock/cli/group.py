@@ -1,4 +1,4 @@
-"""``penstock group``: list, describe and delete consumer groups, show their lag, move their offsets."""
+"""``penstock group``: lists, describes and deletes consumer groups, shows their lag, resets their offsets."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def command() -> None:
 def list_groups(
     bootstrap: str, properties: tuple[str, ...], states: tuple[str, ...], verbose: bool, as_json: bool
 ) -> None:
-    """Names of the groups, one per line."""
+    """List the names of the groups, one per line."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -74,7 +74,7 @@ def list_groups(
 def describe_groups(
     bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], as_json: bool
 ) -> None:
-    """Members of groups and what each of them reads; without a name, of all groups."""
+    """Show the members of groups and what each of them reads; without a name, of all groups."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -90,7 +90,7 @@ def describe_groups(
 
 
 def _member_rows(group: GroupDescription) -> list[dict[str, object]]:
-    """Return a row for each member; one with nothing about a member for a group that has none."""
+    """Return a row for each member, or one row without a member for an empty group."""
     about = {
         "group": group.group_id,
         "state": group.state,
@@ -129,7 +129,7 @@ def _print_group(group: GroupDescription) -> None:
 @click.argument("name", metavar="GROUP", shell_complete=completion.groups)
 @json_option()
 def show_lag(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bool) -> None:
-    """How far GROUP is behind the end of each partition that it reads or has read."""
+    """Show how far GROUP is behind the end of each partition that it reads or has read."""
     from penstock.client import Admin
     from penstock.client.admin.groups import lags
 
@@ -160,7 +160,10 @@ def show_lag(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bo
 
 
 def _members(admin: Admin, name: str, *, has_offsets: bool) -> Sequence[MemberDescription]:
-    """Return the members of a group as far as its broker returns them; raise where there is no such group."""
+    """Return the members of a group; none if the group is empty, or its broker too old to list them.
+
+    Raises an error if the group does not exist, or is a share group.
+    """
     try:
         (group,) = admin.describe_groups([name])
         if group.protocol_type == SHARE_PROTOCOL:
@@ -215,9 +218,9 @@ def reset_offsets(
     execute: bool,
     as_json: bool,
 ) -> None:
-    """Move the offsets of GROUP, which must have no members for that.
+    """Move the offsets of GROUP, which must have no active members.
 
-    Shows where each partition would go. Never leaves what the log holds.
+    Without --execute, only shows the new offset of each partition, which is always within the log.
     """
     target = parse_target(to_earliest, to_latest, to_offset, to_time, by_duration, shift_by)
     from penstock.client import Admin
@@ -307,12 +310,12 @@ def delete_groups(
 
 
 def known(answers: Answers) -> dict[TopicPartition, int]:
-    """Return the offsets that were found."""
+    """Return the offsets that were found, without partitions that have none."""
     return {tp: at.offset for tp, at in answers.items() if at is not None}
 
 
 def places(partitions: Iterable[TopicPartition]) -> str:
-    """Return partitions in one line: ``orders:0,1 letters:2``."""
+    """Return partitions as one line of text: ``orders:0,1 letters:2``."""
     topics: dict[str, list[str]] = {}
     for topic, number in partitions:
         topics.setdefault(topic, []).append(str(number))

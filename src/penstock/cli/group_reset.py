@@ -1,4 +1,4 @@
-"""Where `penstock group reset` sends the offsets of a group: its options, and the plan they make."""
+"""The targets of `penstock group reset`: its options, and the new offsets that follow from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class To(Enum):
-    """What the number of a target means."""
+    """The meaning of the number in a target."""
 
     EARLIEST = "--to-earliest"
     LATEST = "--to-latest"
@@ -28,7 +28,7 @@ class To(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to go. A time is in milliseconds since 1970."""
+    """A target for offsets. A time is in milliseconds since 1970."""
 
     to: To
     number: int = 0
@@ -46,10 +46,10 @@ def parse_target(
     by_duration: str | None,
     shift_by: int | None,
 ) -> Target:
-    """Return the one target that was given.
+    """Return the target that exactly one of the options gives.
 
     Raises:
-        ConfigError: none or several, or one that cannot be read.
+        ConfigError: no option or several are given, or the value is malformed.
     """
     given = {
         To.EARLIEST: to_earliest or None,
@@ -77,10 +77,10 @@ def parse_target(
 
 
 def parse_topics(words: Iterable[str]) -> dict[str, list[int] | None]:
-    """Return topics with the partitions after a colon; None for all of them.
+    """Parse words ``TOPIC`` or ``TOPIC:0,1``; return each topic's partitions, or None for all.
 
     Raises:
-        ConfigError: something else than numbers and commas follows the colon.
+        ConfigError: the part after a colon is not a list of numbers.
     """
     tps: dict[str, list[int] | None] = {}
     for word in words:
@@ -103,10 +103,10 @@ def planned(
     last: Offsets,
     at_time: Mapping[TopicPartition, int | None],
 ) -> dict[TopicPartition, int]:
-    """Return the new offset of each partition, cut to what its log holds.
+    """Return the new offset of each partition, limited to the range of its log.
 
     Raises:
-        ConfigError: a shift of a partition for which nothing was committed.
+        ConfigError: a shift is requested for a partition without a committed offset.
     """
     plan = {}
     for tp in tps:

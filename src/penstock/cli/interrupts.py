@@ -1,9 +1,9 @@
-"""Ctrl-C ends a command within a second, in any wait.
+"""Makes Ctrl-C end a command within a second, in any wait.
 
-The first interrupt is a KeyboardInterrupt, as ever, so that a consumer can leave its group and a producer
-send what it has; what that takes is limited by a thread that ends the process. The second interrupt ends it
-at once. The thread gets interrupts from the interpreter itself (`signal.set_wakeup_fd`), since Spark
-brings a handler of its own, which waits for its jobs.
+The first interrupt raises KeyboardInterrupt as usual, so that a consumer can leave its group and a producer
+send what it holds; a thread ends the process if that takes too long. A second interrupt ends the process at
+once. The thread is notified by the interpreter itself (`signal.set_wakeup_fd`), since Spark installs a
+handler of its own, which waits for its jobs.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ _last_acts: list[Callable[[], object]] = []
 
 
 def before_the_end(act: Callable[[], object]) -> None:
-    """Have `act` called before an interrupted process ends by force. It must not wait for anything."""
+    """Register a function that is called before an interrupted process is ended by force.
+
+    It must not block.
+    """
     _last_acts.append(act)
 
 
 def be_interruptible() -> None:
-    """Have Ctrl-C end the process within `PATIENCE_S` from now on."""
+    """Make Ctrl-C end the process within `PATIENCE_S` seconds from now on."""
     if threading.current_thread() is threading.main_thread():
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
@@ -40,13 +43,13 @@ def be_interruptible() -> None:
 
 
 def _say_unless_interrupted(lost: sys.UnraisableHookArgs) -> None:
-    """Say what a finalizer raised, as Python does, but for an interrupt that came there: `_watch` has it."""
+    """Report an exception in a finalizer as Python does, but ignore interrupts, which `_watch` handles."""
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
 
 
 def _watch(reader: int) -> None:
-    """Wait for an interrupt, then for another one or the end of patience."""
+    """Wait for an interrupt; end the process at a second one or after `PATIENCE_S` seconds."""
     while not _is_interrupt(os.read(reader, 64)):
         continue
     while select.select([reader], [], [], PATIENCE_S)[0]:
@@ -56,7 +59,7 @@ def _watch(reader: int) -> None:
 
 
 def _is_interrupt(numbers: bytes) -> bool:
-    """Return whether SIGINT is among these signals; others that have a handler are reported as well."""
+    """Return True if SIGINT is among the signal numbers, which include every signal that has a handler."""
     return signal.SIGINT in numbers
 
 

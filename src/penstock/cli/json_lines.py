@@ -1,6 +1,7 @@
-"""What ``consume -J`` prints, made of columns: a batch of records at a time, in one compiled pass.
+"""The JSON lines of ``consume -J``, made from columns: a batch of records in one compiled pass.
 
-The lines are those of `envelopes.json_printer`, byte for byte. Imports numpy: only for much.
+The lines equal those of `envelopes.json_printer`, byte for byte. The module imports numpy, so it is used only
+for many records.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _KIND_ENDS = np.array(_ENDS, dtype=np.int64)
 
 
 def json_lines(columns: RecordColumns, tp: TopicPartition, last: int | None = None) -> memoryview:
-    """Return the lines of rows 0 to before `last` (all) of `columns`, all of which must have been decoded.
+    """Return the JSON lines of the rows before `last` (by default all); every column must be decoded.
 
     Raises:
         ValueError: a column is missing.
@@ -71,8 +72,9 @@ def json_lines(columns: RecordColumns, tp: TopicPartition, last: int | None = No
 
 
 def rows_before(columns: RecordColumns, stop_ms: int | None) -> tuple[int, bool]:
-    """Return how many rows come before the first with a timestamp from `stop_ms` on, and whether there is
-    one.
+    """Return the number of rows before the first with a timestamp of `stop_ms` or later.
+
+    The second value is True if there is such a row.
     """
     if stop_ms is None or columns.timestamps is None:
         return columns.row_count, False

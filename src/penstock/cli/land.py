@@ -1,4 +1,4 @@
-"""``penstock land``: a topic as a table of Iceberg or Delta, or as Parquet in a store or a directory."""
+"""``penstock land``: writes topics to Iceberg or Delta tables, or as Parquet to a store or a directory."""
 
 from __future__ import annotations
 
@@ -146,16 +146,17 @@ def command(
     as_json: bool,
     properties: tuple[str, ...],
 ) -> None:
-    """Land topics as tables, each record once, and go on where the tables are when started again.
+    """Write topics to tables, each record once; a restarted command continues where the tables end.
 
-    Several topics, or one with * in its name, go each into a table of its own: TABLE has {topic} then. With
-    --group, processes that give the same name share the partitions; start and end them as you like.
+    Several topics, or a name with *, need {topic} in TABLE, and each topic gets its own table. With
+    --group, processes with the same group name share the partitions; they can be started and stopped freely.
 
-    Positions stand in the table's own commits: another machine goes on where this one was. Records that do
-    not fit go to a table of dead letters, with partition, offset, reason and bytes.
+    Positions are stored in the table's own commits, so that another machine can continue. Records that do
+    not fit the table go to a table of dead letters, with partition, offset, reason and bytes.
 
-    Options of stores are those of obstore and deltalake, as endpoint=http://localhost:9000, of Iceberg
-    those of pyiceberg, as uri=http://localhost:8181. Passwords belong into --store-file or the environment.
+    Options of stores are those of obstore and deltalake, such as endpoint=http://localhost:9000; options of
+    Iceberg are those of pyiceberg, such as uri=http://localhost:8181. Passwords belong in --store-file or
+    in the environment.
 
     \b
     Examples:
@@ -295,10 +296,10 @@ def command(
 
 
 def _chosen(topics: Sequence[str], bootstrap: str, config: Mapping[str, object]) -> list[str]:
-    """Return the topics that names say, in their order, with ``*`` for any characters.
+    """Return the topics that match the given names, in which ``*`` stands for any characters.
 
     Raises:
-        ConfigError: no topic has such a name.
+        ConfigError: no topic matches a name.
         NetworkError, RequestTimeoutError: no broker answers.
     """
     if not any("*" in each for each in topics):
@@ -319,9 +320,9 @@ def _chosen(topics: Sequence[str], bootstrap: str, config: Mapping[str, object])
 
 @contextmanager
 def _ending() -> Iterator[threading.Event]:
-    """An event that SIGTERM sets, so that what was read is committed before the end.
+    """Yield an event that SIGTERM sets, so that records already read are committed before the end.
 
-    Another one ends the command at once, and so does Ctrl-C, after which the same records are read again.
+    A second SIGTERM, or Ctrl-C, ends the command at once; the next start then reads these records again.
     """
     event = threading.Event()
     before = signal.getsignal(signal.SIGTERM)
@@ -396,7 +397,7 @@ def _tidy(
     orphan_age: str,
     as_json: bool,
 ) -> None:
-    """Tidy a table and that of its dead letters, which is shown where something was to be done."""
+    """Tidy a table and its table of dead letters; show the latter only if something was done there."""
     from penstock.lake.contract import Tidied
 
     for each in (table, dead_letters):

@@ -1,7 +1,7 @@
-"""What commands list: one schema for each noun, as a table for people and as lines of JSON for programs.
+"""The output of listing commands: one schema for each noun, as a table or as lines of JSON.
 
-The schemas are a promise: fields may be added, and are neither renamed, retyped nor taken away.
-``docs/reference/command-line-json.md`` has them, and a test compares.
+The schemas are stable: fields may be added, but are never renamed, retyped or removed.
+``docs/reference/command-line-json.md`` lists them, and a test compares that page with this module.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.cli.outcome import is_terminal, put, put_table
 
 
 class Field(NamedTuple):
-    """A field of a noun: its name, its type in JSON, and what it says."""
+    """A field of a noun: its name, its JSON type, and its meaning."""
 
     name: str
     type: str
@@ -340,7 +340,7 @@ NOUNS: Mapping[str, tuple[Field, ...]] = {
 
 
 def json_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``-J`` or ``--json``, of every command that lists."""
+    """Return the option ``-J`` or ``--json`` of every listing command."""
     return click.option("-J", "--json", "as_json", is_flag=True, help="One line of JSON for each.")
 
 
@@ -352,9 +352,9 @@ def put_rows(
     *,
     is_always_shown: bool = True,
 ) -> None:
-    """Print rows of a noun: each as a line of JSON, or all as a table of some columns, by default all.
+    """Print rows of a noun, each as a line of JSON, or all as a table of `columns` (by default all).
 
-    `is_always_shown`: whether a table without rows has its head all the same.
+    `is_always_shown`: whether the head of a table without rows is printed.
     """
     fields = NOUNS[noun]
     if as_json:
@@ -368,7 +368,7 @@ def put_rows(
 
 
 def put_json(row: Mapping[str, object]) -> None:
-    """Print a line of JSON; ASCII only where a terminal could be steered by what is in it."""
+    """Print a line of JSON; escape it to ASCII on a terminal if it has unprintable characters."""
     line = json.dumps(row, ensure_ascii=False)
     put(json.dumps(row) if is_terminal() and not line.isprintable() else line)
 

@@ -1,4 +1,4 @@
-"""``penstock logdir``: data directories of brokers, and the sizes of what is in them."""
+"""``penstock logdir``: the data directories of brokers, and the sizes of the partitions in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.errors import ConfigError
 
 @click.group("logdir")
 def command() -> None:
-    """Data directories of brokers, and the sizes of topics in them.
+    """List data directories of brokers, and sizes of partitions.
 
     \b
     Examples:
@@ -31,7 +31,7 @@ _node = click.option("--node", "broker", type=click.IntRange(0, 2**31 - 1), help
 @_node
 @json_option()
 def list_directories(bootstrap: str, properties: tuple[str, ...], broker: int | None, as_json: bool) -> None:
-    """Directories, how much is in them, and how much room is left."""
+    """List directories, the bytes in use, and the free space."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -59,7 +59,7 @@ def list_directories(bootstrap: str, properties: tuple[str, ...], broker: int | 
 def sizes(
     bootstrap: str, properties: tuple[str, ...], broker: int | None, topics: tuple[str, ...], as_json: bool
 ) -> None:
-    """Sizes of partitions, of all topics or of some, the largest first."""
+    """List sizes of partitions of all or some topics, largest first."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:

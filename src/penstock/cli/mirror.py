@@ -1,4 +1,4 @@
-"""``penstock mirror``: topics of one Kafka copied into another, of any release."""
+"""``penstock mirror``: copies topics from one Kafka, of any release, to another."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ def command(
 ) -> None:
     """Copy topics from one Kafka into the Kafka at -b, with keys, headers, timestamps and partitions.
 
-    Interrupted and started again it goes on where it was, and every message is there once: positions are
+    A copy that was interrupted continues where it was, and every message is copied once: positions are
     committed at -b, in one transaction with the messages. From Kafka 0.7, the headers kafka-0.7-offset and
     kafka-0.7-place of each record say where the message was.
 
-    With --groups the offsets of groups are moved along, each to the message that the group is to read next,
-    as soon as it is copied. A group that consumes at -b is left alone.
+    With --groups the offsets of groups are copied, too: each to the message that the group will read next,
+    as soon as that is copied. A group that consumes at -b is not changed.
 
     \b
     Examples:
@@ -182,7 +182,7 @@ def command(
 
 
 def _rounds(mirrors: Sequence[TopicMirror], *, follow: bool) -> Iterator[None]:
-    """Copy to the end, or with `follow` for ever; yield every second then, where something has come."""
+    """Copy until the end, or with `follow` for ever, yielding each second in which records were copied."""
     looked_at = time.monotonic()
     has_come = False
     pace = _Pace()
@@ -222,7 +222,7 @@ def _rounds(mirrors: Sequence[TopicMirror], *, follow: bool) -> Iterator[None]:
 
 
 class _Pace:
-    """When groups are looked at again: every second, and for no more than a tenth of the time."""
+    """The times at which groups are checked: each second, but for at most a tenth of the time."""
 
     def __init__(self) -> None:
         self._due = self._begun = time.monotonic()
@@ -232,7 +232,7 @@ class _Pace:
         return self._begun >= self._due
 
     def note(self) -> None:
-        """Say that groups were looked at, since `is_due` was asked."""
+        """Record that a check of the groups has ended, which began when `is_due` was called."""
         now = time.monotonic()
         self._due = now + max(LOOK_EVERY_S, 9 * (now - self._begun))
 
@@ -269,7 +269,7 @@ def _check(
     options: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Compare copies with their sources, and raise where they differ; `options` are those of `check_copy`."""
+    """Compare copies with their sources, and raise if they differ; `options` are those of `check_copy`."""
     from penstock.tables.mirroring.record_check import check_copy
 
     different = 0

@@ -1,4 +1,4 @@
-"""``penstock offsets``: offsets of partitions, at their ends or at a time."""
+"""``penstock offsets``: shows offsets of partitions: the first, the next, or those at a time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def command(
     isolation: str,
     as_json: bool,
 ) -> None:
-    """Offsets of partitions: the first, the next, or those at a time.
+    """Show offsets: the first, the next, or those at a time.
 
     \b
     Examples:

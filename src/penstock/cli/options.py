@@ -1,4 +1,4 @@
-"""Options that several commands share, and the small languages their values are written in."""
+"""Options that several commands share, and the syntax of their values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 
 
 def registry_option(*names: str) -> Decorator:
-    """Return the URL of a schema registry, under some names on the command line."""
+    """Return the option for the URL of a schema registry, under the given names."""
     return click.option(
         *names,
         metavar="URL",
@@ -36,7 +36,7 @@ def registry_option(*names: str) -> Decorator:
 
 
 def bootstrap_option() -> Decorator:
-    """``-b``, as kcat and the console tools spell it."""
+    """Return the option ``-b``, with the names that kcat and Kafka's console tools use."""
     return click.option(
         "-b",
         "--bootstrap-server",
@@ -54,7 +54,7 @@ CONFIG_PATH, PROFILE = "penstock.config", "penstock.profile"
 
 
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
-    """Return a callback for click that keeps what an option says, for `settings_in_force`."""
+    """Return a click callback that stores the value of an option for `settings_in_force`."""
 
     def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if value is not None:
@@ -64,7 +64,7 @@ def _remember(key: str) -> Callable[[click.Context, click.Parameter, str | None]
 
 
 def _profile_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Profiles whose names begin so; none where the file has a mistake."""
+    """Return the profiles whose names begin with `incomplete`, or none if the file is malformed."""
     try:
         names = read_profiles(profiles_path()).sections
     except ConfigError:
@@ -73,7 +73,7 @@ def _profile_names(context: click.Context, parameter: click.Parameter, incomplet
 
 
 def profile_option() -> Decorator:
-    """``--profile NAME``: a section of the user's file of settings."""
+    """Return the option ``--profile NAME``, which selects a section of the user's settings file."""
     return click.option(
         "--profile",
         metavar="NAME",
@@ -86,9 +86,10 @@ def profile_option() -> Decorator:
 
 
 def property_option(*, has_config: bool = True) -> Decorator:
-    """``-X name=value``, ``--config FILE`` and ``--profile NAME``: settings of the client by dotted names.
+    """Return the options ``-X name=value``, ``--config FILE`` and ``--profile NAME`` for client settings.
 
-    `has_config`: False for a command whose ``--config`` means something else; there, it is ``-F`` only.
+    `has_config`: False for a command whose ``--config`` means something else; the file is then given by
+    ``-F``.
     """
     file_option = click.option(
         "-F",
@@ -117,10 +118,10 @@ def property_option(*, has_config: bool = True) -> Decorator:
 
 
 def settings_in_force(words: Iterable[str] = ()) -> dict[str, Setting]:
-    """Settings of the command that runs, and where each came from; `words` are those of ``-X``.
+    """Return the settings of the current command, each with its origin; `words` are those of ``-X``.
 
     Raises:
-        ConfigError: as `pairs`, a password stands on the command line, or a file or profile is not there.
+        ConfigError: a word is malformed or has a password, or a file or profile does not exist.
     """
     context = click.get_current_context(silent=True)
     meta = {} if context is None else context.meta
@@ -129,16 +130,14 @@ def settings_in_force(words: Iterable[str] = ()) -> dict[str, Setting]:
 
 
 def profile_in_force() -> str | None:
-    """Return the profile that ``--profile`` or PENSTOCK_PROFILE names; None where neither does."""
+    """Return the profile that ``--profile`` or PENSTOCK_PROFILE names, or None if neither does."""
     context = click.get_current_context(silent=True)
     typed = None if context is None else context.meta.get(PROFILE)
     return typed or os.environ.get(PROFILE_VARIABLE) or None
 
 
 def _known_bootstrap() -> str:
-    """Return the addresses that files, profile or environment name; the broker of this machine where none
-    does.
-    """
+    """Return the addresses from a file, a profile or the environment, or else this machine's."""
     try:
         found = settings_in_force()
     except ConfigError as error:
@@ -150,12 +149,12 @@ def _known_bootstrap() -> str:
 
 
 def client_settings(words: Iterable[str], *, may_ask: bool = True) -> dict[str, str]:
-    """Settings of the client, but for its addresses: see `penstock.cli.settings` for where they may stand.
+    """Return the settings of the client except its addresses; `penstock.cli.settings` lists their sources.
 
-    `may_ask`: whether a password that is missing may be asked for on the terminal.
+    `may_ask`: whether the terminal may ask for a missing password.
 
     Raises:
-        ConfigError: as `settings_in_force`.
+        ConfigError: the settings are invalid, as in `settings_in_force`.
     """
     words = tuple(words)
     typed = pairs(words, "-X")
@@ -168,7 +167,7 @@ def client_settings(words: Iterable[str], *, may_ask: bool = True) -> dict[str, 
 
 
 def pairs(values: Iterable[str], option: str) -> dict[str, str]:
-    """`name=value` words as a mapping.
+    """Parse `name=value` words into a dictionary.
 
     Raises:
         ConfigError: a word has no name or no equals sign, or is not UTF-8 text.
@@ -185,15 +184,15 @@ def pairs(values: Iterable[str], option: str) -> dict[str, str]:
 
 
 def is_text(word: str) -> bool:
-    """Return whether the shell gave UTF-8. Other bytes become characters that cannot be encoded."""
+    """Return True if a command-line word was UTF-8; Python decodes other bytes as surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def unescape(text: str) -> bytes:
-    r"""Bytes of `text`, in which ``\n``, ``\t``, ``\r``, ``\0``, ``\\`` and ``\xHH`` mean what they do in C.
+    r"""Return the bytes of `text`, replacing the escapes ``\n``, ``\t``, ``\r``, ``\0``, ``\\`` and ``\xHH``.
 
     Raises:
-        ConfigError: a backslash is followed by anything else.
+        ConfigError: a backslash is followed by another character.
     """
     pieces = re.split(r"\\(x[0-9a-fA-F]{2}|.|$)", text, flags=re.DOTALL)
     result = bytearray(os.fsencode(pieces[0]))
@@ -209,10 +208,10 @@ def unescape(text: str) -> bytes:
 
 
 def delimiter(text: str, option: str) -> bytes:
-    """Return the bytes that separate messages or keys; never empty.
+    """Return the bytes that separate messages, or keys from values; never empty.
 
     Raises:
-        ConfigError: nothing is left of `text`.
+        ConfigError: `text` is empty.
     """
     separator = unescape(text)
     if not separator:

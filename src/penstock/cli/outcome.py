@@ -1,7 +1,7 @@
-"""How a command ends: one line on stderr and an exit code, never a traceback.
+"""The end of a command: one line on stderr and an exit code, never a traceback.
 
-Codes follow the shell's habits: 1 for a failure, 2 for a wrong option, 130 for Ctrl-C, 141 when the
-reader of a pipe went away. Set PENSTOCK_TRACEBACK=1 to see where an error came from.
+Exit codes follow the shell's conventions: 1 for a failure, 2 for a wrong option, 130 for Ctrl-C, 141 if the
+reader of a pipe has ended. Set PENSTOCK_TRACEBACK=1 to see where an error came from.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAILURE, WRONG_USE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 
 def guarded(call: Callable[[], int]) -> int:
-    """Run `call`; turn any exception into one line and an exit code."""
+    """Call `call`; convert an exception to one line on stderr and an exit code."""
     try:
         code = call()
         sys.stdout.flush()
@@ -39,9 +39,9 @@ def guarded(call: Callable[[], int]) -> int:
 
 
 def open_missing_streams() -> None:
-    """Have nothing to read, and nowhere to write, where a process was started with a standard stream closed.
+    """Open /dev/null for each standard stream that was closed when the process started.
 
-    Python has None for such a stream. Its descriptor would otherwise become that of the first file or socket.
+    Python uses None for such a stream, and its descriptor would become that of the first file or socket.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -49,7 +49,7 @@ def open_missing_streams() -> None:
 
 
 def put(line: str = "", *, bold: bool = False) -> None:
-    """Write one line on stdout: for a terminal spelled out (`penstock.printable`), else as it is."""
+    """Write one line to stdout. On a terminal, escape unprintable characters (`penstock.printable`)."""
     if is_terminal():
         line = printable(line, "\t")
         if bold and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
@@ -58,12 +58,12 @@ def put(line: str = "", *, bold: bool = False) -> None:
 
 
 def readable(text: str) -> str:
-    """Return a cell of a table as `put` will write it, so that columns are as wide as they look."""
+    """Return a cell of a table as `put` will write it, so that the widths of columns are correct."""
     return printable(text) if is_terminal() else text
 
 
 def put_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as they need to be; numbers to the right."""
+    """Print a table with aligned columns; numbers are aligned right."""
     rows = [[readable(cell) for cell in row] for row in rows]
     table = [head, *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -79,7 +79,10 @@ def put_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def put_bytes(data: bytes) -> None:
-    """Write bytes on stdout and out: spelled out, but for ends of lines, for a terminal."""
+    """Write bytes to stdout and flush.
+
+    On a terminal, escape unprintable characters except line feeds and tabs.
+    """
     sys.stdout.buffer.write(printable_bytes(data, "\n\t") if is_terminal() else data)
     sys.stdout.buffer.flush()
 
@@ -90,17 +93,17 @@ def counted(count: int, noun: str) -> str:
 
 
 def note(line: str) -> None:
-    """Write one line on stderr that is no error."""
+    """Write one informational line to stderr."""
     print(printable(line), file=sys.stderr)
 
 
 def is_terminal() -> bool:
-    """Return whether a person reads stdout."""
+    """Return True if stdout is a terminal."""
     return sys.stdout.isatty()
 
 
 def say(line: str) -> None:
-    """Write one line for a person, on stderr."""
+    """Write one line for the user to stderr, with the prefix ``penstock:``."""
     waiting = sys.modules.get("penstock.cli.waiting")
     if waiting is not None:
         waiting.step_aside()
@@ -109,7 +112,7 @@ def say(line: str) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """Return the message for `error`: one line, with advice where there is some."""
+    """Return the message of `error` in one line, with advice if there is some."""
     if isinstance(error, PenstockError):
         return _text(error)
     if isinstance(error, OSError):
@@ -124,5 +127,5 @@ def _text(error: BaseException) -> str:
 
 
 def _forget_stdout() -> None:
-    """Point stdout nowhere, so that the interpreter's last flush does not complain."""
+    """Redirect stdout to /dev/null, so that the interpreter's last flush cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

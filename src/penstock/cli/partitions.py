@@ -1,4 +1,4 @@
-"""What commands ask a cluster before they start."""
+"""Looks up the partitions of topics before a command starts."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def partitions_of(
 
 
 def numbered(admin: Admin, wanted: Mapping[str, Collection[int] | None]) -> list[TopicPartition]:
-    """Return the partitions of topics, all where none are named, in order.
+    """Return the partitions of topics in order; `wanted` has None for all partitions of a topic.
 
     Raises:
-        ConfigError: a partition that is named does not exist.
+        ConfigError: a given partition does not exist.
         PenstockError: a topic does not exist, or the cluster cannot be reached.
     """
     counts = {topic.name: len(topic.partitions) for topic in admin.describe_topics(list(wanted))}
@@ -53,5 +53,5 @@ def numbered(admin: Admin, wanted: Mapping[str, Collection[int] | None]) -> list
 
 
 def span(count: int) -> str:
-    """Return which partitions a topic has, as the end of a sentence about one that it has not."""
+    """Return text that lists a topic's partitions, for an error about a partition that is missing."""
     return f"it has {count} partitions, 0 to {count - 1}" if count > 1 else "it has one, partition 0"

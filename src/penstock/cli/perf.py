@@ -1,4 +1,4 @@
-"""``penstock perf``: how fast a cluster takes records and gives them, with percentiles."""
+"""``penstock perf``: measures how fast records are written to and read from a cluster, with percentiles."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VALUES = 64
 
 @click.group("perf", short_help="Measure how fast records go in and out.")
 def command() -> None:
-    """Measure how fast records go in and out, through this client.
+    """Measure how fast records are written and read through this client.
 
     \b
     Examples:
@@ -89,8 +89,8 @@ def perf_produce(
 ) -> None:
     """Send records, and measure the time from each call to its acknowledgement.
 
-    Without -n and --for: 100,000 records. The topic penstock-perf is created where it does not exist, and
-    removed at the end, unless --keep is given; one that is there already stays.
+    Without -n and --for: 100,000 records. The topic penstock-perf is created if it does not exist, and then
+    removed at the end, unless --keep is given; an existing topic stays.
     """
     duration_s = _duration_s(duration)
     if count is None and duration_s is None:
@@ -222,11 +222,11 @@ class Meter:
         self.began_s = self._reported_s = self._ended_s = 0.0
 
     def start(self) -> None:
-        """Begin to measure now."""
+        """Start measuring now."""
         self.began_s = self._reported_s = self._ended_s = time.monotonic()
 
     def add(self, records: int, size: int, latencies_ms: Sequence[float]) -> None:
-        """Count records that came, or were acknowledged, just now."""
+        """Count records that were just received or acknowledged."""
         if records:
             with self._lock:
                 self._records += records
@@ -235,7 +235,7 @@ class Meter:
                 self._ended_s = time.monotonic()
 
     def report_if_due(self) -> None:
-        """Print what has happened since the last report, if that is a second ago."""
+        """Print the results since the last report, if that was at least a second ago."""
         now = time.monotonic()
         if now - self._reported_s < REPORT_EVERY_S:
             return
@@ -250,7 +250,7 @@ class Meter:
         self._put(row)
 
     def finish(self) -> None:
-        """Print what has happened altogether, up to the last record."""
+        """Print the results of the whole measurement, up to the last record."""
         took_s = max(self._ended_s - self.began_s, 1e-6)
         self._put(self._row(self._records, self._bytes, took_s, self._all_ms, is_total=True))
 
@@ -290,8 +290,9 @@ class Meter:
 
 
 def percentile(ordered: Sequence[float], per_cent: int) -> float | None:
-    """Return the smallest value that so many per cent of sorted values do not exceed; None where there are
-    none.
+    """Return the smallest value that `per_cent` per cent of sorted values do not exceed.
+
+    It is None if there are no values.
     """
     if not ordered:
         return None
@@ -304,9 +305,9 @@ def _duration_s(word: str | None) -> float | None:
 
 @contextmanager
 def _existing(topic: str, bootstrap: str, properties: tuple[str, ...], keep: bool) -> Iterator[None]:
-    """Create the topic of this command if it does not exist, and remove it in the end; others have to exist.
+    """Create this command's own topic if it does not exist, and remove it at the end.
 
-    An interrupt ends the block as well.
+    Topics with other names must exist. An interrupt ends the block as well.
     """
     if topic != TOPIC:
         yield

@@ -1,4 +1,4 @@
-"""Where `penstock consume` starts and stops: the values of ``-o``, written as kcat writes them."""
+"""Where `penstock consume` starts and stops: the values of ``-o``, in kcat's syntax."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class Kind(Enum):
-    """What the number of a start means."""
+    """The meaning of the number in a start."""
 
     BEGINNING = "beginning"
     END = "end"
@@ -27,7 +27,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What to read: where to start, and up to which time (exclusive), if any."""
+    """The records to read: where to start, and the time (exclusive) at which to stop, if there is one."""
 
     start: Kind = Kind.BEGINNING
     number: int = 0
@@ -35,7 +35,7 @@ class Span:
 
 
 class Ends(Protocol):
-    """The lookups that a span needs. `penstock.client.Consumer` has them."""
+    """The offset lookups that a span needs; `penstock.client.Consumer` has them."""
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets: ...
 
@@ -47,10 +47,10 @@ class Ends(Protocol):
 
 
 def parse_span(words: Iterable[str]) -> Span:
-    """Return the span that ``-o`` values ask for: `beginning`, `end`, `N`, `-N`, TIME, `s@TIME`, `e@TIME`.
+    """Return the span that ``-o`` values define: `beginning`, `end`, `N`, `-N`, TIME, `s@TIME`, `e@TIME`.
 
     Raises:
-        ConfigError: anything else, or two starts.
+        ConfigError: a value has another form, or there are two starts.
     """
     span = Span()
     started = False
@@ -89,7 +89,7 @@ def _parse(word: str) -> tuple[Kind | None, int]:
 
 
 def resolve(span: Span, partitions: list[TopicPartition], ends: Ends) -> dict[TopicPartition, int]:
-    """Return the offset at which to start in each partition, never outside what the log holds."""
+    """Return the offset at which to start in each partition, limited to the range of its log."""
     first = ends.beginning_offsets(partitions)
     last = ends.end_offsets(partitions)
     if span.start is Kind.BEGINNING:

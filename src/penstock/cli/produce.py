@@ -1,4 +1,4 @@
-"""``penstock produce``: messages from stdin or files into a topic, with kcat's flags."""
+"""``penstock produce``: sends messages from stdin or files to a topic, with kcat's flags."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Fields = tuple[bytes | None, bytes | None, int | None, int | None, Sequence[Head
 def _topics_and_files(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Files, and topics where the first word may be one."""
+    """Return file names as completions, and topics too if the word may be a topic."""
     files = click.Path().shell_complete(context, parameter, incomplete)
     if context.params.get("topic") is not None or context.params.get("files"):
         return files
@@ -198,10 +198,10 @@ def command(
 
 
 def _first_word(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Return the topic and the files, where no option says which topic.
+    """Split the words into the topic and the files, if no option names the topic.
 
     Raises:
-        UsageError: there is no word, or the only one is the name of a file.
+        UsageError: there is no word, or the only word is the name of a file.
     """
     if not words:
         raise click.UsageError("Missing argument: which topic?")
@@ -212,7 +212,7 @@ def _first_word(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
 
 
 def _check_files(names: Iterable[str]) -> None:
-    """Raise UsageError for what is no file that can be read: better before anything is sent than after."""
+    """Raise UsageError for a name that is not a readable file, before anything is sent."""
     for name in names:
         if not os.path.exists(name):
             raise click.UsageError(f"File '{name}' does not exist; a topic is named first, or by -t")
@@ -221,7 +221,7 @@ def _check_files(names: Iterable[str]) -> None:
 
 
 def _refuse(layout: str, given: Mapping[str, bool]) -> None:
-    """Raise ConfigError for an option that messages of this format have no use for."""
+    """Raise ConfigError for an option that has no meaning in this format of messages."""
     wrong = [option for option, is_given in given.items() if is_given]
     if wrong:
         raise ConfigError(f"{wrong[0]} does not go with {layout}, whose messages have all of that themselves")
@@ -239,7 +239,7 @@ def _texts(
     split_file: bool,
     most: int,
 ) -> Iterator[Fields]:
-    """Messages out of text, as the options say."""
+    """Return the messages in text input, split and completed as the options say."""
     if key is not None and key_delimiter is not None:
         raise ConfigError("-k gives every message one key, -K takes keys from the messages: choose one")
     if split_file and len(files) != 1:
@@ -259,7 +259,7 @@ def _texts(
 def _envelopes(
     files: tuple[str, ...], topic: str | None, partition: int | None, most: int, decoded: Container[str] = ()
 ) -> Iterator[Fields]:
-    """Messages out of lines of JSON. Topic and partition of the command go over theirs."""
+    """Return the messages in lines of JSON. The command's topic and partition override those in a line."""
     # A byte takes six characters at most in JSON, and once more its share of base64.
     lines = _messages(files, True, b"\n", 8 * most + READ_BYTES)
     for number, line in enumerate(lines, 1):
@@ -283,15 +283,16 @@ def _envelopes(
 
 
 def _message_bytes_max(bootstrap: str, config: Mapping[str, str]) -> int:
-    """Return what a record may take (``max.request.size``): what is larger need not be read to its end."""
+    """Return the size limit of a record (``max.request.size``), beyond which a message is not read."""
     from penstock.client.config import ProducerConfig
 
     return ProducerConfig.parse(config, {"bootstrap_servers": bootstrap}).max_request_size
 
 
 def split(stream: IO[bytes], separator: bytes, most: int | None = None) -> Iterator[bytes]:
-    """Yield the pieces of `stream` between separators, in bounded memory; a last one without separator
-    counts.
+    """Yield the pieces of `stream` between separators, in bounded memory.
+
+    A last piece without a separator is included.
 
     Raises:
         ConfigError: a piece has more than `most` bytes.
@@ -332,7 +333,7 @@ def _messages(files: tuple[str, ...], split_file: bool, separator: bytes, most: 
 def _with_keys(
     values: Iterable[bytes], key: bytes | None, separator: bytes | None
 ) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Pairs of key and value. A message without the key delimiter is a value without key, as in kcat."""
+    """Return pairs of key and value. A message without the key delimiter has no key, as in kcat."""
     if separator is None:
         return ((key, value) for value in values)
 
@@ -351,11 +352,10 @@ def _header(word: str) -> Header:
 
 
 def _send(messages: Iterable[Fields], bootstrap: str, config: dict[str, str]) -> int:
-    """Send everything, wait for every acknowledgement, and return how many there were.
+    """Send all messages, wait for every acknowledgement, and return the number of messages.
 
-    The first failure ends it.
-
-    With ``transactional.id`` it is one transaction, which a failure aborts.
+    The first failure ends the sending. With ``transactional.id``, all messages are in one transaction, which
+    a failure aborts.
     """
     from penstock.client import Producer
     from penstock.client.produce.delivery import FirstFailure

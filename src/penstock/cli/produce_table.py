@@ -1,4 +1,4 @@
-"""``penstock produce -f parquet`` and ``-f csv``: records out of files of columns."""
+"""``penstock produce -f parquet`` and ``-f csv``: sends records from tabular files."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def produce_tables(
     as_rows: bool,
     key_column: str | None,
 ) -> None:
-    """Send what files of `kind` hold to `topic`, in one transaction where there is a ``transactional.id``.
+    """Send the records in files of `kind` to `topic`, in one transaction if ``transactional.id`` is set.
 
-    A column ``partition`` counts where `partition` is None; -1 leaves the choice to the key.
+    A column ``partition`` is used if `partition` is None; with -1 the partition depends on the key.
 
     Raises:
         ConfigError: a file is not of this kind, or has a column that would be lost.
@@ -60,7 +60,7 @@ def produce_tables(
 
 
 def _placed(table: pa.Table, partition: int | None) -> pa.Table:
-    """Return the table with the partition that was chosen for all of it, if one was."""
+    """Return the table with all rows in `partition`, or unchanged if `partition` is None."""
     if partition is None:
         return table
     if "partition" in table.schema.names:

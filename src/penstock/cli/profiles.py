@@ -1,7 +1,7 @@
-"""Profiles: named sections of the user's file of settings, ``~/.config/penstock/config.toml``.
+"""Profiles: named sections of the user's settings file, ``~/.config/penstock/config.toml``.
 
-Promises an error for a file that is malformed, a profile that is not there and a name that no client has,
-with the nearest name there is.
+A malformed file, a missing profile and an unknown setting are errors, which suggest the nearest existing
+name.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ FILE_BYTES_MAX = 1 << 20
 
 
 class Profiles(NamedTuple):
-    """What the user's file says: its path, its sections, and which is used where none is asked for."""
+    """The contents of the user's settings file: its path, its sections, and the default profile."""
 
     path: Path
     sections: Mapping[str, Mapping[str, str]]
     default: str | None = None
 
     def named(self, name: str, asked_by: str) -> Mapping[str, str]:
-        """Return the settings of a profile. `asked_by` says what named it, for the error.
+        """Return the settings of a profile. `asked_by` is the option or variable that named it, for errors.
 
         Raises:
-            ConfigError: there is no such profile.
+            ConfigError: the profile does not exist.
         """
         if name in self.sections:
             return self.sections[name]
@@ -48,18 +48,16 @@ class Profiles(NamedTuple):
 
 
 def profiles_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where the user's file is: under ``$XDG_CONFIG_HOME``, which is ``~/.config`` where it is not
-    set.
-    """
+    """Return the path of the user's settings file, below ``$XDG_CONFIG_HOME`` or else ``~/.config``."""
     home = environment.get("XDG_CONFIG_HOME")
     return (Path(home) if home else Path("~/.config").expanduser()) / "penstock" / "config.toml"
 
 
 def read_profiles(path: Path) -> Profiles:
-    """Return the profiles of a file; none where there is no file.
+    """Return the profiles in a file, or no profiles if the file does not exist.
 
     Raises:
-        ConfigError: the file cannot be read, is no TOML, or has a value that is no setting.
+        ConfigError: the file cannot be read, is not TOML, or has a value that is not a setting.
     """
     try:
         with path.open("rb") as file:
@@ -90,7 +88,7 @@ def read_profiles(path: Path) -> Profiles:
 
 
 def _flat(section: Mapping[str, Any], where: str, prefix: str = "") -> dict[str, str]:
-    """Settings by dotted names: TOML takes ``security.protocol = "SSL"`` for tables within each other."""
+    """Return settings by dotted names, since TOML parses ``security.protocol = "SSL"`` as nested tables."""
     flat: dict[str, str] = {}
     for key, value in section.items():
         name = prefix + key

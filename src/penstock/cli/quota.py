@@ -48,7 +48,7 @@ def command() -> None:
 @property_option()
 @json_option()
 def list_quotas(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None:
-    """All quotas that are set."""
+    """List all quotas that are set."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -95,10 +95,10 @@ def set_quotas(
 
 
 def parse_quotas(words: Iterable[str]) -> dict[str, float | None]:
-    """Quotas by name; None for those to be removed.
+    """Parse NAME=VALUE words into quotas by name; None stands for a quota to remove.
 
     Raises:
-        ConfigError: there is no such quota, or a value is no number.
+        ConfigError: there is no such quota, or a value is not a number.
     """
     wanted: dict[str, float | None] = {}
     for name in (given := pairs(words, "NAME=VALUE")):

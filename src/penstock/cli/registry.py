@@ -1,4 +1,4 @@
-"""``penstock registry``: a schema registry, and what stands in one."""
+"""``penstock registry``: runs a schema registry, and shows, compares and registers schemas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.group("registry", short_help="Run a schema registry; look into one, check and register schemas.")
 def command() -> None:
-    """Run a schema registry; look into one, check and register schemas.
+    """Run a schema registry; show, compare, check and register schemas.
 
     \b
     Examples:
@@ -133,7 +133,7 @@ def run(
 @_url_option
 @json_option()
 def list_subjects(url: str, as_json: bool) -> None:
-    """The subjects of a registry: newest version, id, type.
+    """List the subjects of a registry, with newest version, id and type.
 
     \b
     Example:
@@ -158,7 +158,7 @@ def list_subjects(url: str, as_json: bool) -> None:
 @click.argument("version", default="latest")
 @_url_option
 def show(subject: str, version: str, url: str) -> None:
-    """The text of a version of a subject, by default the newest.
+    """Print the text of a version of a subject, by default the newest.
 
     \b
     Example:
@@ -176,7 +176,7 @@ def show(subject: str, version: str, url: str) -> None:
 @click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
 @_url_option
 def check(subject: str, file: str, url: str) -> int:
-    """Whether a schema may become the next version of a subject: the exit code is 1 if not.
+    """Check whether a schema may become the next version of a subject: the exit code is 1 if not.
 
     FILE ends with .avsc (Avro), .json (JSON Schema) or .proto (Protobuf).
 
@@ -200,10 +200,10 @@ def check(subject: str, file: str, url: str) -> int:
 @click.argument("new", required=False)
 @_url_option
 def diff(old: str, new: str | None, url: str) -> int:
-    """In which parts two schemas differ, and whether each reads what the other wrote.
+    """Show the parts in which two schemas differ, and whether each can read values of the other.
 
     OLD and NEW are files as in check, subjects (their newest version), or SUBJECT:VERSION. Without NEW,
-    the newest version of the subject OLD is compared with the one before. The exit code is 1 where they
+    the newest version of the subject OLD is compared with the one before. The exit code is 1 if they
     differ, as with diff.
 
     \b
@@ -237,7 +237,7 @@ def diff(old: str, new: str | None, url: str) -> int:
 
 
 def _before_newest(client: RegistryClient, subject: str) -> int:
-    """Return the number of the version before the newest. Raises ConfigError where there is none."""
+    """Return the number of the version before the newest. Raises ConfigError if there is none."""
     versions = client.versions(subject)
     if len(versions) < 2:
         raise ConfigError(f"subject {subject!r} has one version: name what to compare it with")
@@ -258,7 +258,7 @@ def _file_or_version(client: RegistryClient, word: str) -> Schema:
 @click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
 @_url_option
 def register(subject: str, file: str, url: str) -> None:
-    """Register a schema, and print its id. FILE as in check.
+    """Register the schema in FILE (as in check), and print its id.
 
     \b
     Example:
@@ -271,7 +271,7 @@ def register(subject: str, file: str, url: str) -> None:
 
 
 def _session(timeout_ms: int) -> dict[str, int]:
-    """Return the session of a registry, and a heartbeat as often as Kafka's clients have it."""
+    """Return settings for a session timeout, with the heartbeat interval that Kafka's clients would use."""
     return {"session_timeout_ms": timeout_ms, "heartbeat_interval_ms": max(1, timeout_ms * 3 // 10)}
 
 

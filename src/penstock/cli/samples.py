@@ -1,4 +1,4 @@
-"""What ``penstock top`` measures: a look at a cluster, and the rates between two looks."""
+"""The measurements of ``penstock top``: samples of a cluster, and the rates between two samples."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class GroupSample(NamedTuple):
-    """A group: its state, and what it has committed; of a share group where it begins.
+    """A group's state and committed offsets; for a share group, its start offsets.
 
-    `lag` is the broker's own count of records that a share group has still to handle; None for other groups.
+    `lag` is the broker's count of records that a share group has not yet handled; None for other groups.
     """
 
     state: str | None
@@ -29,7 +29,10 @@ class GroupSample(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A cluster at a moment. `sizes` are bytes by topic, on all brokers; None where brokers refuse to say."""
+    """A cluster at one moment.
+
+    `sizes` are bytes by topic on all brokers, or None if brokers refuse access.
+    """
 
     monotonic_s: float
     time_ms: int
@@ -48,10 +51,10 @@ def take(
     groups: Collection[str],
     internal: bool,
 ) -> Sample:
-    """Look at topics and groups: those named, or all where none are.
+    """Return a sample of the given topics and groups, or of all if none are given.
 
     Raises:
-        PenstockError: the cluster cannot be reached, or a topic that is named does not exist.
+        PenstockError: the cluster cannot be reached, or a given topic does not exist.
     """
     names = list(topics) or admin.list_topics(include_internal=internal)
     described = admin.describe_topics(names) if names else []
@@ -81,10 +84,10 @@ def take(
 
 
 def _sample(admin: Admin, name: str, listed: GroupListing | None) -> GroupSample:
-    """Return where a group is.
+    """Return a group's state and offsets.
 
     Raises:
-        KafkaError, UnsupportedVersionError: it is gone, or may not be read.
+        KafkaError, UnsupportedVersionError: the group no longer exists, or cannot be read.
     """
     state = listed.state or None if listed is not None else None
     if listed is None or listed.group_type != "share":
@@ -112,7 +115,7 @@ def _sizes(admin: Admin) -> dict[str, int] | None:
 
 
 def topic_rows(now: Sample, before: Sample | None) -> list[dict[str, object]]:
-    """Return rows of the noun `topic rate`, those with most records a second first."""
+    """Return rows of the noun `topic rate`, sorted by records a second, the highest first."""
     by_topic: dict[str, list[TopicPartition]] = {}
     for tp in now.first:
         by_topic.setdefault(tp.topic, []).append(tp)
@@ -140,7 +143,7 @@ def _by_rate(row: dict[str, object]) -> tuple[float, float, str]:
 
 
 def group_rows(now: Sample, before: Sample | None) -> list[dict[str, object]]:
-    """Return rows of the noun `group rate`, those with most lag first."""
+    """Return rows of the noun `group rate`, sorted by lag, the highest first."""
     rows: list[dict[str, object]] = []
     for name, group in now.groups.items():
         was = None if before is None or name not in before.groups else before.groups[name].committed
@@ -158,12 +161,15 @@ def group_rows(now: Sample, before: Sample | None) -> list[dict[str, object]]:
 
 
 def _behind(committed: Offsets, ends: Offsets) -> int:
-    """Return how many offsets there are from what is committed to the ends of partitions."""
+    """Return the lag: the sum of the differences between the partitions' ends and committed offsets."""
     return sum(max(0, ends.get(tp, at) - at) for tp, at in committed.items())
 
 
 def _growth(now: Offsets, before: Offsets | None, tps: Iterable[TopicPartition]) -> int | None:
-    """By how many offsets partitions went on; one that was not there before has not."""
+    """Return how many offsets partitions have advanced; new partitions do not count.
+
+    None without `before`.
+    """
     if before is None:
         return None
     return sum(max(0, now[tp] - before[tp]) for tp in tps if tp in now and tp in before)

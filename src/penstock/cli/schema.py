@@ -1,4 +1,4 @@
-"""``penstock schema``: definitions of messages for people who read, judge or write them."""
+"""``penstock schema``: shows and checks definitions of Kafka messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.group("schema", short_help="Look at the definitions of messages.")
 def command() -> None:
-    """Look at the definitions of messages: grammar, code, evolution, sizes.
+    """Show and check definitions of messages: grammar, code, evolution, sizes.
 
     `diff` compares schemas of keys and values in a registry, as `penstock registry diff` does.
 
@@ -47,7 +47,7 @@ command.add_command(diff)
 @click.argument("api", metavar="API", shell_complete=completion.definitions)
 @click.argument("version", type=int, required=False)
 def show(api: str, version: int | None) -> None:
-    """The grammar of a message, as in Kafka's protocol guide, and its fields as a table.
+    """Show the grammar of a message, as in Kafka's protocol guide, and its fields as a table.
 
     Without VERSION: the grammar of the newest, and the fields of all versions.
 
@@ -78,7 +78,7 @@ def show(api: str, version: int | None) -> None:
 @click.argument("api", metavar="API", shell_complete=completion.definitions)
 @click.argument("version", type=int)
 def code(api: str, version: int) -> None:
-    """The source that reads and writes a message at a version: what the codec compiles.
+    """Print the Python source that reads and writes a message in a version, which the codec compiles.
 
     \b
     Example:
@@ -105,12 +105,12 @@ def code(api: str, version: int) -> None:
 @click.argument("new", metavar="NEW")
 @click.option("-q", "--quiet", is_flag=True, help="Say only what breaks.")
 def check(old: str, new: str, quiet: bool) -> int:
-    """Whether a definition evolved compatibly: the exit code is 1 if anything breaks.
+    """Check whether a definition evolved compatibly: the exit code is 1 if anything breaks.
 
     OLD and NEW are definitions, or directories in which files of the same name belong together.
     Versions that were there keep their bytes: no field removed, added, moved or of another type,
-    no tag used again, no default changed, no version lost. A new version may do as it likes, and a
-    new tagged field may join a flexible version.
+    no tag used again, no default changed, no version lost. A new version may differ in any way, and a
+    new tagged field may be added to a flexible version.
 
     \b
     Examples:
@@ -143,10 +143,10 @@ def check(old: str, new: str, quiet: bool) -> int:
     "-v", "--version", type=int, metavar="N", help="The version of the sample; without it the newest."
 )
 def sizes(definition: str, sample: str, version: int | None) -> None:
-    """What each integer field of a sample costs at fixed width, as zig-zag, as an unsigned varint.
+    """Compare sizes of a sample's integer fields: fixed width, zig-zag varint, unsigned varint.
 
-    SAMPLE.json (or - for stdin) is one message in Kafka's JSON form, or what `penstock wire decode
-    --json` prints about one. The columns are bytes of all values of the field together; the encodings
+    SAMPLE.json (or - for stdin) is one message in Kafka's JSON form, or the output of `penstock wire
+    decode --json` for one. The columns are the bytes of all values of the field together; the encodings
     are those of KIP-625.
 
     \b
@@ -176,7 +176,7 @@ def sizes(definition: str, sample: str, version: int | None) -> None:
 
 
 def _definitions(word: str) -> list[Definition]:
-    """Return the definitions that a word names: a file's, a message's, or both of an API."""
+    """Return the definitions that a word names: that of a file or message, or both of an API."""
     from penstock.protocol.api import API_TABLE
     from penstock.protocol.message_index import HOMES
     from penstock.protocol.schema.loader import load_definition, read_definition
@@ -200,7 +200,7 @@ def _in_version(definitions: list[Definition], version: int | None) -> list[Defi
 
 
 def _pairs(old: str, new: str) -> Iterator[tuple[Definition, Definition | str]]:
-    """Yield what belongs together: (old, new), or what is wrong instead of the new one."""
+    """Yield pairs (old, new) of definitions; `new` is an error text if there is no new definition."""
     from penstock.protocol.schema.definition import DefinitionError
     from penstock.protocol.schema.loader import read_definition
 
@@ -252,7 +252,7 @@ def _summary(definition: Definition) -> str:
 
 
 def _print_table(table: Sequence[Sequence[str]], numbers_from: int | None = None) -> None:
-    """Columns as wide as they need; those from `numbers_from` on flush right, the last one left."""
+    """Print a table with aligned columns; those from `numbers_from` to the last but one are aligned right."""
     table = [[readable(cell) for cell in row] for row in table]
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for number, row in enumerate(table):

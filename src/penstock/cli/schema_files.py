@@ -1,4 +1,4 @@
-"""Keys and values with a schema on the command line: formats, their names in JSON, files with a schema."""
+"""Formats of keys and values on the command line, their names in JSON, and files with schemas."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ TYPES = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 
 
 def schema_in_file(file: str) -> Schema:
-    """Return the schema in a file.
+    """Return the schema in a file, whose extension determines the format.
 
     Raises:
-        EncodeError: the name says no format, or the file is not UTF-8.
+        EncodeError: the extension is unknown, or the file is not UTF-8.
     """
     from penstock.registry.schemas import Schema
 

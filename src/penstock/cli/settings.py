@@ -1,8 +1,8 @@
-"""Settings of the client from everywhere they may stand, and where each came from.
+"""The settings of the client from all sources, each with its origin.
 
-What stands further up wins: ``-X`` (and ``-b``), ``--config FILE``, ``--profile NAME``, the environment
-(``PENSTOCK_BOOTSTRAP_SERVERS`` and so on), the file that ``PENSTOCK_CONFIG`` names, the profile that
-``PENSTOCK_PROFILE`` names or else the user's file does. What is typed wins over what is set around it.
+Earlier sources override later ones: ``-X`` (and ``-b``), ``--config FILE``, ``--profile NAME``, the
+environment (``PENSTOCK_BOOTSTRAP_SERVERS`` and so on), the file that ``PENSTOCK_CONFIG`` names, the profile
+that ``PENSTOCK_PROFILE`` names, or else the default profile of the user's file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REFERENCE = re.compile(r"\$\{(?:env|file|dir|directory):[^}]*\}")
 
 
 class Setting(NamedTuple):
-    """A value, and where it came from, in words."""
+    """A value, and its origin in words."""
 
     value: str
     origin: str
@@ -45,13 +45,13 @@ def gathered(
     environment: Mapping[str, str] = os.environ,
     typed: Mapping[str, str] | None = None,
 ) -> dict[str, Setting]:
-    """Return every setting in force by its name, with its origin; `typed` are those of ``-X``.
+    """Return every setting in force by name, with its origin; `typed` are the settings of ``-X``.
 
-    Of names that mean one thing, the one that wins is there. Settings of TLS and SASL in the environment
-    count where the protocol has use for them.
+    If several names stand for one setting, only the one that takes effect is returned. TLS and SASL settings
+    in the environment are used only if the security protocol needs them.
 
     Raises:
-        ConfigError: a file or a profile cannot be read, or is not there.
+        ConfigError: a file or a profile cannot be read, or does not exist.
     """
     layers: list[Layer] = [_layer(typed or {}, "-X")]
     if config_path:
@@ -82,10 +82,12 @@ def gathered(
 
 
 def of_source(config_path: str | None, profile: str | None) -> dict[str, str]:
-    """Settings for a second cluster, of a file over those of a profile, and of nothing that stands around.
+    """Return the settings of a second cluster: those of a file override those of a profile.
+
+    The environment and the default profile are not used.
 
     Raises:
-        ConfigError: as `gathered`.
+        ConfigError: the file or the profile cannot be read, or does not exist.
     """
     found: dict[str, str] = {}
     if profile is not None:
@@ -98,7 +100,7 @@ def of_source(config_path: str | None, profile: str | None) -> dict[str, str]:
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
-    """Settings that stand in variables: their names in upper case with underscores, after ``PENSTOCK_``."""
+    """Return the settings in environment variables: ``PENSTOCK_`` and the setting's name in upper case."""
     variables = {name: variable_of(name) for name in client_names()}
     return {
         name: Setting(environment[variable], variable)
@@ -108,7 +110,7 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
 
 
 def unread_variables(environment: Mapping[str, str]) -> list[str]:
-    """Sentences about variables that look like settings and are none, with the nearest that is one."""
+    """Return a sentence for each environment variable that looks like a misspelled setting."""
     known = {variable_of(name) for name in client_names()} | OTHER_VARIABLES
     told = []
     for variable in sorted(environment):
@@ -120,12 +122,12 @@ def unread_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 def variable_of(name: str) -> str:
-    """Return the environment variable for a setting."""
+    """Return the name of the environment variable of a setting."""
     return VARIABLE_PREFIX + name.replace(".", "_").upper()
 
 
 def client_names() -> list[str]:
-    """Return every name of a setting that concerns clients of all kinds and can be written as text."""
+    """Return the names of all settings that apply to every client and can be written as text."""
     from penstock.client.config import ClientConfig, known_names
     from penstock.client.security.options import OPTIONS
 
@@ -134,7 +136,7 @@ def client_names() -> list[str]:
 
 
 def meaning(name: str) -> str:
-    """Return what a name means: the one of several names for a setting under which it is kept."""
+    """Return the canonical name of a setting, which is equal for all its aliases."""
     from penstock.client.config import ClientConfig, known_names
     from penstock.client.security.options import OPTIONS
 
@@ -145,7 +147,7 @@ def meaning(name: str) -> str:
 
 
 def shown(name: str, value: str) -> str:
-    """Return a value as it may be shown: secrets are hidden, references to where they are kept are not."""
+    """Return the value of a setting for display: a secret is hidden, a reference to a secret is not."""
     if (name in SECRETS or SECRET_WORDS.search(name)) and not REFERENCE.fullmatch(value):
         return HIDDEN
     return value
@@ -156,7 +158,7 @@ def _layer(settings: Mapping[str, str], origin: str) -> Layer:
 
 
 def _of_profile(profiles: Profiles, name: str, asked_by: str) -> Layer:
-    """Return the settings of a profile that concern every client, as `read_config` has those of a file."""
+    """Return the settings of a profile that apply to every client, as `read_config` does for a file."""
     from penstock.client.config import SECURITY_NAMES, ConsumerConfig, ProducerConfig, known_names
 
     mine = set(client_names())
@@ -179,7 +181,7 @@ def _has_no_use(name: str, protocol: str) -> bool:
 
 
 def is_readable_by_others(path: Path) -> bool:
-    """Return whether other users of the machine may read a file."""
+    """Return True if other users of the machine can read a file."""
     try:
         return bool(path.stat().st_mode & 0o044)
     except OSError:

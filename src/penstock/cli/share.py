@@ -1,4 +1,4 @@
-"""``penstock share``: list, describe and delete share groups, show their lag, move where they begin."""
+"""``penstock share``: lists, describes and deletes share groups, shows their lag, resets their offsets."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def command() -> None:
 def list_groups(
     bootstrap: str, properties: tuple[str, ...], states: tuple[str, ...], verbose: bool, as_json: bool
 ) -> None:
-    """Names of the share groups, one per line."""
+    """List the names of the share groups, one per line."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -68,7 +68,7 @@ def list_groups(
 def describe_groups(
     bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], as_json: bool
 ) -> None:
-    """Members of share groups and their partitions; without a name, of all share groups."""
+    """Show the members of share groups and their partitions; without a name, of all share groups."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -84,7 +84,7 @@ def describe_groups(
 
 
 def _member_rows(group: ShareGroupDescription) -> list[dict[str, object]]:
-    """Return a row for each member; one with nothing about a member for a group that has none."""
+    """Return a row for each member, or one row without a member for an empty group."""
     about = {
         "group": group.group_id,
         "state": group.state,
@@ -119,9 +119,10 @@ def _print_group(group: ShareGroupDescription) -> None:
 @click.argument("name", metavar="GROUP", shell_complete=completion.share_groups)
 @json_option()
 def show_lag(bootstrap: str, properties: tuple[str, ...], name: str, as_json: bool) -> None:
-    """Where GROUP is in each partition, and how many records it has still to handle.
+    """Show the start offset of GROUP in each partition, and how many records it has not yet handled.
 
-    The start is the first record that is not finally handled; a broker has none before the first is.
+    The start offset is that of the first record without a final state. A broker has none before the group
+    has handled a record.
     """
     from penstock.client import Admin
 
@@ -178,9 +179,9 @@ def reset_offsets(
     execute: bool,
     as_json: bool,
 ) -> None:
-    """Move where GROUP begins, which must have no members for that.
+    """Move the start offsets of GROUP, which must have no members.
 
-    Drops its locks and delivery counts. Never leaves what the log holds.
+    Drops its locks and delivery counts. The new offsets are always within the log.
     """
     target = parse_target(to_earliest, to_latest, to_offset, to_time, by_duration, None)
     from penstock.client import Admin
@@ -244,7 +245,7 @@ def _reset(
 def delete_groups(
     bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], topics: tuple[str, ...]
 ) -> None:
-    """Delete share groups that have no members, with where they are."""
+    """Delete share groups that have no members, with their offsets."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:

@@ -1,4 +1,4 @@
-"""``penstock spark``: what Spark keeps about streaming queries, and settings for it."""
+"""``penstock spark``: shows the checkpoints of streaming queries, and writes settings for Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group("spark")
 def command() -> None:
-    """Look at Spark's streaming queries and settings.
+    """Show checkpoints of streaming queries, and Spark settings.
 
     \b
     Examples:
@@ -37,7 +37,7 @@ def command() -> None:
 )
 @click.option("-J", "--json", "as_json", is_flag=True, help="One line of JSON.")
 def checkpoint(directory: Path, copy: Path | None, as_json: bool) -> None:
-    """Where a query stands, and how it goes on with another source."""
+    """Show a query's checkpoint, and how another source resumes it."""
     # Modules of the source that need no Spark: a checkpoint is looked at on any machine.
     from penstock.spark.handover import copy_for_kafka, read_checkpoint
 
@@ -62,10 +62,11 @@ def checkpoint(directory: Path, copy: Path | None, as_json: bool) -> None:
 @click.option("--master", default="", metavar="MASTER", help="The master they are for, as in local[4].")
 @click.option("-J", "--json", "as_json", is_flag=True, help="One line of JSON.")
 def settings(master: str, as_json: bool) -> None:
-    """Write the settings that make sources in Python faster.
+    """Write Spark settings that make data sources in Python faster.
 
-    They change no answer of a query. The text is a file of properties, for Spark's conf/spark-defaults.conf
-    and for spark-submit --properties-file. A program sets the same by penstock.spark.configure(builder).
+    They do not change the results of a query. The text is a file of properties, for Spark's
+    conf/spark-defaults.conf and for spark-submit --properties-file. In a program,
+    penstock.spark.configure(builder) sets the same.
     """
     from penstock.spark.runtime.session import faster_settings
 

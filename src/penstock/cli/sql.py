@@ -1,4 +1,4 @@
-"""``penstock sql``: questions to topics, one at a time or in a shell."""
+"""``penstock sql``: runs SQL queries on topics, singly or in a shell."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def command(
     quiet: bool,
     properties: tuple[str, ...],
 ) -> None:
-    """Ask topics in SQL, on DuckDB. Without -c and -f: a shell, with history and TAB.
+    """Query topics in SQL, with DuckDB. Without -c and -f: a shell, with history and TAB.
 
-    A topic is a table under its name; names with hyphens or dots, and the column "offset", stand in double
-    quotes. Keys and values are text, and fields of JSON objects are columns. "explain select ..." says what
+    A topic is a table under its name; names with hyphens or dots, and the column "offset", need double
+    quotes. Keys and values are text, and fields of JSON objects are columns. "explain select ..." shows what
     would be fetched.
 
     \b
@@ -143,7 +143,7 @@ def _text_of(file: str | None) -> str:
 
 
 def _run_all(session: Session, text: str, layout: str, output: str | None, *, is_quiet: bool) -> None:
-    """Run statements one after another; print the rows of each, or put those of the last into a file."""
+    """Run statements in turn; print the rows of each, or write those of the last to a file."""
     from penstock.cli.sql_rows import summary, write_rows
 
     statements = session.statements(text)

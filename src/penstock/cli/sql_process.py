@@ -1,4 +1,4 @@
-"""How the process of ``penstock sql`` begins and ends, which costs more than most queries otherwise."""
+"""Shortens the start and the end of the process of ``penstock sql``, which can take longer than a query."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import NoReturn
 
 
 class _NoPandas:
-    """Finds no pandas."""
+    """An import finder that makes pandas appear not installed."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> None:
-        """Refuse one module, and leave others to others."""
+        """Raise ModuleNotFoundError for pandas; return None for other modules."""
         if name == "pandas":
             raise ModuleNotFoundError(f"no module named {name!r} in this process", name=name)
 
 
 def without_pandas() -> None:
-    """Have this process do without pandas, which pyarrow imports where it is installed: 0.2 s of CPU."""
+    """Prevent pyarrow from importing pandas in this process, which takes 0.2 s of CPU."""
     if "pandas" not in sys.modules:
         sys.meta_path.insert(0, _NoPandas())
 
 
 def end_with(code: int) -> NoReturn:
-    """End the process without looking for garbage: DuckDB's objects would be complained about on stderr."""
+    """End the process without Python's cleanup, during which DuckDB's objects print warnings to stderr."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

@@ -1,4 +1,4 @@
-"""Rows of queries on a terminal, and in CSV, JSON and Parquet. Needs pyarrow."""
+"""Writes the rows of queries as a table on a terminal, or as CSV, JSON or Parquet. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NULL = "NULL"
 
 
 def put_rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Print rows as a table, as they come; return how many there were."""
+    """Print rows as a table as they arrive; return the number of rows."""
     cells = _cells(batches, schema)
     first = list(islice(cells, WIDTH_ROWS))
     names = [readable(name) for name in schema.names]
@@ -94,7 +94,7 @@ def _text(value: object) -> str:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """Return the values as Python has them; times beyond its years as whole numbers."""
+    """Return a column's values as Python objects; times outside of Python's years become integers."""
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError):
@@ -102,7 +102,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON has it."""
+    """Convert a value for JSON."""
     if isinstance(value, datetime):
         return value.isoformat(sep=" " if is_terminal() else "T").replace("+00:00", "Z")
     if isinstance(value, (date, time)):
@@ -122,13 +122,13 @@ def plain(value: object) -> object:
 
 
 def summary(watch: Watch, rows: int, seconds: float) -> str:
-    """Return one line about a statement: its rows, its time, and what was read for it."""
+    """Return one line about a statement: its rows, its time, and how much was fetched."""
     fetched = f"; {watch.wire_bytes:,} bytes fetched, {watch.records:,} records read" if watch.ranges else ""
     return f"% {rows:,} row{'' if rows == 1 else 's'} in {seconds:.2f} s{fetched}"
 
 
 def write_rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema, layout: str, output: str) -> int:
-    """Write rows on stdout or into a file; return how many there were."""
+    """Write rows to stdout or a file; return the number of rows."""
     if layout == "table" and output == "-":
         waiting.step_aside()
         return put_rows(batches, schema)
@@ -139,7 +139,7 @@ def write_rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema, layout: str
 
 
 def write_table(batches: Iterator[pa.RecordBatch], schema: pa.Schema, layout: str, file: IO[bytes]) -> int:
-    """Write rows as CSV, lines of JSON, or Parquet; return how many there were."""
+    """Write rows as CSV, JSON lines or Parquet to a file; return the number of rows."""
     if layout == "parquet":
         from penstock.cli.table_files import write_parquet
 
@@ -155,7 +155,7 @@ def write_table(batches: Iterator[pa.RecordBatch], schema: pa.Schema, layout: st
 
 
 def raise_for_table() -> None:
-    """Refuse a table in a file.
+    """Raise an error, since a table cannot be written to a file.
 
     Raises:
         ConfigError: always.
@@ -180,7 +180,7 @@ def json_writer(schema: pa.Schema, file: IO[bytes]) -> Callable[[pa.RecordBatch]
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    """Numbers that JSON does not have as text."""
+    """Return a row in which NaN and infinities, which JSON does not have, are text."""
     return {
         name: str(value) if isinstance(value, float) and value - value != 0 else value
         for name, value in row.items()
@@ -188,7 +188,7 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def csv_writer(schema: pa.Schema, file: IO[bytes]) -> Callable[[pa.RecordBatch], None]:
-    """Return a function that writes a batch as lines of CSV, behind a first line with the names."""
+    """Return a function that writes batches as lines of CSV, after a first line with the column names."""
     import csv
     import io
 
@@ -216,7 +216,7 @@ def _csv_text(value: object) -> str:
 
 
 def _different(names: Sequence[str]) -> list[str]:
-    """Names of which none is there twice: an object has each member once."""
+    """Return the names with numbers added to duplicates, since an object must not have a member twice."""
     found: list[str] = []
     for name in names:
         number, new = 2, name
@@ -227,7 +227,7 @@ def _different(names: Sequence[str]) -> list[str]:
 
 
 def put_followed(batches: Iterator[pa.RecordBatch], schema: pa.Schema, layout: str) -> None:
-    """Print rows that come, each as soon as it is there."""
+    """Print the rows of a continuous query, each as soon as it arrives."""
     if layout != "table":
         out = sys.stdout.buffer
         write = csv_writer(schema, out) if layout == "csv" else json_writer(schema, out)

@@ -1,4 +1,4 @@
-"""The shell of ``penstock sql``: lines with history and completion, until Ctrl-D."""
+"""The interactive shell of ``penstock sql``, with history and completion, until Ctrl-D."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HELP = """Statements end with a semicolon. TAB completes topics, columns and key
 
 
 class Shell:
-    """Reads statements from the terminal, and prints their rows."""
+    """Reads SQL statements from the terminal, and prints their rows."""
 
     def __init__(self, session: Session, cluster: str, layout: str, progress: QueryProgress) -> None:
         self._session = session
@@ -71,7 +71,7 @@ class Shell:
                     waiting.clear()
 
     def _obeyed(self, line: str) -> bool:
-        """Do what a command of the shell says; False where it ends."""
+        """Run a backslash command of the shell; return False if it ends the shell."""
         word, _, rest = line.partition(" ")
         if word in ("\\q", "\\quit"):
             return False
@@ -105,7 +105,7 @@ class Completer:
         self._found: list[str] = []
 
     def complete(self, word: str, number: int) -> str | None:
-        """Return the completion of a number, as readline asks for them; None behind the last."""
+        """Return completion `number` of a word, as readline requests them, or None after the last."""
         if number == 0:
             self._found = self.words(word, _line())
         return self._found[number] if number < len(self._found) else None
@@ -143,7 +143,7 @@ def _line() -> str:
 
 @contextlib.contextmanager
 def history(complete: Callable[[str, int], str | None]) -> Iterator[None]:
-    """Readline with a history file and a completer, where Python has readline."""
+    """Set up readline with a history file and a completer, if Python has readline."""
     try:
         import readline
     except ImportError:  # Python was built without
@@ -166,6 +166,6 @@ def history(complete: Callable[[str, int], str | None]) -> Iterator[None]:
 
 
 def history_path() -> Path:
-    """Return where lines are kept, as freedesktop.org's directories have it."""
+    """Return the path of the history file, in freedesktop.org's directory for state."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "penstock" / "sql_history"

@@ -1,7 +1,7 @@
-"""Records in Parquet and CSV files: the columns of a topic out, and in again; or rows of any table as JSON.
+"""Reads and writes records as Parquet and CSV files, and converts rows of any table to JSON. Needs pyarrow.
 
-Promises that a file is whole or not there, that a value which a format cannot hold is an error, and that a
-column which would be lost is one, too. Needs pyarrow.
+An output file appears only when it is complete. A value that the format cannot hold, or a column that would
+be lost, is an error.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ MILLISECONDS = pa.timestamp("ms", tz="UTC")
 
 @contextlib.contextmanager
 def output_file(path: str) -> Iterator[IO[bytes]]:
-    """A file that gets its name when the block has ended well; before, and after an error, there is none.
+    """Yield a file that gets its name only when the block ends without an error.
 
-    ``-`` and /dev/stdout are stdout. A device or a pipe is written to as it is, and never replaced. A link
-    stays one: the file that it leads to is replaced.
+    ``-`` and /dev/stdout are stdout. A device or a pipe is written to directly. For a symbolic link, its
+    target is replaced.
 
     Raises:
-        OSError: nothing can be written there.
+        OSError: the file cannot be written.
     """
     if path in STDOUT:
         yield sys.stdout.buffer
@@ -76,7 +76,7 @@ def output_file(path: str) -> Iterator[IO[bytes]]:
 
 
 def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, file: IO[bytes]) -> int:
-    """Write batches of records as Parquet; return how many records they had."""
+    """Write batches of records as Parquet; return the number of records."""
     rows = 0
     with pa.parquet.ParquetWriter(file, schema, compression="zstd") as writer:
         for batch in batches:
@@ -86,9 +86,9 @@ def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, file: IO
 
 
 def write_csv(batches: Iterable[pa.RecordBatch], file: IO[bytes], *, in_base64: bool) -> int:
-    """Write batches of records as CSV; return how many records they had.
+    """Write batches of records as CSV; return the number of records.
 
-    Texts stand in quotes and null does not, so that an empty text and null differ.
+    Text is quoted and null is not, so that empty text and null differ.
 
     Raises:
         ConfigError: a key, value or header is not UTF-8, and `in_base64` is not set.
@@ -106,9 +106,9 @@ def write_csv(batches: Iterable[pa.RecordBatch], file: IO[bytes], *, in_base64: 
 
 
 def write_flat_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, file: IO[bytes]) -> int:
-    """Write batches of decoded records as CSV; return how many they had.
+    """Write batches of decoded records as CSV; return the number of records.
 
-    The fields of a struct are columns, as ``value.id``; lists and what else is nested are JSON text.
+    The fields of a struct become columns, such as ``value.id``; lists and nested values become JSON text.
 
     Raises:
         ConfigError: a key or value that is not decoded is not UTF-8.
@@ -175,7 +175,7 @@ def _csv_column(batch: pa.RecordBatch, name: str, *, in_base64: bool) -> pa.Arra
 def _header_text(
     headers: list[dict[str, Any]] | None, batch: pa.RecordBatch, *, in_base64: bool
 ) -> str | None:
-    """Headers as JSON, [[name, value], ...]; None where there are none."""
+    """Return headers as JSON text [[name, value], ...], or None if there are none."""
     if not headers:
         return None
     try:
@@ -205,7 +205,7 @@ def _not_text(batch: pa.RecordBatch, name: str) -> ConfigError:
 
 
 def tables(path: str, kind: str) -> Iterator[pa.Table]:
-    """Yield the tables of a file, in bounded memory; ``-`` is stdin, for CSV.
+    """Yield the contents of a file as tables, in bounded memory; ``-`` is stdin, for CSV only.
 
     Raises:
         ConfigError: the file is not of this kind.
@@ -237,7 +237,7 @@ def tables(path: str, kind: str) -> Iterator[pa.Table]:
 
 
 def records_of(table: pa.Table, path: str) -> pa.Table:
-    """Return the columns of a file that records are made of, as a producer takes them.
+    """Return the columns of a file that make up records, in the form that a producer takes.
 
     Raises:
         ConfigError: a column would be lost, or there is neither key nor value.
@@ -264,7 +264,7 @@ def records_of(table: pa.Table, path: str) -> pa.Table:
 
 
 def rows_as_json(table: pa.Table, key_column: str | None, path: str) -> pa.Table:
-    """Return each row as a JSON object of its columns; its key is the text of one of them, if that is named.
+    """Return each row as a record with a JSON object as its value; the key is the text of `key_column`.
 
     Raises:
         ConfigError: there is no such column, or a value has no form in JSON.
@@ -322,10 +322,10 @@ def _mapped(
 
 
 def _headers(text: str, *, in_base64: bool = False) -> list[dict[str, object]]:
-    """Headers out of JSON, [[name, value], ...].
+    """Parse headers from JSON text [[name, value], ...].
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the text has another form.
     """
     pairs = json.loads(text)
     if not isinstance(pairs, list) or not all(

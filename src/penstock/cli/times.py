@@ -1,4 +1,4 @@
-"""Times and durations as options take them, the same in every command."""
+"""Times and durations in options, with one syntax for all commands."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ DURATION_HELP = "90s, 15m, 1h30m, 7d or PT1H30M"
 
 
 def parse_time(word: str, option: str) -> int:
-    """Milliseconds since 1970 of a time: given as such, as ``now``, in ISO 8601, or as ``1h ago``.
+    """Return a time in ms since 1970: given as such, as ``now``, in ISO 8601, or as ``1h ago``.
 
     Raises:
-        ConfigError: anything else; the message begins with `option`.
+        ConfigError: the text has another form; the message begins with `option`.
     """
     if re.fullmatch(r"\d{1,18}", word, flags=re.ASCII):
         return int(word)
@@ -36,10 +36,10 @@ def parse_time(word: str, option: str) -> int:
 
 
 def parse_duration(word: str, option: str, unit_ms: int | None = None) -> int:
-    """Milliseconds of a duration. A number alone counts units of `unit_ms` milliseconds, if there are such.
+    """Return a duration in ms. A bare number counts units of `unit_ms` ms, if `unit_ms` is given.
 
     Raises:
-        ConfigError: anything else; the message begins with `option`.
+        ConfigError: the text has another form; the message begins with `option`.
     """
     if unit_ms is not None and re.fullmatch(r"\d{1,15}", word, flags=re.ASCII):
         return int(word) * unit_ms

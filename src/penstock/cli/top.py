@@ -1,4 +1,4 @@
-"""``penstock top``: rates, lag and sizes, live in a terminal and as lines elsewhere."""
+"""``penstock top``: shows rates, lag and sizes, live on a terminal, as lines elsewhere."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def command(
     internal: bool,
     as_json: bool,
 ) -> None:
-    """How fast topics grow, how far groups are behind, and how large topics are. Ctrl-C ends.
+    """Show how fast topics grow, how far groups are behind, and how large topics are. Ctrl-C ends.
 
-    In a terminal it is one picture that changes; elsewhere, and with -J, there are lines for each look.
+    On a terminal, a live view is updated; elsewhere, and with -J, lines are printed for each sample.
 
     \b
     Examples:
@@ -95,7 +95,7 @@ def command(
 
 @contextlib.contextmanager
 def screen(is_live: bool) -> Iterator[None]:
-    """Have the other screen of the terminal while the block runs, if `is_live`."""
+    """Switch the terminal to its alternate screen while the block runs, if `is_live`."""
     if not is_live:
         yield
         return
@@ -122,7 +122,7 @@ def _show(now: Sample, before: Sample | None, where: str, *, is_live: bool, as_j
 
 
 def draw(lines: list[str], *, is_live: bool) -> None:
-    """Put lines in the place of those before, cut to the terminal; below them where it is not live."""
+    """Print lines over the previous ones, cut to the size of the terminal; below them if not live."""
     columns, rows = shutil.get_terminal_size((80, 10_000 if not is_live else 24))
     if not is_live:
         for line in lines:
@@ -138,7 +138,7 @@ def draw(lines: list[str], *, is_live: bool) -> None:
 
 
 def picture(now: Sample, before: Sample | None, where: str) -> list[str]:
-    """Return the lines for one look."""
+    """Return the lines that show one sample."""
     at = time.strftime("%H:%M:%S", time.gmtime(now.time_ms / 1000))
     topics, groups = topic_rows(now, before), group_rows(now, before)
     total = sum(float(str(row["records_per_s"] or 0)) for row in topics)
@@ -157,7 +157,7 @@ def table(
     head: Sequence[str],
     texts: Container[str] = ("topic", "group", "state"),
 ) -> list[str]:
-    """Return the lines of a table; the columns `texts` have their text at the left."""
+    """Return the lines of a table; the columns in `texts` are aligned left, others right."""
     cells = [[_cell(name, row[name.replace("/s", "_per_s")]) for name in head] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     return [
@@ -178,7 +178,7 @@ def _cell(name: str, value: object) -> str:
 
 
 def _amount(value: float, unit: int = 1000) -> str:
-    """Return a number in at most six characters: 999, 12.3k, 4.0M; by 1,024 with Ki and so on."""
+    """Return a number in at most six characters: 999, 12.3k, 4.0M; with a unit of 1024 as Ki and so on."""
     if abs(value) < (10_000 if unit == 1000 else unit):
         return f"{value:.0f}"
     for letter in "kMGTP":

@@ -1,4 +1,4 @@
-"""``penstock topic``: list, create, delete and describe topics."""
+"""``penstock topic``: lists, creates, describes, changes and deletes topics."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def command() -> None:
 def list_topics(
     bootstrap: str, properties: tuple[str, ...], internal: bool, verbose: bool, as_json: bool
 ) -> None:
-    """Names of the topics, one per line."""
+    """List the names of the topics, one per line."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -107,7 +107,7 @@ def create_topics(
     config: tuple[str, ...],
     if_not_exists: bool,
 ) -> None:
-    """Create topics. One that cannot be created does not keep the others from it."""
+    """Create topics. If one cannot be created, the others still are."""
     settings = pairs(config, "--config")
     from penstock.client import Admin
 
@@ -157,7 +157,7 @@ def delete_topics(bootstrap: str, properties: tuple[str, ...], names: tuple[str,
 )
 @quiet_option()
 def grow_topic(bootstrap: str, properties: tuple[str, ...], name: str, partitions: int) -> None:
-    """Add partitions to TOPIC. Keys may go to other partitions from then on."""
+    """Add partitions to TOPIC. From then on, keys may be assigned to other partitions."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -189,7 +189,7 @@ def trim_topic(
     before_time: str | None,
     as_json: bool,
 ) -> None:
-    """Delete the oldest records of TOPIC, or all; print where its partitions begin then."""
+    """Delete the oldest records of TOPIC, or all; print the new first offset of each partition."""
     from penstock.client import Admin
     from penstock.client.admin.logs import HIGH_WATERMARK
 
@@ -229,9 +229,9 @@ def _bound(word: str) -> tuple[int, int]:
 def describe_topics(
     bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], as_json: bool
 ) -> None:
-    """Partitions of topics, where each begins and ends, and the settings that are not the default.
+    """Show the partitions of topics, their first and next offsets, and the settings that are not defaults.
 
-    Without a name, all topics but those of the cluster itself.
+    Without a name, all topics except the cluster's internal ones are shown.
     """
     from penstock.client import Admin
 
@@ -261,7 +261,7 @@ def describe_topics(
 
 
 def _settings(admin: Admin, name: str) -> Mapping[str, ConfigValue] | None:
-    """Return the settings of a topic; None at a broker before 0.11, which cannot return them."""
+    """Return the settings of a topic, or None from a broker before 0.11, which has no such request."""
     try:
         return admin.describe_config(name)
     except UnsupportedVersionError:

@@ -1,4 +1,4 @@
-"""``penstock transaction``: list, describe and abort transactions, and find those that hang."""
+"""``penstock transaction``: lists, describes and aborts transactions, and finds hanging ones."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def list_transactions(
     pattern: str | None,
     as_json: bool,
 ) -> None:
-    """Transactional ids, their producer ids and states."""
+    """List transactional ids, their producer ids and states."""
     longer_than_ms = None if longer_than is None else parse_duration(longer_than, "--longer-than", 1)
     with _admin(bootstrap, properties) as admin:
         found = admin.list_transactions(
@@ -90,7 +90,7 @@ def list_transactions(
 def describe_transactions(
     bootstrap: str, properties: tuple[str, ...], names: tuple[str, ...], as_json: bool
 ) -> None:
-    """The producer, the state and the partitions of transactional IDs."""
+    """Show producer, state and partitions of transactional IDs."""
     with _admin(bootstrap, properties) as admin:
         found = admin.describe_transactions(names)
     rows = [_described(one) for one in found]
@@ -131,7 +131,7 @@ def _described(one: TransactionDescription) -> dict[str, object]:
 def describe_producers(
     bootstrap: str, properties: tuple[str, ...], topics: tuple[str, ...], as_json: bool
 ) -> None:
-    """The producers that partitions keep, and the starts of their open transactions."""
+    """List the producers whose state partitions keep, and the starts of their open transactions."""
     with _admin(bootstrap, properties) as admin:
         found = admin.describe_producers(numbered(admin, parse_topics(topics)))
     rows = [_producer(tp, each) for tp, producers in found.items() for each in producers]
@@ -161,7 +161,7 @@ def describe_producers(
 def find_hanging(
     bootstrap: str, properties: tuple[str, ...], topics: tuple[str, ...], older_than: str, as_json: bool
 ) -> None:
-    """Transactions that are open in a partition, and that no coordinator will end."""
+    """List transactions that are open in a partition, and that no coordinator will end."""
     older_than_ms = parse_duration(older_than, "--older-than", MINUTE_MS)
     with _admin(bootstrap, properties) as admin:
         wanted = topics or admin.list_topics(include_internal=True)
@@ -190,9 +190,9 @@ def abort(
     producer_epoch: int | None,
     coordinator_epoch: int | None,
 ) -> None:
-    """Abort the transaction of ID, whose producer can do nothing more after that.
+    """Abort the transaction of ID, and fence its producer.
 
-    With --partition it is one that hangs: a marker is written into that partition alone.
+    With --partition, abort a hanging transaction: a marker is written to that partition only.
     """
     if (name is None) == (partition is None):
         raise ConfigError("say which transaction: its ID, or for one that hangs --partition TOPIC:P")

@@ -1,4 +1,4 @@
-"""``penstock user``: users with passwords (SCRAM), and their quotas."""
+"""``penstock user``: manages users with passwords (SCRAM), and their quotas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PASSWORD_VARIABLE = "PENSTOCK_NEW_PASSWORD"
 
 @click.group("user")
 def command() -> None:
-    """List users, give them passwords and quotas, remove them.
+    """List, add and remove users; set their passwords and quotas.
 
     A password comes from --password-file, from the environment variable PENSTOCK_NEW_PASSWORD, or from the
     keyboard; never from the command line, where other users of the machine could read it.
@@ -43,7 +43,7 @@ def command() -> None:
 @property_option()
 @json_option()
 def list_users(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None:
-    """Users that have passwords, with mechanisms and iterations."""
+    """List users that have passwords, with mechanisms and iterations."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
@@ -130,7 +130,7 @@ def _read_password(user: str, path: str | None) -> Secret:
 @click.argument("user")
 @quiet_option()
 def remove_user(bootstrap: str, properties: tuple[str, ...], user: str) -> None:
-    """Remove USER. Sessions that have begun go on."""
+    """Remove USER. Connections that are already authenticated continue."""
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:

@@ -1,7 +1,7 @@
-"""A command is never silent for long: what it waits for, and for how long, on stderr.
+"""Shows on stderr what a command waits for, and for how long.
 
-On a terminal that is one line, kept up to date and wiped away when there is something else to read;
-elsewhere a line when the waiting begins, when its reason changes, and when it is over.
+On a terminal this is one line, which is updated, and erased when other output follows. Elsewhere, a line is
+printed when the waiting begins, when its reason changes, and when it is over.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WIPE = "\r\x1b[K"
 
 
 class Waiting:
-    """Shows what the clients of this process wait for, from a thread of its own."""
+    """Shows what the clients of this process wait for, from its own thread."""
 
     def __init__(self, *, is_terminal: bool) -> None:
         self._is_terminal = is_terminal
@@ -48,24 +48,24 @@ class Waiting:
         self._thread.start()
 
     def stop(self) -> None:
-        """Wipe the line away, and show none any more."""
+        """Erase the line, and show none any more."""
         self._is_over.set()
         self.step_aside()
 
     def begin_idle(self, text: str | Callable[[], str]) -> None:
-        """From now on the command does this when nothing is in its way."""
+        """Set the text that is shown from now on while nothing delays the command."""
         self.idle_text = text
         self._has_told_idle = False
 
     def step_aside(self) -> None:
-        """There is something else to read now, on stdout or stderr."""
+        """Erase the line, since other output follows on stdout or stderr."""
         self._active_at = time.monotonic()
         if self._is_line_shown:
             with self._lock:
                 self._wipe()
 
     def look(self, now: float) -> None:
-        """Show, update or remove the line about an obstacle, as of the monotonic time `now` in seconds."""
+        """Show, update or erase the line about a delay; `now` is the monotonic time in seconds."""
         obstacle = self._observer.look(now)
         if obstacle is None or now - obstacle.since < SILENCE_S:
             obstacle = None
@@ -116,7 +116,7 @@ def _said(text: str | Callable[[], str]) -> str:
 
 
 def _columns() -> int:
-    """Return the width of the terminal: a line that is continued in the next cannot be wiped away."""
+    """Return the width of the terminal, since a line that wraps cannot be erased."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):
@@ -124,7 +124,7 @@ def _columns() -> int:
 
 
 def _cut(text: str, most: int = 300) -> str:
-    """`text` in one line of `most` characters at most, without control characters."""
+    """Return `text` as one line of at most `most` characters, without control characters."""
     line = printable(" ".join(text.split()))
     most = max(most, 20)
     return line if len(line) <= most else f"{line[: most - 3]}..."
@@ -137,10 +137,10 @@ def _write(text: str) -> None:
 
 
 def pause(seconds: float, ask: Callable[[], object] | None = None) -> None:
-    """Sleep until the next look; meanwhile have `ask` ask brokers for a sign of life again and again.
+    """Sleep for a time; meanwhile call `ask` repeatedly, which sends a request to the brokers.
 
-    Without a request under way it would not be seen that a broker is away. That it is, is no error here:
-    the next look has it.
+    Without a pending request, a lost broker would not be noticed. Its errors are ignored here; the caller's
+    next request reports them.
     """
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
@@ -155,7 +155,7 @@ _present: Waiting | None = None
 
 @contextlib.contextmanager
 def shown() -> Iterator[None]:
-    """Show the user what is waited for while the block runs."""
+    """Show what is waited for while the block runs."""
     global _present
     waiting = _present = Waiting(is_terminal=sys.stderr.isatty())
     waiting.start()
@@ -167,18 +167,18 @@ def shown() -> Iterator[None]:
 
 
 def step_aside() -> None:
-    """Something is about to be printed: wipe the line away, if there is one."""
+    """Erase the line about waiting, if there is one, since other output follows."""
     if _present is not None:
         _present.step_aside()
 
 
 def idle(text: str | Callable[[], str]) -> None:
-    """What the command does from now on when nothing is in its way; a function returns it anew each time."""
+    """Set the text to show while nothing delays the command; a function is called for each update."""
     if _present is not None:
         _present.begin_idle(text)
 
 
 def be_quiet() -> None:
-    """Show nothing from now on."""
+    """Stop showing what is waited for."""
     if _present is not None:
         _present.is_quiet = True

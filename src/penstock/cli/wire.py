@@ -1,4 +1,4 @@
-"""``penstock wire``: bytes of the protocol to something readable, and back."""
+"""``penstock wire``: decodes and encodes bytes of Kafka's protocol, and records and replays traffic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group("wire")
 def command() -> None:
-    """Look at the bytes of the protocol, and make some.
+    """Decode, encode, record and replay Kafka's wire protocol.
 
     \b
     Examples:
@@ -35,7 +35,7 @@ def command() -> None:
 
 
 def _shared(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that both directions have."""
+    """Add the options that decode and encode share."""
     for option in (
         click.option("--jsonl", is_flag=True, help="Complete JSON lines, one for one; see the page on wire."),
         click.option(
@@ -74,7 +74,7 @@ def decode(
     port: int | None,
     form: str | None,
 ) -> int:
-    """Bytes to a tree or JSON.
+    """Decode bytes to a tree or JSON.
 
     SOURCE is hex digits, a file, or - for stdin, which is also read where SOURCE is left out. It may
     hold one request with its header, a file of frames (each behind its size), or a capture of TCP
@@ -111,7 +111,7 @@ def decode(
 def encode(
     source: str | None, name: str | None, version: int | None, framed: bool, jsonl: bool, binary: bool
 ) -> int:
-    """JSON to bytes, as hex: one line per message.
+    """Encode JSON to bytes, as one line of hex per message.
 
     SOURCE is JSON, a file, or - for stdin. It holds what `wire decode --json` prints: objects with
     name, version and json; where one has a header, a whole frame with its size is made. With -n and
@@ -169,7 +169,7 @@ def record(
     topics: str | None,
     keep_length: bool,
 ) -> int:
-    """Make a recording of a capture, to be played in tests.
+    """Make a recording of a capture, to be replayed in tests.
 
     Passwords and tokens are left out in any case.
 
@@ -205,7 +205,7 @@ def replay(
 ) -> int:
     """Send recorded requests to a broker; print how answers differ.
 
-    The exit code is 1 where something does. The requests change what the broker holds.
+    The exit code is 1 if any does. The requests change what the broker holds.
 
     \b
     Examples:
@@ -223,7 +223,7 @@ def replay(
 
 
 def _lines(source: str | None, complete: Callable[[bytes], str]) -> int:
-    """Answer each line with one line, at once: a program may wait for it before it sends the next."""
+    """Answer each line with one line at once, since a program may wait for the answer before the next."""
     stream = _stdin() if source in (None, "-") else open(str(source), "rb")  # noqa: SIM115
     with stream:
         for line in stream:
@@ -233,7 +233,7 @@ def _lines(source: str | None, complete: Callable[[bytes], str]) -> int:
 
 
 def _show(entries: Iterable[Entry], form: str | None) -> int:
-    """Print messages; the exit code is 1 where one could not be read."""
+    """Print messages; return the exit code, 1 if a message could not be read."""
     from penstock.explorer.tree import Tree, wants_colour
 
     stream = sys.stdout
@@ -253,7 +253,7 @@ def _show(entries: Iterable[Entry], form: str | None) -> int:
 
 
 def _load(source: str | None) -> bytes:
-    """Return the bytes behind SOURCE: of stdin, of a file of that name, or the text itself."""
+    """Return the bytes of SOURCE: of stdin, of a file of that name, or the text itself."""
     if source is None or source == "-":
         return _stdin().read()
     if _is_file(source):
@@ -284,7 +284,7 @@ def _past_blanks(text: str, position: int) -> int:
 
 
 def _objects(data: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in some text, however it is broken into lines."""
+    """Yield the JSON objects in a text, which may span lines."""
     try:
         text = data.decode()
         decoder = json.JSONDecoder()

@@ -1,8 +1,7 @@
-"""CloudEvents on Kafka: one event, or a whole Arrow batch, to records and back.
+"""CloudEvents on Kafka: converts single events, or whole Arrow batches, to records and back.
 
-`Event`, `to_record` and `from_record` work on one record; `decode_events` and `encode_events` on a
-`pyarrow.RecordBatch` (they need ``penstock[arrow]``, the others nothing). Names are imported on
-first use.
+`Event`, `to_record` and `from_record` work on one record; `decode_events` and `encode_events` work on a
+`pyarrow.RecordBatch` and need ``penstock[arrow]``; the others need nothing. Names are imported on first use.
 """
 
 from __future__ import annotations

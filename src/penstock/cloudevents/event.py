@@ -1,8 +1,7 @@
-"""One CloudEvent as a Python object.
+"""One CloudEvent as an immutable Python object.
 
-An `Event` that exists is valid: its constructor checks every rule, and nothing can be changed
-afterwards. Its data are the bytes that a binary-mode record has as its value; in any format they
-came in, they are kept byte for byte.
+Every `Event` is valid: its constructor checks every rule, and nothing can be changed afterwards. Its data are
+the bytes that a binary-mode record has as its value; they are kept byte for byte, in every format.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ Data = bytes | bytearray | memoryview
 
 
 class _Fields:
-    """The fields of an event while it is being made. Becomes an `Event` by changing its class."""
+    """The fields of an event under construction, which becomes an `Event` by changing its class."""
 
     __slots__ = (
         "data",
@@ -80,10 +79,10 @@ class _Fields:
 class Event(_Fields):
     """A CloudEvent 1.0.
 
-    `time_text` is the timestamp as it was written; `time` the same as a `datetime`, cut to
-    microseconds, or None where it is not representable. `data` is None for an event without data,
+    `time_text` is the timestamp as it was written; `time` is the same as a `datetime`, cut to
+    microseconds, or None if it is not representable. `data` is None for an event without data,
     which is not the same as ``b""``. `extensions` maps names to `str`, `int`, `bool` or `bytes`.
-    `json_implied` says that the event came as JSON without a `datacontenttype`, which makes its
+    `json_implied` is True for an event that came as JSON without a `datacontenttype`, which makes its
     data JSON (rule J8); `content_type` takes that into account.
     """
 
@@ -105,10 +104,10 @@ class Event(_Fields):
         data: Data | None = None,
         json: object = ...,
     ) -> None:
-        """Give the payload either as bytes (`data`) or as a value to be written as JSON (`json`).
+        """Make an event, whose data are given as bytes (`data`) or as a value to be written as JSON (`json`).
 
         Raises:
-            InvalidEventError: a rule is broken; the error names it.
+            InvalidEventError: a rule is broken; the error names the rule.
         """
         if json is not ...:
             if data is not None:
@@ -132,11 +131,11 @@ class Event(_Fields):
 
     @property
     def content_type(self) -> str | None:
-        """What the data are: `datacontenttype`, or JSON where the format implied it."""
+        """Return the media type of the data: `datacontenttype`, or JSON if the format implied it."""
         return JSON_TYPE if self.json_implied else self.datacontenttype
 
     def attributes(self) -> dict[str, AttributeValue]:
-        """Return every attribute that is set, extensions too, in the order in which they are written."""
+        """Return every attribute that is set, including extensions, in the order of writing."""
         values: dict[str, AttributeValue | None] = {
             "specversion": self.specversion,
             "id": self.id,
@@ -151,20 +150,20 @@ class Event(_Fields):
         return {name: value for name, value in values.items() if value is not None}
 
     def json(self) -> Any:
-        """Return the data as a JSON value; None where there are none.
+        """Return the data as a parsed JSON value, or None if the event has no data.
 
         Raises:
-            ValueError: they are not JSON.
+            ValueError: the data are not JSON.
         """
         from json import loads
 
         return None if self.data is None else loads(self.data)
 
     def text(self) -> str | None:
-        """Return the data as text, by the charset of `datacontenttype` (UTF-8 where it names none).
+        """Return the data as text, in the charset of `datacontenttype` (by default UTF-8), or None.
 
         Raises:
-            UnicodeDecodeError: they are not.
+            UnicodeDecodeError: the data are not text in that charset.
         """
         return None if self.data is None else self.data.decode(charset_of(self.datacontenttype or ""))
 
@@ -188,7 +187,7 @@ class Event(_Fields):
         raise AttributeError(f"an Event cannot be changed; use event.replace({name}=None)")
 
     def __eq__(self, other: object) -> bool:
-        """Same attributes and data. Timestamps compare by instant, not by how they are written."""
+        """Return True if attributes and data are equal. Timestamps are compared by instant, not by text."""
         if not isinstance(other, Event):
             return NotImplemented
         return (
@@ -232,7 +231,7 @@ def make_event(
     data: bytes | None,
     json_implied: bool = False,
 ) -> Event:
-    """Return an event of parts that the caller has checked already. Several times faster than `Event()`."""
+    """Return an event made of parts that the caller has checked, several times faster than `Event()`."""
     fields: Any = _Fields()
     fields.id = id
     fields.source = source
@@ -252,14 +251,18 @@ def make_event(
 
 
 def imply_json(event: Event) -> Event:
-    """Mark the event as read from JSON without a `datacontenttype`, if it has data; returns it."""
+    """Mark an event as read from JSON without a `datacontenttype`, if it has data; return the event."""
     if event.datacontenttype is None and event.data is not None:
         object.__setattr__(event, "json_implied", True)
     return event
 
 
 def check_specversion(text: object) -> None:
-    """Raises: InvalidEventError: C8 or D13, it is not ``1.0``."""
+    """Check that a specversion is ``1.0``.
+
+    Raises:
+        InvalidEventError: C8 or D13, it is not.
+    """
     if text == SPECVERSION:
         return
     if not isinstance(text, str):
@@ -281,10 +284,10 @@ _CORE_CHECKS: Mapping[str, tuple[str, Callable[[str, str], None]]] = {
 
 
 def check_core(name: str, text: object) -> None:
-    """One core attribute other than `time`.
+    """Check the text of one core attribute other than `time`.
 
     Raises:
-        InvalidEventError: it is not text, or empty (C6 to C13), or breaks the rule of its type.
+        InvalidEventError: the value is not text, or is empty (C6 to C13), or breaks the rule of its type.
     """
     rule, check = _CORE_CHECKS[name]
     if not isinstance(text, str):
@@ -295,7 +298,11 @@ def check_core(name: str, text: object) -> None:
 
 
 def check_partitionkey(value: object) -> None:
-    """Raises: InvalidEventError: P1, the partition key is empty."""
+    """Check that a partition key is not empty.
+
+    Raises:
+        InvalidEventError: P1, the partition key is empty.
+    """
     if value == "":
         raise InvalidEventError("P1", "partitionkey is empty")
 
@@ -330,7 +337,7 @@ def _read_extensions(
 
 
 def _advise_other_name(name: str) -> None:
-    """Log once that some implementations refuse the name of an extension (rule C4)."""
+    """Log a warning, once for each name, that some implementations refuse an extension's name (rule C4)."""
     if name in _advised or len(_advised) >= _ADVICE_MAX:
         return
     _advised.add(name)

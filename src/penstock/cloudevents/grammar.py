@@ -1,10 +1,10 @@
 r"""The grammar of attributes: names, strings, integers, base64, timestamps, URIs and media types.
 
-Characters and patterns, each written once for its three users: the functions for one event (`types`, `uris`,
-`timestamps`, `mediatype`), the compiled loops over columns (`columnar.texts`), and Spark SQL
-(`penstock.spark.functions.sql_rules`). Patterns keep to what regular expressions of Python and Java have in
-common, and stand without anchors: Python uses ``fullmatch``, Java ``\A(?:...)\z``. Repetitions are
-possessive, so that no text takes more than linear time. Sources: CloudEvents 1.0.2, RFC 3339, RFC 3986,
+The characters and patterns have three users: the functions for one event (`types`, `uris`, `timestamps`,
+`mediatype`), the compiled loops over columns (`columnar.kernels.texts`), and Spark SQL
+(`penstock.spark.functions.sql_rules`). Patterns use only what regular expressions of Python and Java have in
+common, and have no anchors: Python uses ``fullmatch``, Java ``\A(?:...)\z``. Repetitions are
+possessive, so that matching takes linear time. Sources: CloudEvents 1.0.2, RFC 3339, RFC 3986,
 RFC 2045, RFC 4648.
 """
 
@@ -74,7 +74,7 @@ PATH_MARKS = ":@"
 
 
 def _run(marks: str) -> str:
-    """Return one character of a part of a URI, which may hold `marks` beside what any part may hold."""
+    """Return a pattern for one character of a part of a URI, in which `marks` are allowed, too."""
     return f"(?:{_one_of(UNRESERVED_MARKS + SUB_DELIMITERS + marks)}|%[0-9A-Fa-f]{{2}})"
 
 

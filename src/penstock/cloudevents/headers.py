@@ -1,4 +1,4 @@
-"""Headers of Kafka records: in which shapes clients hand them out, and which belong to an event."""
+"""Headers of Kafka records: the forms that clients use, and which headers belong to an event."""
 
 from __future__ import annotations
 
@@ -18,24 +18,22 @@ SPECVERSION_BYTES = SPECVERSION.encode()
 
 
 def other_headers(headers: Headers) -> list[tuple[str, Any]]:
-    """Return the headers that are no part of an event, bytes untouched (rules D7, C23).
+    """Return the headers that are not part of an event, unchanged (rules D7, C23).
 
-    `to_record` takes them as `headers`: names such as ``CE_ID``, which a lenient reader takes for an
+    `to_record` accepts them as `headers`. Names such as ``CE_ID``, which a lenient reader takes for an
     attribute, are left out.
     """
     return [(name, value) for name, value in header_pairs(headers) if not _could_pass_for_a_part(name)]
 
 
 def _could_pass_for_a_part(name: str) -> bool:
-    """Return whether any reader may take a header for a part of the event: some fold case or strip white
-    space.
-    """
+    """Return True if some reader may take a header for a part of the event, ignoring case or white space."""
     folded = name.strip().lower()
     return folded.startswith(PREFIX) or folded == CONTENT_TYPE
 
 
 def header_pairs(headers: Headers) -> HeaderPairs:
-    """Return headers of any of the accepted types as pairs."""
+    """Return headers of any accepted type as pairs of name and value."""
     if headers.__class__ is list or headers.__class__ is tuple:  # an isinstance of Mapping takes longer
         return headers
     if headers is None:

@@ -1,11 +1,11 @@
-"""Records and events as lines of JSON: what ``penstock event decode --jsonl`` reads and writes.
+"""Records and events as lines of JSON: the format of ``penstock event decode --jsonl``.
 
 A record is an object with `key` and `value`, each base64 or null, and `headers`, a list of pairs of name
-and base64 or null; what is not there is null or empty. Beside a record, or instead of one, stands
+and base64 or null; missing members are null or empty. Beside a record, or instead of one, a line has
 `event`, an event in the JSON event format, or `error` with the `rule` that was broken. Other members of a
-line, such as `topic` and `offset`, pass through as they stand.
+line, such as `topic` and `offset`, stay unchanged.
 
-One line in, one line out, for any line: lines that are no such objects break the rules
+Each input line gives one output line; lines that are not such objects break these rules:
 
 * L1: a line is one JSON object, in UTF-8, and has no member twice,
 * L2: `key` and `value` are base64 text or null,
@@ -44,7 +44,7 @@ Parts = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
 @dataclass(frozen=True)
 class LineOptions:
-    """How records and lines are read and written; the names are those of `from_record` and `to_record`."""
+    """Options for reading and writing records and lines, named as in `from_record` and `to_record`."""
 
     profile: Profile = "strict"
     assume_structured: bool = False
@@ -71,20 +71,20 @@ class LineOptions:
         )
 
     def event(self, text: bytes) -> Event:
-        """Return an event in the JSON event format.
+        """Return the event in a JSON object.
 
         Raises:
-            InvalidEventError: it is none.
+            InvalidEventError: the text is not a valid event.
         """
         return read_event(text, lenient=self.lenient, extension_types=self.extension_types)
 
     def record(
         self, event: Event, key: bytes | None = None, headers: Iterable[tuple[str, Any]] = ()
     ) -> Parts:
-        """Return the record that carries an event, with headers of its own.
+        """Return the record that carries an event, with additional headers.
 
         Raises:
-            InvalidEventError, EncodeError: the event cannot be written so.
+            InvalidEventError, EncodeError: the event cannot be written with these options.
         """
         key, value, written = to_record(
             event,
@@ -100,7 +100,7 @@ class LineOptions:
 
 
 class _Line:
-    """The members of a line, read, and as they stand in its text."""
+    """The members of a line, as parsed values and as their original text."""
 
     def __init__(self, raw: bytes) -> None:
         try:
@@ -114,7 +114,7 @@ class _Line:
         return self.text[begin:end]
 
     def without(self, names: Iterable[str]) -> list[str]:
-        """Return the other members as JSON text, values untouched. Carriage returns are white space there."""
+        """Return all other members as JSON text with values unchanged, but carriage returns as spaces."""
         left_out = set(names)
         return [
             f"{json.dumps(name)}: {self.raw(name)}".replace("\r", " ")
@@ -124,9 +124,7 @@ class _Line:
 
 
 def decode_line(raw: bytes, options: LineOptions) -> str:
-    """Return the line with `mode` and `event` of the record that it is, or `error` and `rule`. Never
-    raises.
-    """
+    """Return a record's line with `mode` and `event` added, or `error` and `rule`. Never raises."""
     try:
         line = _Line(raw)
     except InvalidEventError as error:
@@ -144,7 +142,7 @@ def decode_line(raw: bytes, options: LineOptions) -> str:
 def describe_record(
     key: bytes | None, value: bytes | None, headers: object, options: LineOptions, **members: object
 ) -> str:
-    """Return the line for a record: `members`, the record itself, and what it is."""
+    """Return the line for a record: `members`, the record, and its event or error."""
     pairs = [(name, content) for name, content in headers] if headers else []  # type: ignore[attr-defined]
     kept = [f"{json.dumps(name)}: {json.dumps(member)}" for name, member in members.items()]
     return _decoded(kept + _record_members(key, value, pairs), key, value, pairs, options)
@@ -168,10 +166,10 @@ def _decoded(
 def encode_line(raw: bytes, options: LineOptions) -> str:
     """Return the line with the record that carries its `event`, or `error` and `rule`. Never raises.
 
-    Headers of the line that are no part of an event stay, after the event's own (C23); those that a reader
-    may take for one, such as ``CE_ID``, do not. A line without `event` that has an `error`, as
-    `decode_line` leaves what is no event, passes as it is; one that has a `specversion` is an event
-    itself.
+    Headers in the line that are not part of an event stay, after the event's own (C23), except names that a
+    reader may take for a part, such as ``CE_ID``. A line with `error` and without `event`, which
+    `decode_line` writes for a record that is not an event, stays unchanged; a line with `specversion` is
+    itself an event.
     """
     try:
         line = _Line(raw)
@@ -216,7 +214,7 @@ def _encoded(event: Event, key: bytes | None, headers: Headers, options: LineOpt
 
 
 def rule_of(error: object) -> str | None:
-    """Return the rule that an outcome or an error names, if it does."""
+    """Return the rule that an outcome or an error names, or None if it names no rule."""
     rule = getattr(error, "rule", None)
     if rule is None:
         before = str(error).partition(":")[0]

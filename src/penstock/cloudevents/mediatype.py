@@ -1,4 +1,4 @@
-"""Media types (RFC 2046): checked, and asked what kind of data they announce."""
+"""Media types (RFC 2046): validation, and the kind of data that they announce."""
 
 from __future__ import annotations
 
@@ -14,38 +14,42 @@ _CHARSET = re.compile(rf';[ \t]*charset=(?:"([^"\\]*)"|({TOKEN}))', re.IGNORECAS
 
 @remembered(maxsize=1024)
 def is_media_type(text: str) -> bool:
-    """Is it type/subtype with well-formed parameters?"""
+    """Return True for type/subtype with well-formed parameters."""
     return _is_media_type(text) is not None
 
 
 def check_media_type(name: str, text: str) -> None:
-    """Raises: InvalidEventError: C13, `text` is no media type."""
+    """Check that `text` is a media type.
+
+    Raises:
+        InvalidEventError: C13, `text` is not a media type.
+    """
     if not is_media_type(text):
         raise InvalidEventError("C13", f"{name} is not a media type: {shown(text)}")
 
 
 def essence(text: str) -> str:
-    """Type and subtype, lower case, without parameters."""
+    """Return type and subtype in lower case, without parameters."""
     return text.partition(";")[0].strip(" \t").lower()
 
 
 @remembered(maxsize=1024)
 def is_json(text: str) -> bool:
-    """Rule J7: subtype ``json`` or suffix ``+json``, with any main type and parameters."""
+    """Return True for the subtype ``json`` or the suffix ``+json``, with any main type (rule J7)."""
     subtype = essence(text).partition("/")[2]
     return subtype == "json" or subtype.endswith("+json")
 
 
 @remembered(maxsize=1024)
 def is_text(text: str) -> bool:
-    """Rule D16: ``text/*``, and XML however it is named."""
+    """Return True for ``text/*``, and for every media type of XML (rule D16)."""
     main, _, subtype = essence(text).partition("/")
     return main == "text" or subtype == "xml" or subtype.endswith("+xml")
 
 
 @remembered(maxsize=1024)
 def charset_of(text: str) -> str:
-    """Return the Python codec for the charset parameter; UTF-8 where there is none, or an unknown one."""
+    """Return the Python codec for the charset parameter, or UTF-8 if it is missing or unknown."""
     import codecs
 
     match = _CHARSET.search(text)

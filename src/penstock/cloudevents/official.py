@@ -1,7 +1,7 @@
-"""To and from the event objects of the official SDK (the package ``cloudevents``).
+"""Converts to and from the event objects of the official SDK (the package ``cloudevents``).
 
-Its objects hold data as Python values where they are JSON, and invent an `id` and a `time` where there
-are none. Here nothing is invented: what comes out has what went in.
+The SDK's objects hold JSON data as Python values, and get a generated `id` and `time` if these are missing.
+The functions here generate nothing, so that a converted event has exactly the given attributes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from penstock.errors import MissingDependencyError
 
 
 def from_sdk(event: Any, *, extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS) -> Event:
-    """Return an event of the CloudEvents SDK as an `Event`. Takes objects of version 2 and of version 1 of
-    the SDK.
+    """Return an event of the CloudEvents SDK, version 1 or 2, as an `Event`.
 
-    Data that are no bytes are JSON values where the content is JSON, or nothing says what it is, and
-    text otherwise.
+    Data that are not bytes become JSON if the content type is JSON or missing, and text otherwise.
 
     Raises:
         InvalidEventError: the object breaks a rule.
@@ -49,8 +47,8 @@ def from_sdk(event: Any, *, extension_types: Mapping[str, AttributeType] = WELL_
 def to_sdk(event: Event, *, parse_data: bool = False) -> Any:
     """Return the event as a `cloudevents.core.v1.event.CloudEvent` of the SDK.
 
-    Data stay bytes; with `parse_data` JSON becomes Python values, as the SDK's own readers have it.
-    Timestamps become `datetime` and lose what that cannot say.
+    Data stay bytes; with `parse_data`, JSON becomes Python values, as in the SDK's own readers.
+    Timestamps become `datetime`, and lose what a `datetime` cannot represent.
 
     Raises:
         MissingDependencyError: the package ``cloudevents`` is not installed.

@@ -1,4 +1,4 @@
-"""What a record can turn out to be, besides an event.
+"""The outcomes of reading a record, besides an event.
 
 Reading a record has three outcomes: an `Event`, `NotAnEvent` (an ordinary record that makes no claim
 to be one) and `InvalidEvent` (it claims to be one and breaks a rule). Rules are named by the
@@ -16,7 +16,7 @@ from penstock.printable import printable
 
 
 class InvalidEventError(PenstockError, ValueError):
-    """Something breaks a CloudEvents rule. `rule` names it, `reason` is what was wrong."""
+    """Raised if a CloudEvents rule is broken. `rule` names the rule, `reason` describes the mistake."""
 
     def __init__(self, rule: str, reason: str) -> None:
         super().__init__(rule, reason)
@@ -28,9 +28,7 @@ class InvalidEventError(PenstockError, ValueError):
 
 
 def in_batch(error: InvalidEventError, before: int) -> InvalidEventError:
-    """Return the error with the number of its event in a batch, counted from one; `before` events precede
-    it.
-    """
+    """Return an error that names its event's number in a batch, from 1; `before` events precede it."""
     return InvalidEventError(error.rule, f"event {before + 1} of the batch: {error.reason}")
 
 
@@ -45,7 +43,7 @@ class NotAnEvent(NamedTuple):
 
 
 class InvalidEvent(NamedTuple):
-    """A record that claims to be an event and breaks a rule, or is in a format that is not supported here."""
+    """A record that claims to be an event and breaks a rule, or whose event format is not supported."""
 
     rule: str
     reason: str
@@ -61,5 +59,5 @@ NO_CLAIM = NotAnEvent(
 
 
 def shown(value: str | bytes) -> str:
-    """Return a value from a record as a reason quotes it: escaped, and cut where it is long."""
+    """Return a value from a record for an error message: escaped, and cut if it is long."""
     return repr(value) if len(value) <= 80 else f"{value[:80]!r}..."

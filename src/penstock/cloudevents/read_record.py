@@ -1,8 +1,8 @@
-"""A Kafka record (key, value, headers) to an event, or to what it is instead.
+"""Reads a Kafka record (key, value, headers) as an event, or as what it is instead.
 
-Nothing is invented, and nothing is raised for what the record holds. Headers are what confluent-kafka,
-kafka-python and aiokafka hand out: a sequence of pairs of name and bytes. Names may repeat, values may be
-None, and the whole may be None.
+Nothing is invented, and nothing is raised because of a record's content. Headers have the form of
+confluent-kafka, kafka-python and aiokafka: a sequence of pairs of name and bytes. Names may repeat, values
+may be None, and the whole may be None.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ _warned = False
 
 
 def from_message(message: Any, **options: Any) -> Outcome:
-    """Return what a message of confluent-kafka, kafka-python, aiokafka or this package's client is.
+    """Return the outcome of reading a message of confluent-kafka, kafka-python, aiokafka or this package.
 
-    confluent-kafka's has methods `key()`, `value()` and `headers()`, the others have attributes of
-    these names. `options` are those of `from_record`.
+    confluent-kafka's messages have methods `key()`, `value()` and `headers()`, the others have attributes
+    of these names. `options` are those of `from_record`.
     """
     parts = [getattr(message, name) for name in ("key", "value", "headers")]
     key, value, headers = [part() if callable(part) else part for part in parts]
@@ -82,21 +82,21 @@ def from_record(
     partitionkey_from_key: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Outcome:
-    """Return what the record is: an `Event`, `NotAnEvent` or `InvalidEvent`. Never raises for what is in it.
+    """Return the record as an `Event`, `NotAnEvent` or `InvalidEvent`. Never raises because of its content.
 
-    Key, value and headers are bytes (text and other bytes-like objects are taken, too): what is neither
-    these nor None is no content of a record but a mistake in the program, and a `DecodeError`.
+    Key, value and headers are bytes; text and other bytes-like objects are accepted. Any other type is a
+    mistake in the program, and raises a `DecodeError`.
 
-    The lenient profile folds the case of header names (D1), lets the last of several different
-    values win (D3), passes over ``ce_`` headers that name no attribute (D6), keeps a declared
+    The lenient profile ignores the case of header names (D1), uses the last of several different
+    values (D3), ignores ``ce_`` headers that name no attribute (D6), keeps a declared
     extension of the wrong type as it is, and recognises structured JSON sent as plain
     ``application/json`` (D10). Required attributes and their rules are the same in both profiles.
 
-    `assume_structured` reads records without content-type as structured JSON (D9). A record whose format
-    has no headers (`penstock.headers.HEADERLESS`, of our consumers) needs no telling: JSON with the four
-    required members is an event there, in the one mode that Kafka before 0.11 allows (K9).
-    `partitionkey_from_key` fills an absent `partitionkey` from the record key (D21).
-    `extension_types` declares extensions that are not Strings.
+    `assume_structured` reads records without content-type as structured JSON (D9). A record whose format has
+    no headers (`penstock.headers.HEADERLESS`, set by Penstock's consumers) does not need the option: JSON
+    with the four required members is an event there, in the only mode that Kafka before 0.11 allows (K9).
+    `partitionkey_from_key` fills an absent `partitionkey` from the record key (D21). `extension_types`
+    declares extensions that are not Strings.
     """
     lenient = profile == "lenient"
     if not lenient and profile != "strict":
@@ -133,13 +133,11 @@ def content_mode(headers: Headers, *, profile: Profile = "strict") -> Mode:
 
 
 class _OutOfTheOrdinary(Exception):
-    """A record that `_read_quickly` leaves to the careful way."""
+    """Raised for a record that `_read_quickly` leaves to the complete implementation."""
 
 
 def _read_quickly(headers: Any, value: Any, extension_types: Mapping[str, AttributeType]) -> Event | None:
-    """Return the event, if no header is there twice and all is as it should be; None for every other
-    record.
-    """
+    """Return the event of a regular record without repeated headers, or None for any other record."""
     found = dict(headers)
     if len(found) != len(headers):
         return None
@@ -157,7 +155,7 @@ def _read_quickly(headers: Any, value: Any, extension_types: Mapping[str, Attrib
 
 
 def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None], bytes | None, str | None]:
-    """Return the ``ce_`` headers, the content type, and the first header that contradicts itself."""
+    """Return the ``ce_`` headers, the content type, and the first header repeated with another value."""
     attributes: dict[str, bytes | None] = {}
     content_types: list[bytes | None] | None = None
     conflict: str | None = None
@@ -187,10 +185,10 @@ def _select(pairs: HeaderPairs, lenient: bool) -> tuple[dict[str, bytes | None],
 
 
 def _as_bytes(value: Any) -> bytes | None:
-    """Return the bytes of what a client handed out as a header, key or value.
+    """Return a header, key or value of a client's record as bytes.
 
     Raises:
-        DecodeError: it is of a type that no client hands out. `bytes` would make 5 zeros of the number 5.
+        DecodeError: it has a type that no client uses. `bytes` would make 5 zeros of the number 5.
     """
     if value is None or isinstance(value, bytes):
         return value
@@ -204,7 +202,10 @@ def _as_bytes(value: Any) -> bytes | None:
 def _judge_conflict(
     conflict: str, attributes: dict[str, bytes | None], content_type: bytes | None
 ) -> InvalidEvent | NotAnEvent | None:
-    """Rule D3. In structured mode the value counts, and ``ce_`` headers do not (K33)."""
+    """Return the outcome of a repeated header (rule D3), or None if it has no effect.
+
+    In structured mode the value counts, and ``ce_`` headers do not (K33).
+    """
     if is_structured(content_type) and conflict != CONTENT_TYPE:
         return None
     if not is_structured(content_type) and REQUIRED_SET.isdisjoint(attributes):
@@ -215,7 +216,7 @@ def _judge_conflict(
 def _passes_for_structured(
     content_type: bytes | None, value: bytes | None, lenient: bool, assume_structured: bool, headers: Headers
 ) -> bool:
-    """Rules D9 and D10: structured JSON under a content type that does not say so."""
+    """Return True for structured JSON whose content type does not say so (rules D9, D10)."""
     if content_type is None:
         if assume_structured or headers.__class__ is not Headerless:
             return assume_structured
@@ -241,7 +242,7 @@ def _format_of(content_type: bytes) -> Format:
 
 @remembered(maxsize=1024)
 def _format_or_none(content_type: bytes) -> Format | None:
-    """Return the format of a structured record; None for the content type of a binary one."""
+    """Return the format of a structured record, or None for the content type of a binary record."""
     return _format_of(content_type) if is_structured(content_type) else None
 
 

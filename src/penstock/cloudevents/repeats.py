@@ -1,4 +1,4 @@
-"""What was found out about texts that repeat from event to event: sources, types, media types."""
+"""A cache of results for texts that repeat between events: sources, types, media types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHARACTERS_MAX = 4 << 20
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """`functools.lru_cache` for functions of texts, with a limit on what they hold together."""
+    """Return a decorator like `functools.lru_cache` for functions of texts, which also limits memory."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         spent = 0

@@ -1,7 +1,7 @@
-"""RFC 3339 timestamps (rule T7): checked, turned into a `datetime`, written in one canonical form.
+"""RFC 3339 timestamps (rule T7): validation, conversion to `datetime`, and the canonical form.
 
-A text may be a legal timestamp and yet have no `datetime`: the year 0000, or a leap second at the
-very end of the year 9999. Leap seconds otherwise count as the second that follows, as POSIX has it.
+A legal timestamp may have no `datetime`: the year 0000, or a leap second at the very end of the year 9999.
+Other leap seconds count as the second that follows, as in POSIX.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _from_text = datetime.fromisoformat
 
 
 def parse_common(text: str) -> datetime:
-    """Return the moment that a text of the form `COMMON_TIMESTAMP` names.
+    """Return the `datetime` of a text of the form `COMMON_TIMESTAMP`.
 
     Raises:
-        ValueError: the calendar has no such date.
+        ValueError: the date does not exist.
     """
     return _from_text(text)
 
 
 def parse_timestamp(name: str, text: str) -> datetime | None:
-    """Return the moment that `text` names, cut to microseconds, with the text's own offset.
+    """Return the `datetime` of a timestamp, cut to microseconds, with the text's own offset.
 
-    None for a legal timestamp outside of what UTC has between the years 1 and 9999.
+    It is None for a legal timestamp outside of the years 1 to 9999 in UTC.
 
     Raises:
-        InvalidEventError: T7, `text` is no RFC 3339 date-time. `name` is used in the reason.
+        InvalidEventError: T7, `text` is not an RFC 3339 date-time. `name` is used in the reason.
     """
     if _is_common(text):
         try:
@@ -50,7 +50,7 @@ def parse_timestamp(name: str, text: str) -> datetime | None:
 
 
 def _parse_rare(name: str, text: str, match: re.Match[str]) -> datetime | None:
-    """Leap seconds, the first and last thousand years, and lower-case letters."""
+    """Return the `datetime` of a rare form: leap seconds, the first and last thousand years, lower case."""
     year, _, _, second, _ = match.groups()
     # Year 0 of the proleptic calendar is a leap year, and so is 2000.
     stand_in = ("2000" if year == "0000" else year) + text[4:].upper()
@@ -72,7 +72,7 @@ def _fits(moment: datetime) -> bool:
 
 
 def format_timestamp(name: str, moment: datetime) -> str:
-    """RFC 3339 text with 0, 3 or 6 digits after the second and ``Z`` for UTC.
+    """Return RFC 3339 text with 0, 3 or 6 digits after the second, and ``Z`` for UTC.
 
     Raises:
         InvalidEventError: T7, `moment` has no offset from UTC.
@@ -91,7 +91,7 @@ def format_timestamp(name: str, moment: datetime) -> str:
 
 
 def instant(text: str) -> tuple[int, int, str]:
-    """Return the instant of a legal timestamp in days, seconds and digits of the fraction, to compare."""
+    """Return the instant of a legal timestamp in days, seconds and digits of the fraction, for comparison."""
     match = _parts_of(text)
     if match is None:
         raise InvalidEventError("T7", f"not an RFC 3339 timestamp: {shown(text)}")
@@ -109,9 +109,9 @@ def instant(text: str) -> tuple[int, int, str]:
 
 
 def timestamp_of(seconds: int, nanos: int) -> str:
-    """RFC 3339 text in UTC, with 0, 3, 6 or 9 digits after the second.
+    """Return RFC 3339 text in UTC, with 0, 3, 6 or 9 digits after the second.
 
-    `seconds` since 1970 lie in the years 1 to 9999, `nanos` are below a second.
+    `seconds` since 1970 must be in the years 1 to 9999, and `nanos` below a second.
     """
     text = (_EPOCH + timedelta(seconds=seconds)).isoformat()[:19]
     if nanos == 0:

@@ -1,8 +1,8 @@
-"""The types an attribute value can have, and their canonical text (section 3 of the checklist).
+"""The types of attribute values, and their canonical text (section 3 of the checklist).
 
-In memory a Boolean is a `bool`, an Integer an `int`, a Binary `bytes` and everything else text: the
-classes `Timestamp`, `URI` and `URIReference` are strings that keep their type, so that
-formats with typed attributes keep it, and the text that arrived is the text that leaves.
+In memory a Boolean is a `bool`, an Integer an `int`, a Binary `bytes` and everything else text. The
+classes `Timestamp`, `URI` and `URIReference` are strings that carry their type, so that formats with
+typed attributes can write it, and the text stays as it arrived.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Timestamp(str):
 
     @property
     def moment(self) -> datetime | None:
-        """As a `datetime`, cut to microseconds; None where it is not representable as a `datetime`."""
+        """Return the timestamp as a `datetime`, cut to microseconds, or None if it is not representable."""
         return parse_timestamp("timestamp", self)
 
 
@@ -103,12 +103,16 @@ _FORBIDDEN = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last 
 
 
 def is_attribute_name(name: str) -> bool:
-    """Rule C3: lower-case letters and digits, and not ``data``."""
+    """Return True for lower-case letters and digits, except the name ``data`` (rule C3)."""
     return _NAME.fullmatch(name) is not None and name != RESERVED_NAME
 
 
 def check_string(name: str, text: str) -> None:
-    """Raises: InvalidEventError: T3, `text` has a character that no attribute may have."""
+    """Check that a text has only characters that are allowed in attributes.
+
+    Raises:
+        InvalidEventError: T3, `text` has a forbidden character.
+    """
     if text.isascii() and text.isprintable():
         return
     forbidden = _FORBIDDEN.search(text)
@@ -117,13 +121,21 @@ def check_string(name: str, text: str) -> None:
 
 
 def check_integer(name: str, value: int) -> None:
-    """Raises: InvalidEventError: T2, `value` does not fit 32 bits."""
+    """Check that an Integer fits 32 bits.
+
+    Raises:
+        InvalidEventError: T2, `value` does not fit 32 bits.
+    """
     if not INTEGER_MIN <= value <= INTEGER_MAX:
         raise InvalidEventError("T2", f"{name} does not fit a signed 32-bit Integer")
 
 
 def read_integer(name: str, text: str) -> int:
-    """Raises: InvalidEventError: T2, `text` is no canonical Integer."""
+    """Return the Integer with a canonical text.
+
+    Raises:
+        InvalidEventError: T2, `text` is not a canonical Integer.
+    """
     if _INTEGER.fullmatch(text) is None or len(text) > INTEGER_CHARACTERS_MAX:
         raise InvalidEventError("T2", f"{name} is not an Integer: {shown(text)}")
     value = int(text)
@@ -132,7 +144,11 @@ def read_integer(name: str, text: str) -> int:
 
 
 def read_boolean(name: str, text: str) -> bool:
-    """Raises: InvalidEventError: T1, `text` is neither ``true`` nor ``false``."""
+    """Return the Boolean with a canonical text.
+
+    Raises:
+        InvalidEventError: T1, `text` is neither ``true`` nor ``false``.
+    """
     if text == "true":
         return True
     if text == "false":
@@ -141,10 +157,10 @@ def read_boolean(name: str, text: str) -> bool:
 
 
 def read_base64(name: str, text: str, rule: str = "T4") -> bytes:
-    """Standard alphabet, padded, nothing else in between.
+    """Return the bytes of base64 text in the standard alphabet, with padding and nothing else in between.
 
     Raises:
-        InvalidEventError: `rule`, `text` is not that.
+        InvalidEventError: `rule`, `text` is not such base64.
     """
     try:
         return a2b_base64(text, strict_mode=True)
@@ -153,10 +169,10 @@ def read_base64(name: str, text: str, rule: str = "T4") -> bytes:
 
 
 def read_text(name: str, kind: AttributeType, text: str) -> AttributeValue:
-    """Return the value whose canonical text is `text`.
+    """Return the value of type `kind` whose canonical text is `text`.
 
     Raises:
-        InvalidEventError: T1 to T7, it is no text of that type.
+        InvalidEventError: T1 to T7, `text` is not the text of such a value.
     """
     if kind is AttributeType.BOOLEAN:
         return read_boolean(name, text)
@@ -181,7 +197,7 @@ def read_text(name: str, kind: AttributeType, text: str) -> AttributeValue:
 
 
 def canonical_text(value: AttributeValue) -> str:
-    """Return the text that stands for `value` in a header."""
+    """Return the text of `value` in a header."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -192,7 +208,7 @@ def canonical_text(value: AttributeValue) -> str:
 
 
 def typed_value(name: str, value: object, declared: AttributeType | None) -> AttributeValue:
-    """Check a value that a program hands in; text becomes the declared type.
+    """Check a value that a program provides, and return it; text is converted to the declared type.
 
     Raises:
         InvalidEventError: the value breaks a rule of its type, or its type is not the declared one.

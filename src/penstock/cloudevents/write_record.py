@@ -1,7 +1,8 @@
-"""An event to a Kafka record (key, value, headers), in binary or structured mode.
+"""Writes an event as a Kafka record (key, value, headers), in binary or structured mode.
 
-The value of a binary record is the data byte for byte, null for no data; the key is the caller's unless a key
-mapper is given. Headers are pairs of name and bytes, as confluent-kafka, kafka-python and aiokafka take them.
+The value of a binary record is the data byte for byte, or null without data; the key is the caller's unless a
+key mapper is given. Headers are pairs of name and bytes, as confluent-kafka, kafka-python and aiokafka accept
+them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ KeyMapper = Callable[[Event], bytes | str | None]
 
 
 def partitionkey_mapper(event: Event) -> bytes | None:
-    """Return the ready key mapper (rule K19): the UTF-8 bytes of `partitionkey`, None where there is none."""
+    """Return the UTF-8 bytes of the event's `partitionkey` as the record key, or None (rule K19)."""
     value = event.extensions.get("partitionkey")
     return None if value is None else canonical_text(value).encode()
 
@@ -49,14 +50,14 @@ def to_record(
 ) -> RecordParts:
     """Return the record (key, value, headers) that carries `event`.
 
-    The key is `key`, unless `key_mapper` returns one. In structured mode `event_format` renders the
-    value, `text_data` is its option, and `binary_headers` adds the ``ce_`` headers for routing
-    (rule K33). `headers` are sent along, after the event's own. `magic` below 2 means a broker so
+    The key is `key`, unless `key_mapper` returns one. In structured mode, the value has the format
+    `event_format`, `text_data` is an option of that format, and `binary_headers` adds the ``ce_`` headers
+    for routing (rule K33). `headers` are added after the event's own. `magic` below 2 means a broker so
     old that records have no headers.
 
     Raises:
         EncodeError: the combination is not possible: binary mode without headers (K9); one of `headers`
-            would pass for an attribute, to a reader that folds the case of names as well (C23); or a key
+            looks like an attribute to a reader that ignores the case of names (C23); or a key
             or header is of another type than bytes (a key may be text, a header's value None).
         InvalidEventError: K14, no binary record can carry the event: its data are themselves an event
             in an event format.
@@ -91,7 +92,7 @@ def to_record(
 
 @lru_cache(maxsize=16)
 def _rendering(event_format: str) -> tuple[Format, tuple[str, bytes]]:
-    """Return the event format of that name, and the header that announces it."""
+    """Return the event format with a name, and its content-type header."""
     rendering = format_named(event_format)
     if rendering is None:
         raise ConfigError(f"no event format is called {event_format!r}")
@@ -100,10 +101,10 @@ def _rendering(event_format: str) -> tuple[Format, tuple[str, bytes]]:
 
 @remembered(maxsize=1024)
 def content_type_header(content_type: str) -> bytes:
-    """Return the header content-type of a binary record whose data are of that type.
+    """Return the content-type header of a binary record whose data have a media type.
 
     Raises:
-        InvalidEventError: K14, the record would pass for a structured one.
+        InvalidEventError: K14, readers would take the record for a structured one.
     """
     raw = content_type.encode()
     if is_structured(raw):
@@ -137,8 +138,9 @@ def _attribute_headers(event: Event, content_type: bytes | None) -> list[tuple[s
 
 
 def _extra_headers(headers: Iterable[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    """Return the headers that a caller sends along, checked: what no reader may take for a part of the
-    event.
+    """Return the caller's additional headers as a list.
+
+    Raises EncodeError for a header that a reader may take for a part of the event.
     """
     extra: list[tuple[str, bytes]] = []
     for name, value in header_pairs(headers):

@@ -1,10 +1,10 @@
-"""The main job, end to end, on real data: departures and weather of New York's airports in 2013.
+"""The demo, a whole pipeline on real data: departures and weather of New York's airports in 2013.
 
-``penstock demo`` replays them as CloudEvents through a broker, lets Spark compute the mean delay per
-airport, airline and hour, joins the weather, and checks that everything that went in came out once.
+``penstock demo`` replays the data as CloudEvents through a broker, lets Spark compute the mean delay per
+airport, airline and hour, joins the weather, and checks that every input was counted exactly once.
 
-`flights` reads the data, `departures` makes events of them, `malformed` plants records that are none,
-`replay` writes them, `pipeline` runs on Spark, `accounts` checks, `picture` and `report` show.
+`dataset` reads the data, `events` makes events of them, `malformed` adds invalid records, `replay` writes
+them, `pipeline` runs on Spark, `accounts` checks, `picture` and `screen` show.
 """
 
 from __future__ import annotations

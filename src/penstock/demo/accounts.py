@@ -1,7 +1,7 @@
-"""The accounts: how much went in, what became of it, and whether that adds up.
+"""The accounts of a run: the numbers of inputs and outputs, and checks that they agree.
 
-The names are those of ``accounts.json``. Every figure on the right of a check comes from somewhere else
-than the one on the left: the data, the pipeline's own counts, the topics, the table.
+The names are those of ``accounts.json``. The two figures of a check always come from different sources: the
+data, the pipeline's own counts, the topics, the table.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ CELL = ("origin", "carrier", "hour")
 
 
 class AccountsError(PenstockError):
-    """Something was lost, doubled or made up on the way."""
+    """Raised if two figures differ: events were lost, duplicated or invented."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What the replay put in, counted in the data. `departed` have a departure delay.
+    """The number of replayed events, counted in the data. `departed` have a departure delay.
 
     `structured` departures were sent in structured content mode, the others in binary.
     """
@@ -41,17 +41,17 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the pipeline has written to the topics."""
+    """The number of records that the pipeline has written to the topics."""
 
     dead_letters: int
     delay_events: int
 
 
 def draw_up(replayed: Replayed, triage: Mapping[str, int], written: Written, cells: pa.Table) -> Accounts:
-    """Return the accounts of a finished run. `triage` are the sums of what the pipeline counted per batch.
+    """Return the accounts of a finished run. `triage` has the pipeline's counts, summed over batches.
 
     Raises:
-        AccountsError: two figures that must be equal are not.
+        AccountsError: two figures that must be equal differ.
     """
     accounts = {
         "flights.replayed": replayed.departures,
@@ -79,7 +79,7 @@ def draw_up(replayed: Replayed, triage: Mapping[str, int], written: Written, cel
 def _pairs(
     accounts: Accounts, replayed: Replayed, written: Written, cells: pa.Table
 ) -> Iterator[tuple[str, int, int]]:
-    """Yield what must be equal, by name."""
+    """Yield the name and the two figures of each check."""
     yield "departures decoded and replayed", accounts["flights.decoded"], replayed.departures
     yield (
         "departures in structured mode, read and replayed",
@@ -98,7 +98,7 @@ def _pairs(
 
 
 def sum_of_batches(directory: Path) -> Accounts:
-    """Return the counts of all micro-batches, one file each, added up."""
+    """Return the sums of the counts of all micro-batches, each of which is a file in `directory`."""
     total: Accounts = {}
     for path in sorted(directory.glob("*.json")):
         for name, count in read_json(path).items():

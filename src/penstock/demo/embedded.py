@@ -1,8 +1,8 @@
-"""The demo's own broker: a process beside it, with its log under the demo's directory.
+"""The demo's own broker: a separate process, with its log in the demo's directory.
 
-A demo that is killed alone leaves its broker behind. The next one finds it by the file that says which
-process it is, and stops it before it starts its own: what was on its way into the log has then arrived,
-and no earlier process writes while the new replay does.
+If a demo is killed, its broker keeps running. The next demo finds the broker through a file with its process
+id, and stops it before starting its own, so that no records of the earlier process can arrive during the new
+replay.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LISTENING = re.compile(r"listening on (\S+):(\d+)")
 
 
 class EmbeddedBroker:
-    """A running broker process. Use as a context manager: it is stopped at the end, unless `stays` is set."""
+    """A running broker process. As a context manager, it is stopped at the end, unless `stays` is set."""
 
     def __init__(self, output: Output, process: subprocess.Popen[bytes], port: int) -> None:
         self._output = output
@@ -44,7 +44,7 @@ class EmbeddedBroker:
         """Start a broker on `port` (0: a free one) and wait until it listens.
 
         Raises:
-            NetworkError: it did not start; the message has the broker's own words.
+            NetworkError: the broker did not start; the error has the broker's own message.
         """
         stop_leftover(output)
         # A file rather than a pipe: the broker may outlive this process, and a pipe would not.
@@ -81,14 +81,17 @@ def _command(output: Output, port: int) -> list[str]:
 
 
 class Leftover(NamedTuple):
-    """A broker that an earlier demo left running. `port` is 0 where that one did not live to see it."""
+    """A broker that an earlier demo left running.
+
+    `port` is 0 if that demo ended before the broker listened.
+    """
 
     pid: int
     port: int
 
 
 def leftover(output: Output) -> Leftover | None:
-    """Return the broker that still runs on the log of this directory, if there is one."""
+    """Return the broker that an earlier demo left running in this directory, or None."""
     if not output.broker_file.exists():
         return None
     try:
@@ -103,7 +106,7 @@ def stop_leftover(output: Output) -> None:
     """Stop the broker that an earlier demo in this directory left running, if there is one.
 
     Raises:
-        StorageError: it does not stop.
+        StorageError: the broker does not stop.
     """
     found = leftover(output)
     if found is not None:
@@ -121,7 +124,7 @@ def stop_leftover(output: Output) -> None:
 
 
 def is_serving(pid: int, directory: Path) -> bool:
-    """Return whether process `pid` runs, is no zombie, and its command line names `directory`."""
+    """Return True if process `pid` runs, is not a zombie, and has `directory` in its command line."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except FileNotFoundError:

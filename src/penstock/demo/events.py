@@ -1,8 +1,8 @@
-"""Rows of the data as events: CloudEvents attributes in columns, the row itself as JSON data.
+"""Converts rows of the data to events: CloudEvents attributes in columns, the row itself as JSON data.
 
-An event's time is the scheduled hour, its subject the flight, its `id` unique within its source, so that
-the same replay makes the same events. The Kafka key of a departure is its carrier, of an observation and
-of a result its airport.
+An event's time is the scheduled hour, its subject is the flight, and its `id` is unique within its source, so
+that each replay makes the same events. The Kafka key of a departure is its carrier, of an observation and of
+a result its airport.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def delay_events(cells: pa.Table) -> pa.RecordBatch:
 def attributes(
     *, ids: Any, source: str, kind: str, subject: Any, time: Any, data: Any, key: Any
 ) -> pa.RecordBatch:
-    """Columns of CloudEvents attributes for `encode_events`, which passes `key` and `timestamp` on.
+    """Return columns of CloudEvents attributes for `encode_events`, which keeps `key` and `timestamp`.
 
-    The record's timestamp is the time of the event, its key what we choose: an explicit key mapper.
+    The record's timestamp is the time of the event; its key is given.
     """
     count = len(ids)
     columns = {
@@ -94,7 +94,7 @@ def attributes(
 
 
 def hour_text(times: Any) -> Any:
-    """Times as in `HOUR_FORMAT`. Hours repeat, so each is formatted once."""
+    """Return times as text in `HOUR_FORMAT`. Each distinct hour is formatted once."""
     encoded = _flat(times).dictionary_encode()
     return pc.take(
         pc.strftime(encoded.dictionary.cast(pa.timestamp("s")), format=HOUR_FORMAT), encoded.indices
@@ -102,9 +102,7 @@ def hour_text(times: Any) -> Any:
 
 
 def json_objects(table: pa.Table) -> Any:
-    """Return each row as a JSON object, column by column. Numbers are written so that they read back the
-    same.
-    """
+    """Return each row as a JSON object, whose numbers are read back exactly."""
     pieces: list[Any] = []
     for name in table.column_names:
         lead = "{" if not pieces else ","

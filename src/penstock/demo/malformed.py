@@ -1,7 +1,7 @@
-"""Records that are not valid events: what a topic that many programs write to collects over time.
+"""Records that are not valid events, such as a topic collects if many programs write to it.
 
-Each kind is a way to spoil a good departure. Which departure is spoilt how, and where the result is put,
-follows from one seed, so a replay that is interrupted and resumed plants the same records.
+Each kind is a way to corrupt a valid departure. The departures, the kinds and the positions of the results
+follow from one seed, so that a resumed replay writes the same records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Spoilt = tuple[bytes | None, bytes | None, list[Header]]
 
 
 class Good(NamedTuple):
-    """A valid event before it is spoilt: its record's key and timestamp, its attributes, its JSON data."""
+    """A valid event before it is corrupted: the record's key and timestamp, its attributes, its JSON data."""
 
     key: bytes
     timestamp_ms: int
@@ -33,7 +33,7 @@ class Good(NamedTuple):
     data: str
 
     def but(self, name: str, text: str | None) -> Good:
-        """Return a copy with one attribute changed, or left out where `text` is None."""
+        """Return a copy with one attribute changed, or removed if `text` is None."""
         kept = {n: t for n, t in self.attributes.items() if n != name}
         return self._replace(attributes=kept if text is None else kept | {name: text})
 
@@ -63,9 +63,9 @@ class Planted(NamedTuple):
 
 
 def plant(events: int, partitions: int, event_at: Callable[[int], Good], seed: int = SEED) -> list[Planted]:
-    """`MALFORMED_COUNT` records, all kinds in turn, ordered by position among `events` (at least one).
+    """Return `MALFORMED_COUNT` records, of all kinds in turn, ordered by position among `events` events.
 
-    `event_at` gives the event of a number, to be spoilt.
+    `event_at` returns the event with a number, to be corrupted.
     """
     dice = random.Random(seed)
     names = list(KINDS)

@@ -1,7 +1,7 @@
-"""The demo's directory: where everything is, what the run was asked for, and who is using it now.
+"""The demo's directory: the paths of its files, the arguments of the run, and a lock.
 
-The intent is on disk before anything else happens. A start with the same arguments resumes;
-with others, the directory is refused, because half of what is in it would be about something else.
+The arguments are stored before anything else happens. A start with the same arguments resumes the run; other
+arguments are refused, since the directory would then mix the results of two runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FORMAT = 1
 
 
 class Intent(NamedTuple):
-    """What decides the content of topics and table; the same intent resumes.
+    """The arguments that determine the content of topics and table; a run with equal ones is resumed.
 
     `bootstrap_server` is None for the demo's own broker. `days` of the year 2013 are replayed.
     """
@@ -36,7 +36,7 @@ class Intent(NamedTuple):
 
 
 class Output:
-    """Names of everything under the demo's directory."""
+    """The paths of all files in the demo's directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -54,10 +54,10 @@ class Output:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Create the directory and keep other demos out of it, for as long as the block runs.
+        """Create the directory, and lock it against other demos while the block runs.
 
         Raises:
-            ConfigError: another demo is running there.
+            ConfigError: another demo is running in the directory.
             StorageError: the directory cannot be written.
         """
         make_directory(self.directory)
@@ -72,10 +72,10 @@ class Output:
             os.close(handle)
 
     def intent(self) -> Intent | None:
-        """Return what an earlier run in this directory was asked for; None where there was none.
+        """Return the arguments of an earlier run in this directory, or None if there was none.
 
         Raises:
-            ConfigError: the directory holds something else.
+            ConfigError: the directory has other files.
         """
         if not self.intent_file.exists():
             others = [path.name for path in self.directory.iterdir() if path != self.lock_file]
@@ -95,18 +95,18 @@ class Output:
             ) from None
 
     def remember(self, intent: Intent) -> None:
-        """Note what this run is asked for, before it does anything."""
+        """Store the arguments of this run, before it does anything."""
         write_json(self.intent_file, {"format": FORMAT, **intent._asdict()})
 
 
 def _lock(handle: int, directory: Path) -> None:
-    """Lock an open file until it is closed, which the end of the process does in any case."""
+    """Lock an open file until it is closed, at the latest when the process ends."""
     if not try_lock(handle, for_process=False):
         raise ConfigError(f"another demo is running in {directory}; wait for it, or choose another --output")
 
 
 def refuse_other_intent(output: Output, before: Intent, now: Intent) -> None:
-    """Raise ConfigError where a directory was filled with other arguments than those given now."""
+    """Raise ConfigError if the directory was filled with other arguments than the present ones."""
     flags = {"days": "--limit", "bootstrap_server": "--bootstrap-server", "topic_prefix": "--topic-prefix"}
     for name, flag in flags.items():
         was, wanted = getattr(before, name), getattr(now, name)
@@ -118,7 +118,7 @@ def refuse_other_intent(output: Output, before: Intent, now: Intent) -> None:
 
 
 def write_json(path: Path, document: object) -> None:
-    """Write `document` so that it is there whole or not at all."""
+    """Write `document` atomically: the file is complete or does not exist."""
     text = json.dumps(document, indent=2) + "\n"
     write_whole(path, lambda hidden: _write_text(hidden, text))
 

@@ -1,4 +1,4 @@
-"""The year as a picture: the mean departure delay of every hour of every day, and the rain beneath."""
+"""Draws the year as a picture: the mean departure delay of every hour of every day, and the rain below."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ def draw_year(cells: pa.Table, path: Path) -> None:
 
 
 def _grids(cells: pa.Table) -> tuple[list[datetime], Any, Any]:
-    """Return the days; the mean delay by hour and day, NaN where nothing departed; the rain of each day,
-    inches.
-    """
+    """Return the days, the mean delay by hour and day (NaN for none), and each day's rain in inches."""
     hours = (
         cells["hour"].cast(pa.timestamp("s", tz="UTC")).cast(pa.int64()).combine_chunks().dictionary_encode()
     )
@@ -104,7 +102,7 @@ def _grids(cells: pa.Table) -> tuple[list[datetime], Any, Any]:
 
 
 def _local(seconds: int) -> datetime:
-    """Return a moment on the clocks of New York; of the UTC clock where this machine has no time zones."""
+    """Return a moment in New York's local time, or five hours behind UTC if time zones are not installed."""
     moment = datetime.fromtimestamp(seconds, UTC)
     try:
         return moment.astimezone(ZoneInfo("America/New_York")).replace(tzinfo=None)
@@ -120,7 +118,7 @@ def _dress(axes: Any) -> None:
 
 
 def _label(heat: Any, wet: Any, days: list[datetime]) -> None:
-    """Titles and ticks: months where there are several, days where there are few."""
+    """Set titles and ticks: months if there are several, or else days."""
     heat.set_yticks(range(6, LAST_HOUR + 1, 3), [f"{hour}:00" for hour in range(6, LAST_HOUR + 1, 3)])
     span = f"in {days[0]:%Y}" if len(days) > 60 else f"from {days[0]:%-d %B} to {days[-1]:%-d %B %Y}"
     heat.set_title(

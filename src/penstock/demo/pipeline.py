@@ -1,16 +1,16 @@
-"""The pipeline: two streaming queries, each the plain Structured Streaming one would write for Kafka.
+"""The pipeline: two queries of Structured Streaming, written as for Kafka in general.
 
 *delays* decodes departures, counts and averages them per airport, airline and hour, joins the weather,
-and writes every finished hour to a Parquet table and a topic. *triage* reads the same records and moves
-what is no valid event to a topic of its own, with the reason.
+and writes every finished hour to a Parquet table and a topic. *triage* reads the same records and copies
+invalid events to a topic of their own, with the reason.
 
-Partitions are read side by side, and one may be a few days ahead of another: the watermark waits longer
-than that. The last hours of the year would wait for ever, so when all departures have been read, a mark
-is written to a topic that *delays* reads as well: an event that says, by its time, that nothing older
-will come. It moves the watermark, and is counted nowhere.
+Partitions are read in parallel, and one may be a few days ahead of another, so the watermark waits longer
+than that. To finish the last hours of the year, a marker is written to a topic that *delays* reads as well,
+when all departures have been read: an event with a later time, which advances the watermark and is not
+counted.
 
-Every step may be repeated. A micro-batch that is run again after a crash has the same input, and
-replaces what it wrote before: files by their names; records are written in transactions, once for each batch.
+Every step can be repeated. A micro-batch that runs again after a crash has the same input, and replaces its
+former output: files have fixed names, and records are written in transactions, once for each batch.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ Show = Callable[[str, Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the pipeline works on.
+    """The input and output of the pipeline.
 
-    `topics` are full names by short ones; `flights` and `weather` say how many records these hold, `end`
-    is the time of the last event.
+    `topics` has full names by short names; `flights` and `weather` are the numbers of records in these
+    topics, `end` is the time of the last event.
     """
 
     output: Output
@@ -77,16 +77,16 @@ class Job:
 
     @property
     def mark_time(self) -> datetime:
-        """The event time of the mark: far enough after the last departure to close its hour."""
+        """Return the event time of the marker: late enough after the last departure to close its hour."""
         return self.end + timedelta(days=WATERMARK_DAYS, hours=2)
 
 
 class LateEventsError(PenstockError):
-    """Events came later than the watermark allows, and Spark left them out."""
+    """Raised if events came later than the watermark allows, so that Spark dropped them."""
 
 
 class Pipeline:
-    """Both queries on one Spark session."""
+    """Runs both queries on one Spark session."""
 
     def __init__(self, spark: SparkSession, job: Job, show: Show) -> None:
         self._spark = spark
@@ -96,9 +96,9 @@ class Pipeline:
         make_directory(job.output.triage)
 
     def run(self, write_mark: Callable[[datetime], None]) -> None:
-        """Bring table, topics and counts up to date with everything that was replayed.
+        """Update table, topics and counts for all events that were replayed.
 
-        `write_mark` puts the mark into its topic, unless it is there already.
+        `write_mark` writes the marker to its topic, unless it is there already.
 
         Raises:
             PenstockError: a query failed; the message is one line.
@@ -140,7 +140,7 @@ class Pipeline:
 
     @cached_property
     def _weather(self) -> DataFrame:
-        """Every observation, read once: the replay has written them all."""
+        """Return all observations as a static table, since the replay has already written them."""
         from pyspark.sql import functions as f
 
         observations = self._source(
@@ -211,7 +211,7 @@ class Pipeline:
         )
 
     def _events(self, rows: int, schema: str, *topics: str) -> DataFrame:
-        """Return a stream of records and the events in them, of which there are `rows`, in a few parts."""
+        """Return a stream of `rows` records and their events, divided into a few micro-batches."""
         # What rounding takes from each partition must not add up to one more part.
         part = max(MICRO_BATCH_ROWS_MIN, -(-rows // MICRO_BATCHES) + PARTITIONS_MAX)
         source = self._source(self._spark.readStream, schema, *topics)
@@ -228,7 +228,7 @@ class Pipeline:
         )
 
     def _write_once(self, query: str, topic: str, batch_id: int, records: pa.Table) -> None:
-        """Append the records of a micro-batch to a topic; nothing where an earlier run of it has done so."""
+        """Append the records of a micro-batch to a topic, unless an earlier run of the batch has done so."""
         if not records.num_rows:
             return
         name = self._job.topics[topic]
@@ -249,7 +249,7 @@ class Pipeline:
         writer.mode("append").save()
 
     def _follow(self, queries: Mapping[str, StreamingQuery]) -> None:
-        """Show the progress of `queries` until all have ended; the failure of one ends the others."""
+        """Show the progress of `queries` until all have ended; if one fails, stop the others."""
         shown = dict.fromkeys(queries, -1)
         try:
             running = set(queries)
@@ -275,7 +275,7 @@ class Pipeline:
 
 
 def refuse_late_events(name: str, report: Mapping[str, Any]) -> None:
-    """Raise LateEventsError where a micro-batch left events out because of their time."""
+    """Raise LateEventsError if a micro-batch dropped events because of their time."""
     late = sum(operator["numRowsDroppedByWatermark"] for operator in report["stateOperators"])
     if late:
         raise LateEventsError(
@@ -285,14 +285,14 @@ def refuse_late_events(name: str, report: Mapping[str, Any]) -> None:
 
 
 def delay_records(cells: pa.Table) -> pa.Table:
-    """Cells as CloudEvents in binary content mode."""
+    """Return the table's cells as CloudEvents in binary content mode."""
     import pyarrow as pa
 
     return pa.Table.from_batches([encode_events(delay_events(cells), mode="binary")])
 
 
 def dead_letters(records: pa.Table) -> pa.Table:
-    """Records as they were, with headers that say where they were and why they are here."""
+    """Return records unchanged, with headers for their origin and the reason why they are invalid."""
     import pyarrow as pa
 
     origins = zip(
@@ -318,9 +318,7 @@ def dead_letters(records: pa.Table) -> pa.Table:
 
 
 def _parsed(fields: str) -> Column:
-    """Return the JSON data of events as a struct, with a field NOT_JSON that is null where the data are in
-    order.
-    """
+    """Return the events' JSON data as a struct, whose field NOT_JSON is null if the data are valid JSON."""
     from pyspark.sql import functions as f
 
     options = {"columnNameOfCorruptRecord": NOT_JSON}
@@ -328,7 +326,7 @@ def _parsed(fields: str) -> Column:
 
 
 def _is_structured() -> Column:
-    """Return whether a record is in structured content mode: by its content type, which alone counts."""
+    """Return True for records in structured content mode, which only the content type determines."""
     from pyspark.sql import functions as f
 
     return f.exists(
@@ -341,7 +339,7 @@ def _is_structured() -> Column:
 
 
 def _reason(*needed: str) -> Column:
-    """Return why a record is not what its topic is for; null where it is.
+    """Return the reason why a record is invalid for its topic, or null if it is valid.
 
     `needed` are the fields that its data must have. Reads the columns error, time, data and row.
     """

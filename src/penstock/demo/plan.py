@@ -1,7 +1,7 @@
-"""What the replay will write: for every partition a fixed sequence of records.
+"""Plans of the replay: a fixed sequence of records for every partition.
 
-The sequence follows from the data and one seed alone. So an interrupted replay needs no notes: a
-partition that holds 1,000 records holds the first 1,000 of its sequence, and the rest is what is missing.
+The sequence follows from the data and one seed. So an interrupted replay needs no stored position: a
+partition that holds 1,000 records holds the first 1,000 of its sequence, and the others are missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STRUCTURED_EVERY = 10
 class Plan:
     """The records of one topic in the order of the replay, and the partition of each.
 
-    `encode(start, stop)` makes the records of the good events start to stop: a batch with the columns
+    `encode(start, stop)` makes the records of the valid events start to stop: a batch with the columns
     key, value, headers and timestamp. `planted` are the malformed ones, ordered by position.
     """
 
@@ -63,11 +63,11 @@ class Plan:
 
     @property
     def lengths(self) -> list[int]:
-        """How many records each partition will hold."""
+        """Return how many records each partition will have."""
         return [int(count) for count in np.bincount(self._partition, minlength=self.partitions)]
 
     def missing(self, written: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Yield what is to be written after the first `written` records of each partition, in order.
+        """Yield the records that follow the first `written` records of each partition, in order.
 
         Batches have the columns key, value, headers, timestamp and partition.
         """
@@ -88,7 +88,7 @@ class Plan:
     def _chunk(
         self, is_planted: IntArray, first_event: int, last_event: int, first_planted: int, last_planted: int
     ) -> pa.RecordBatch:
-        """Events and malformed records of one stretch, woven together."""
+        """Return a range of events with the malformed records between them."""
         events = self._encode(first_event, last_event)
         if not is_planted.any():
             return events
@@ -97,9 +97,10 @@ class Plan:
 
 
 def flights_plan(topic: str, departures: pa.Table) -> Plan:
-    """Departures keyed by carrier, with the malformed records among them.
+    """Return the plan of departures, keyed by carrier, with the malformed records between them.
 
-    Every tenth is in structured content mode, the others in binary: readers do not know before.
+    Every tenth departure is in structured content mode, the others in binary, so readers must detect the
+    mode.
     """
 
     def encode(start: int, stop: int) -> pa.RecordBatch:
@@ -128,7 +129,7 @@ def flights_plan(topic: str, departures: pa.Table) -> Plan:
 
 
 def weather_plan(topic: str, observations: pa.Table) -> Plan:
-    """Observations in structured content mode, keyed by airport."""
+    """Return the plan of observations, in structured content mode, keyed by airport."""
 
     def encode(start: int, stop: int) -> pa.RecordBatch:
         rows = observations.slice(start, stop - start)
@@ -138,9 +139,7 @@ def weather_plan(topic: str, observations: pa.Table) -> Plan:
 
 
 def homes(keys: pa.ChunkedArray, partitions: int) -> IntArray:
-    """Return the partition of each key, as Kafka's producers choose it. Keys repeat, so each is hashed
-    once.
-    """
+    """Return the partition of each key, as Kafka's producers choose it; each distinct key is hashed once."""
     choose = PARTITIONERS["murmur2"]
     encoded = keys.combine_chunks().dictionary_encode()
     chosen = [choose(key.encode(), partitions) for key in encoded.dictionary.to_pylist()]
@@ -149,12 +148,12 @@ def homes(keys: pa.ChunkedArray, partitions: int) -> IntArray:
 
 
 def structured_departures(departures: int) -> int:
-    """Return how many of so many departures are in structured content mode."""
+    """Return how many of `departures` departures are in structured content mode."""
     return -(-departures // STRUCTURED_EVERY)
 
 
 def _woven(some: pa.RecordBatch, others: pa.RecordBatch, is_other: IntArray) -> pa.RecordBatch:
-    """Return the rows of both in one order: those of `others` where `is_other` says so."""
+    """Merge the rows of two batches: those of `others` go where `is_other` is True."""
     woven = np.empty(len(is_other), np.int64)
     woven[~is_other] = np.arange(some.num_rows)
     woven[is_other] = np.arange(some.num_rows, len(is_other))
@@ -162,7 +161,7 @@ def _woven(some: pa.RecordBatch, others: pa.RecordBatch, is_other: IntArray) -> 
 
 
 def _records(planted: Sequence[malformed.Planted], schema: pa.Schema) -> pa.RecordBatch:
-    """Malformed records with the columns of good ones."""
+    """Return malformed records in columns like those of valid records."""
     headers = [[{"key": name, "value": value} for name, value in record.headers] for record in planted]
     columns = {
         "key": [record.key for record in planted],

@@ -1,4 +1,4 @@
-"""Topics for the demo, and the replay into them, resumed where an earlier one stopped."""
+"""Creates the demo's topics, and replays the data into them, resuming an earlier replay."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MARK_SOURCE = "/penstock/demo/replay"
 
 
 class Bar(Protocol):
-    """Where the replay shows how far it is."""
+    """Shows the progress of the replay."""
 
     def start_at(self, count: int) -> None: ...
 
@@ -45,14 +45,14 @@ class Bar(Protocol):
 
 
 class Topics:
-    """The demo's topics on one cluster. `names` are their full names by short ones."""
+    """The demo's topics on one cluster. `names` has full names by short names."""
 
     def __init__(self, bootstrap_server: str, names: Mapping[str, str]) -> None:
         self.bootstrap_server = bootstrap_server
         self.names = names
 
     def refuse_filled(self) -> None:
-        """Raise ConfigError where one of the topics holds records already: another program's."""
+        """Raise ConfigError if one of the topics already has records of another program."""
         with Admin(bootstrap_servers=self.bootstrap_server) as admin:
             there = set(admin.list_topics()).intersection(self.names.values())
             for topic in admin.describe_topics(sorted(there)):
@@ -67,7 +67,7 @@ class Topics:
         """Create the topics that are missing.
 
         Raises:
-            ConfigError: one is there with another number of partitions.
+            ConfigError: a topic exists with another number of partitions.
         """
         with Admin(bootstrap_servers=self.bootstrap_server) as admin:
             for short, partitions in TOPICS.items():
@@ -92,7 +92,7 @@ class Topics:
             return [ends[partition] for partition in partitions]
 
     def count(self, short: str) -> int:
-        """Return how many committed records a topic holds. Markers of transactions take offsets, too."""
+        """Return how many committed records a topic has, since its offsets include transaction markers."""
         batches = scan_topic(
             self.names[short],
             bootstrap_servers=self.bootstrap_server,
@@ -104,10 +104,10 @@ class Topics:
         return sum(batch.num_rows for batch in batches)
 
     def write(self, plan: Plan, bar: Bar) -> None:
-        """Write what is missing of a plan.
+        """Write the missing records of a plan.
 
         Raises:
-            PenstockError: the topic holds something else than the plan.
+            PenstockError: the topic has other records than the plan.
         """
         written = self.ends(plan.topic)
         if any(have > planned for have, planned in zip(written, plan.lengths, strict=True)):
@@ -126,7 +126,7 @@ class Topics:
             raise PenstockError(self._foreign(plan))
 
     def write_mark(self, moment: datetime) -> None:
-        """Write the event that says the replay is complete, unless it is there."""
+        """Write the event that marks the replay as complete, unless it is there."""
         if any(self.ends("replay-marks")):
             return
         event = attributes(

@@ -1,4 +1,4 @@
-"""The demo from beginning to end; each step finds out by itself what an earlier run has done."""
+"""Runs the demo from beginning to end; each step checks what an earlier run has already done."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SPARK_CONFIG = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+U
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     output: Path
     intent: Intent
@@ -47,7 +47,7 @@ def run_demo(options: Options, screen: Screen | None = None) -> None:
     """Run the demo, resume it, or show its result again.
 
     Raises:
-        PenstockError: a step failed; the same call resumes.
+        PenstockError: a step failed; a repeated call resumes.
     """
     screen = screen or Screen()
     output = Output(options.output.absolute())
@@ -66,7 +66,7 @@ def run_demo(options: Options, screen: Screen | None = None) -> None:
 
 
 def _run(options: Options, output: Output, screen: Screen, *, is_new: bool) -> None:
-    """Everything between the first line of output and the accounts."""
+    """Replay the data, run the pipeline, and write accounts and picture."""
     names = {short: options.intent.topic(short) for short in TOPICS}
     departures = read_departures(options.intent.days)
     observations = read_observations(options.intent.days)
@@ -109,9 +109,9 @@ def _run(options: Options, output: Output, screen: Screen, *, is_new: bool) -> N
 
 @contextmanager
 def stderr_in(path: Path) -> Iterator[None]:
-    """Let the processes that are started in the block write their stderr to a file.
+    """Redirect the stderr of processes started in the block to a file.
 
-    Java and Spark's Python workers write warnings that do not concern the user.
+    Java and Spark's Python workers write warnings that are of no use to the user.
     """
     sys.stderr.flush()
     kept = os.dup(2)
@@ -133,7 +133,7 @@ def _stream(
     weather: int,
     end: datetime,
 ) -> None:
-    """Run the pipeline on Spark over everything that was replayed."""
+    """Run the pipeline on Spark for all replayed events."""
     screen.say(f"starting Spark on {options.master}; its words go to {shown(output.spark_log)}")
     with stderr_in(output.spark_log):
         spark = session("penstock demo", options.master, config=SPARK_CONFIG)
@@ -147,7 +147,7 @@ def _stream(
 
 @contextmanager
 def _cluster(options: Options, output: Output, screen: Screen) -> Iterator[tuple[str, EmbeddedBroker | None]]:
-    """The address of the cluster to use, and the broker where it is the demo's own."""
+    """Yield the address of the cluster to use, and the demo's own broker or None."""
     if options.intent.bootstrap_server is not None:
         screen.say(f"using the Kafka at {options.intent.bootstrap_server}")
         yield options.intent.bootstrap_server, None
@@ -160,7 +160,7 @@ def _cluster(options: Options, output: Output, screen: Screen) -> Iterator[tuple
 
 
 def _show(options: Options, output: Output, screen: Screen, broker: EmbeddedBroker | None = None) -> None:
-    """Accounts, worst cells, and what to try next."""
+    """Print accounts, the worst cells, and suggested commands."""
     screen.accounts(read_json(output.accounts))
     screen.worst(books.worst(ParquetTable(output.delays).read()))
     screen.files(output)
@@ -169,7 +169,7 @@ def _show(options: Options, output: Output, screen: Screen, broker: EmbeddedBrok
 
 
 def _whereabouts(options: Options, output: Output, broker: EmbeddedBroker | None) -> tuple[str, str]:
-    """Return the address at which the topics are or will be, and what to do or know before asking there."""
+    """Return the address of the cluster that has the topics, and advice on how to reach it."""
     if options.intent.bootstrap_server is not None:
         return options.intent.bootstrap_server, f"The topics are on {options.intent.bootstrap_server}:"
     running = leftover(output) if broker is None or broker.stays else None

@@ -1,4 +1,4 @@
-"""What the demo shows while it runs, and at the end: bars on a terminal, plain lines anywhere else."""
+"""The output of the demo: progress bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ WORDS = {
 
 
 class Screen:
-    """Standard output, seen as lines and bars."""
+    """Prints lines and progress bars to standard output."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False)
 
     def say(self, text: str) -> None:
-        """One line."""
+        """Print one line."""
         self._console.print(printable(text, "\n"), markup=False, soft_wrap=True)
 
     @contextmanager
     def replay(self, topic: str, total: int) -> Iterator[_Bar | _Lines]:
-        """How far the records of one topic are."""
+        """Show the progress of the replay of one topic."""
         if not self._console.is_terminal:
             yield _Lines(self, topic, total)
             return
@@ -74,7 +74,7 @@ class Screen:
 
     @contextmanager
     def stream(self, totals: Mapping[str, int]) -> Iterator[Callable[[str, BatchProgress], None]]:
-        """Bars for running queries, `totals` being the rows each has to read."""
+        """Show the progress of running queries; `totals` has the number of rows that each has to read."""
         if not self._console.is_terminal:
             yield lambda name, batch: self.say(
                 f"{name}, batch {batch.batch_id}: {batch.rows:,} rows, "
@@ -104,7 +104,7 @@ class Screen:
                     bars.update(tasks[name], total=total, completed=total, said=NOTHING_LEFT)
 
     def accounts(self, accounts: Mapping[str, int]) -> None:
-        """The accounts, one figure a line."""
+        """Print the accounts, one figure a line."""
         table = Table(title="The accounts", title_justify="left", show_header=False, box=None, padding=(0, 2))
         table.add_column(justify="right")
         table.add_column()
@@ -114,7 +114,7 @@ class Screen:
         self._console.print(table)
 
     def worst(self, cells: pa.Table) -> None:
-        """The worst cells, one a line."""
+        """Print the cells with the longest delays, one a line."""
         table = Table(
             title=f"The {cells.num_rows} worst hours",
             caption="delay in minutes, °F, wind in mph, rain in inches, sight in miles",
@@ -140,14 +140,14 @@ class Screen:
         self._console.print(table)
 
     def files(self, output: Output) -> None:
-        """What is on disk."""
+        """Print the files in the demo's directory."""
         self.say(f"\nIn {shown(output.directory)}:")
         self.say("  delays/        the table, in Parquet")
         self.say("  year.png       the year as a picture")
         self.say("  accounts.json  the accounts")
 
     def commands(self, address: str, topics: Mapping[str, str], advice: str) -> None:
-        """What to try on the topics; `advice` comes first."""
+        """Print `advice`, then commands to try on the topics."""
         penstock = program()
         consume = f"{penstock} consume -b {address} --isolation read_committed"
         self.say(f"\n{advice}")
@@ -157,7 +157,7 @@ class Screen:
 
 
 class _Bar:
-    """A bar on a terminal."""
+    """A progress bar on a terminal."""
 
     def __init__(self, progress: Progress, task: TaskID, total: int) -> None:
         self._progress = progress
@@ -180,7 +180,7 @@ class _Bar:
 
 
 class _Lines:
-    """Progress for output that is no terminal: a line each time another PLAIN_STEP is done."""
+    """Progress as plain lines: one for each PLAIN_STEP records."""
 
     def __init__(self, screen: Screen, topic: str, total: int) -> None:
         self._screen = screen
@@ -204,7 +204,7 @@ class _Lines:
 
 
 def program() -> str:
-    """Return how to call this program: by its name where that finds it, or with its way from here."""
+    """Return the command that starts this program: its name if it is on the PATH, or else its path."""
     called = Path(sys.argv[0])
     found = shutil.which("penstock")
     if called.name != "penstock" or (found is not None and Path(found).samefile(called)):
@@ -213,7 +213,7 @@ def program() -> str:
 
 
 def shown(path: Path) -> str:
-    """Return a path as one would type it here."""
+    """Return a path as the user would type it: relative to the current directory if it is below."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 

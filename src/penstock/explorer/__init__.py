@@ -1,5 +1,5 @@
-"""A look at the wire: messages as JSON and bytes, line by line, and conversations out of captures.
+"""Inspects Kafka's protocol on the wire: messages as JSON and bytes, and conversations from captures.
 
-Uses the protocol and record formats, and neither client nor broker. `lines` serves other programs,
+Uses the protocol and record formats, but neither client nor broker. `lines` serves other programs,
 `conversation` and `tree` serve people.
 """

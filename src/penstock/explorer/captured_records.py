@@ -1,4 +1,4 @@
-"""Records in a capture: what producers wrote and what consumers fetched, with their places in the log."""
+"""Records in a capture: those that producers wrote and consumers fetched, with their offsets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_ID = bytes(16)
 
 
 class CapturedBatches(NamedTuple):
-    """Bytes of one partition's batches on the wire."""
+    """The bytes of one partition's record batches on the wire."""
 
     tp: TopicPartition
     base_offset: int | None
@@ -28,12 +28,12 @@ class CapturedBatches(NamedTuple):
 def captured_batches(data: bytes, port: int | None = None) -> Iterator[CapturedBatches]:
     """Yield the batches of Produce requests that were answered without an error, and of Fetch responses.
 
-    A topic that a message names by its id has the name that any Metadata response of the capture gives to it,
-    or else the id in Base64, as Kafka prints ids. Requests with ``acks=0`` have no answer and so no offsets:
-    they are left out. `port` is the broker's, where a capture has other connections as well.
+    A topic id is replaced by the name in any Metadata response of the capture, or else by the id in Base64,
+    as Kafka prints ids. Requests with ``acks=0`` have no answer and thus no offsets, so they are left out.
+    `port` is the broker's, if the capture has other connections as well.
 
     Raises:
-        DecodeError: the data is no capture.
+        DecodeError: the data are not a capture.
     """
     entries = [entry for entry in read_capture(data, port) if entry.error is None]
     names = {

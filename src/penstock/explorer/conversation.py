@@ -1,6 +1,6 @@
-"""Frames to messages: requests have their API in the header, responses are recognised by correlation id.
+"""Decodes frames to messages: a request has its API in the header, a response is matched by correlation id.
 
-Every message becomes an `Entry`, a malformed one too; an entry as JSON is an object from which
+Every message becomes an `Entry`, even a malformed one. An entry as JSON is an object from which
 `encoded` makes the same frame again.
 """
 
@@ -32,7 +32,7 @@ HEADER = "header"
 
 @dataclass
 class Entry:
-    """One message of a conversation, or what could not be read as one (then `error` has the reason)."""
+    """One message of a conversation; if it could not be decoded, `error` has the reason."""
 
     name: str = ""
     version: int = -1
@@ -52,7 +52,7 @@ class Entry:
     message: Message | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return an object with `name`, `version`, `header` and `json`, and what else is known."""
+        """Return an object with `name`, `version`, `header` and `json`, and other known properties."""
         shown: dict[str, Any] = {}
         if self.time is not None:
             moment = datetime.datetime.fromtimestamp(self.time, datetime.UTC)
@@ -86,7 +86,7 @@ class Entry:
 
 
 def describe(message: Message, version: int, entry: Entry) -> None:
-    """Put a message into an entry: its JSON form, its records, its unknown tagged fields."""
+    """Add a message to an entry: its JSON form, its records, and its unknown tagged fields."""
     entry.name, entry.version, entry.message = message.NAME, version, message
     entry.body = to_json(message, version)
     codec = codec_for(type(message), version)
@@ -96,14 +96,14 @@ def describe(message: Message, version: int, entry: Entry) -> None:
 
 
 class Conversation:
-    """What goes over one connection. Keeps the requests that wait for an answer."""
+    """The messages of one connection. Keeps the requests that are not yet answered."""
 
     def __init__(self, connection: str | None = None) -> None:
         self._connection = connection
         self._waiting: dict[int, deque[tuple[int, int, float | None]]] = defaultdict(deque)
 
     def request(self, frame: bytes, time: float | None = None) -> Entry:
-        """Read a frame from the client."""
+        """Decode a frame from the client."""
         entry = Entry(time=time, connection=self._connection, frame=frame)
         try:
             header, position = decode_request_header(frame)
@@ -120,7 +120,7 @@ class Conversation:
         return entry
 
     def answer(self, frame: bytes, time: float | None = None) -> Entry:
-        """Read a frame from the broker."""
+        """Decode a frame from the broker."""
         entry = Entry(time=time, connection=self._connection, frame=frame, is_request=False)
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         waiting = self._waiting.get(correlation_id)
@@ -149,7 +149,7 @@ class Conversation:
         return entry
 
     def is_answer(self, frame: bytes) -> bool:
-        """Return whether a frame of unknown direction is the whole answer to a request that waits."""
+        """Return True if a frame of unknown direction is exactly the answer to a pending request."""
         waiting = self._waiting.get(int.from_bytes(frame[:4], "big", signed=True))
         if not waiting or len(frame) < 4:
             return False
@@ -178,10 +178,10 @@ class Conversation:
 
 
 def read_frames(data: bytes, answers: bytes | None = None) -> Iterator[Entry]:
-    """Yield the messages of a file of frames, each a size and what it counts.
+    """Yield the messages of a file of frames, each with its size in front.
 
-    With `answers`, `data` holds requests and each is followed by its answer. Otherwise frames that
-    answer a request before them are recognised by their correlation id.
+    With `answers`, `data` holds requests, and each is followed by its answer. Otherwise frames that answer an
+    earlier request are recognised by their correlation id.
     """
     conversation = Conversation()
     if answers is None:
@@ -219,10 +219,10 @@ def read_frames(data: bytes, answers: bytes | None = None) -> Iterator[Entry]:
 
 
 def read_capture(data: bytes, port: int | None = None) -> Iterator[Entry]:
-    """Return the messages of a capture, connection by connection merged into the order of time.
+    """Return the messages of all connections in a capture, merged in the order of time.
 
-    `port` is the broker's: other connections are left out. Without it, connections whose bytes are
-    no Kafka are left out where others are.
+    `port` is the broker's port: other connections are left out. Without `port`, connections without Kafka
+    messages are left out, if others have some.
     """
     found = [each for each in connections(read_segments(data)) if each.has_data]
     if port is not None:
@@ -260,9 +260,7 @@ def _messages(connection: Connection, port: int | None) -> Iterator[Entry]:
 
 
 def _client(connection: Connection, port: int | None) -> str:
-    """Return the client's end: not the broker's port, or the one that connected, or that sent a request
-    first.
-    """
+    """Return the client's address: not at the broker's port, or the one that connected or sent a request."""
     if port is not None:
         for end in connection.ends:
             if not end.endswith(f":{port}"):
@@ -277,7 +275,7 @@ def _client(connection: Connection, port: int | None) -> str:
 
 
 def _cut(data: bytes) -> Iterator[tuple[int, bytes | str]]:
-    """(end, frame) for every frame; a string is the error in the rest."""
+    """Yield (end, frame) for every frame; a string in place of a frame is the error in the rest."""
     reader = FrameReader()
     rest = memoryview(data)
     position = 0
@@ -306,13 +304,12 @@ def _trouble(reason: str, time: float | None = None, connection: str | None = No
 
 
 def encoded(entry: dict[str, Any], named: type[Message] | None = None) -> bytes:
-    """Return the bytes of an entry as JSON: a frame with size and header where it has a header, else the
-    message.
+    """Return the bytes of an entry given as JSON: a frame if it has a header, else the message.
 
-    With `"framed": true` the version stands in front. `named` is the class, where it is none of Kafka's.
+    With `"framed": true` the version is put in front. `named` is the class of a message that is not Kafka's.
 
     Raises:
-        PenstockError: a member is missing or wrong; the message names it.
+        PenstockError: a member is missing or invalid; the message names it.
     """
     found = message_class(entry.get("name")) if named is None else named
     version = entry.get("version")

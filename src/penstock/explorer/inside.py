@@ -1,7 +1,7 @@
-"""Messages inside messages: what members of a group send each other, and records of internal topics.
+"""Messages inside messages: metadata that members of a group exchange, and records of internal topics.
 
-The protocol does not say what is in these bytes, so this is a guess with good reasons: bytes that are
-no such message are left as they are.
+The protocol does not define these bytes, so their kind is inferred; bytes that cannot be decoded as such a
+message are left unchanged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _GROUPS, _TRANSACTIONS, _SHARES = "__consumer_offsets", "__transaction_state", "
 
 
 def unpack_bytes(message: Message) -> dict[str, dict[str, Any]]:
-    """Return the messages in fields of bytes, by the path of the field: name, version and JSON form."""
+    """Return the messages in bytes fields, by the path of the field: name, version and JSON form."""
     found = {}
     for steps, name in _CARRIERS.get(message.NAME, ()):
         for path, data in _fields(message, steps, ""):
@@ -54,7 +54,7 @@ def unpack_bytes(message: Message) -> dict[str, dict[str, Any]]:
 
 
 def unpack_internal_topics(message: Message, records: dict[str, Any]) -> None:
-    """Put messages in the place of keys and values, where `records` are of a topic that Kafka keeps."""
+    """Replace keys and values by decoded messages, if `records` are of Kafka's internal topics."""
     if message.NAME not in _TOPICS:
         return
     topics, name, shown = _TOPICS[message.NAME]
@@ -86,9 +86,7 @@ def _unpack_record(record: dict[str, Any], kinds: dict[int, str]) -> None:
 
 
 def _read(name: str, data: bytes) -> dict[str, Any] | None:
-    """Return a message with its version in front. Newer versions are read as the newest known, as Kafka
-    does.
-    """
+    """Return a message with its version in front. Versions that are too new are read as the newest known."""
     found = message_class(name)
     try:
         said, position = read_leading(found, data)
@@ -102,7 +100,7 @@ def _read(name: str, data: bytes) -> dict[str, Any] | None:
 
 
 def _fields(struct: Any, steps: tuple[str, ...], path: str) -> Iterator[tuple[str, bytes | None]]:
-    """(path, bytes) of every field that the attributes `steps` lead to."""
+    """Yield (path, bytes) of every field that the attributes `steps` lead to."""
     first, *rest = steps
     words = first.split("_")
     here = f"{path}.{words[0]}{''.join(map(str.capitalize, words[1:]))}".lstrip(".")
@@ -116,8 +114,9 @@ def _fields(struct: Any, steps: tuple[str, ...], path: str) -> Iterator[tuple[st
 
 @cache
 def _kinds(topic: str | None) -> dict[int, str]:
-    """Return the kinds of records in a topic of Kafka's own: what a key begins with, and the name without
-    Key.
+    """Return the kinds of records in an internal topic, by the key's version number.
+
+    The names are those of the definitions, without "Key".
     """
     if topic not in (_GROUPS, _TRANSACTIONS, _SHARES):
         return {}
@@ -130,7 +129,7 @@ def _kinds(topic: str | None) -> dict[int, str]:
 
 
 def _home(stem: str) -> str:
-    """Return the topic that records of a kind are kept in."""
+    """Return the internal topic that has records of a kind."""
     if stem == "TransactionLog":
         return _TRANSACTIONS
     return _SHARES if stem in ("ShareSnapshot", "ShareUpdate") else _GROUPS
@@ -144,7 +143,7 @@ def _bytes(record: dict[str, Any], name: str) -> bytes | None:
 
 
 def _replace(record: dict[str, Any], name: str, inner: dict[str, Any]) -> None:
-    """Put a message in the place of bytes, at the same position."""
+    """Replace bytes in a record by a decoded message, at the same position."""
     items = [(name if key in (name, f"{name}Base64") else key, value) for key, value in record.items()]
     record.clear()
     record.update((key, inner if key == name else value) for key, value in items)

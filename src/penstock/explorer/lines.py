@@ -1,9 +1,9 @@
-"""JSON lines in, JSON lines out: each names a message and has it as bytes or as JSON; the other is added.
+"""Completes JSON lines: each names a message and has it as bytes or as JSON, and gets the other form added.
 
 A line is an object with `name` (of the definition), `version`, and `hex` or `json`. With
-`"framed": true` the bytes have in front what Kafka puts in front of messages that no header
-announces (`penstock.protocol.inspect.version_prefix`). Other members of a line are kept. A line that is
-wrong in any way comes back with `error`, and the next one is read.
+`"framed": true` the bytes begin with the version, as in messages that no header announces
+(`penstock.protocol.inspect.version_prefix`). Other members of a line are kept. A line that is
+wrong in any way is returned with `error`, and the next one is read.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Change = Callable[[Line], tuple[str, Any]]
 
 
 def message_class(name: object) -> type[Message]:
-    """Return the class of a message of Kafka's by its definition's name.
+    """Return the class of a message of Kafka's by the name of its definition.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no message with the name.
     """
     if not isinstance(name, str) or name not in HOMES:
         raise ConfigError(f"there is no message called {name!r}{did_you_mean(str(name), HOMES)}")
@@ -41,12 +41,12 @@ def message_class(name: object) -> type[Message]:
 
 
 def decode_line(text: bytes | str) -> str:
-    """Return the line completed with `json` from its `hex`, or with `error`. Never raises."""
+    """Return the line with `json` made from its `hex`, or with `error`. Never raises."""
     return _completed(text, _decoded)
 
 
 def encode_line(text: bytes | str) -> str:
-    """Return the line completed with `hex` from its `json`, or with `error`. Never raises."""
+    """Return the line with `hex` made from its `json`, or with `error`. Never raises."""
     return _completed(text, _encoded)
 
 
@@ -123,7 +123,7 @@ def _member(line: Line, key: str) -> Any:
 
 
 def _version(line: Line, said: int | None) -> int:
-    """Return the version of the line; what stands in front of the bytes may say it, too."""
+    """Return the version of the line, from its member `version` or from the prefix of its bytes."""
     version = line.get("version", said)
     if version is None:
         raise DecodeError("the line has no 'version'")

@@ -1,8 +1,8 @@
-"""Capture files, as tcpdump and Wireshark write them: pcap and pcapng, packet by packet, down to TCP.
+"""Reads capture files of tcpdump and Wireshark: pcap and pcapng, packet by packet, down to TCP.
 
-Ethernet (with VLAN tags), Linux cooked captures, loopback and raw IP; IPv4 and IPv6. Fragments of
-IP packets and protocols other than TCP are left out. A file that ends in the middle of a packet, as one
-does whose tcpdump was killed, gives the packets before.
+Supported are Ethernet (with VLAN tags), Linux cooked captures, loopback and raw IP; IPv4 and IPv6. Fragments
+of IP packets and protocols other than TCP are left out. A file that ends in the middle of a packet, because
+its tcpdump was killed, yields the packets before.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ class Segment(NamedTuple):
 
 
 def is_capture(data: bytes) -> bool:
-    """Return whether a file with this beginning is a capture."""
+    """Return True if a file with this beginning is a capture."""
     return data[:4] in _PCAP_MAGICS or data[:4] == _SECTION_BYTES
 
 
 def read_segments(data: bytes) -> Iterator[Segment]:
-    """Yield the TCP segments of a capture file, in its order.
+    """Yield the TCP segments of a capture file, in the file's order.
 
     Raises:
-        DecodeError: this is no capture file.
+        DecodeError: the data are not a capture file.
     """
     if data[:4] == _SECTION_BYTES:
         packets = _pcapng(data)
@@ -152,7 +152,7 @@ def _segment(time: float, link: int, packet: bytes) -> Segment | None:
 
 
 def _network(link: int, packet: bytes) -> tuple[int, int]:
-    """Return where the IP packet begins, and its kind as an EtherType."""
+    """Return the position of the IP packet, and its EtherType."""
     if link == ETHERNET:
         position = 12
         kind = int.from_bytes(packet[position : position + 2], "big")

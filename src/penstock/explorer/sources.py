@@ -1,4 +1,4 @@
-"""Inputs to show: hex as text, a file of frames, a capture; recognised by their first bytes."""
+"""Inputs of the explorer: hex text, a file of frames, or a capture, recognised by their first bytes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ _BETWEEN = re.compile(rb"0x|[\s:,]+")
 
 
 def class_named(name: str) -> type[Message]:
-    """Return the class of a message of Kafka's, or of the definition in a file: a name that ends in
-    ``.json``.
+    """Return the class of a message of Kafka's, or of the definition in a file ``NAME.json``.
 
     Raises:
         ConfigError: there is no such message, or the definition breaks a rule of its language.
@@ -33,7 +32,7 @@ def class_named(name: str) -> type[Message]:
 
 
 def to_bytes(data: bytes) -> bytes:
-    """Return the bytes that hex digits stand for; anything else as it is.
+    """Return the bytes of hex digits; return other input unchanged.
 
     Digits may be grouped by white space, commas or colons, and begin with ``0x``.
     """
@@ -55,7 +54,7 @@ def read_any(data: bytes, answers: bytes | None = None, port: int | None = None)
 
 
 def _ends_with_a_frame(data: bytes) -> bool:
-    """Return whether sizes lead from frame to frame up to the very end."""
+    """Return True if the data consist exactly of frames with their sizes in front."""
     position = 0
     while position + 4 <= len(data):
         position += 4 + int.from_bytes(data[position : position + 4], "big")
@@ -65,10 +64,10 @@ def _ends_with_a_frame(data: bytes) -> bool:
 def read_named(
     found: type[Message], version: int | None, data: bytes, *, framed: bool = False, header: bool = False
 ) -> Entry:
-    """Return one message whose class is known: bare, behind a response header, or behind what `framed` means.
+    """Decode one message of class `found`, which may follow a response header or its own version.
 
     Raises:
-        PenstockError: the bytes are no such message, or bytes are left over.
+        PenstockError: the bytes are not such a message, or have bytes left over.
     """
     entry = Entry(frame=data)
     position = 0
@@ -94,7 +93,7 @@ def _only_version(found: type[Message]) -> int:
 
 
 def _skip_header(found: type[Message], version: int, data: bytes, entry: Entry) -> int:
-    """Read the header of an answer, and a size before it if there is one."""
+    """Read the header of a response, and a size before it if there is one; return the position after."""
     if found.API_KEY is None or not found.NAME.endswith("Response"):
         raise DecodeError(f"{found.NAME} is no response; a request with its header needs no name at all")
     start = 4 if int.from_bytes(data[:4], "big") == len(data) - 4 else 0

@@ -1,7 +1,7 @@
-"""TCP segments to streams of bytes: both directions of every connection in a capture.
+"""Reassembles TCP segments to streams of bytes, in both directions of every connection in a capture.
 
-Segments may come twice, out of order, overlapping or wrapped around 2^32. Where a capture lacks
-some, the stream ends there, and `missing_bytes` says so: the position of what follows would be a guess.
+Segments may be repeated, out of order, overlapping or wrapped around 2^32. If the capture lacks some,
+the stream ends there, and `missing_bytes` has their number, since later positions would be uncertain.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.explorer.pcap import ACK, SYN, Segment
 
 
 class Stream:
-    """One direction of a connection. `complete` puts what was added in order."""
+    """One direction of a connection. `complete` puts the added segments in order."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -27,7 +27,7 @@ class Stream:
         self._times: list[float] = []
 
     def add(self, segment: Segment) -> None:
-        """Take in a segment of this direction."""
+        """Add a segment of this direction."""
         if self._first is None:
             self._first = self._latest = segment.sequence
             self._began = segment.time
@@ -41,7 +41,7 @@ class Stream:
         self._latest = max(self._latest, position)
 
     def is_reopened_by(self, segment: Segment) -> bool:
-        """Return whether a SYN belongs to another connection between the same ports."""
+        """Return True if a SYN begins another connection between the same ports."""
         return (
             self._is_opened
             and self._first is not None
@@ -49,7 +49,7 @@ class Stream:
         )
 
     def complete(self) -> None:
-        """Join the pieces up to the first that is missing."""
+        """Join the segments in order, up to the first that is missing."""
         self._pieces.sort()
         if not self._pieces or self._first is None:
             return
@@ -69,14 +69,14 @@ class Stream:
         self._pieces.clear()
 
     def time_of(self, end: int) -> float:
-        """Return when the byte before position `end` was first seen: seconds since 1970."""
+        """Return the time at which the byte before position `end` was first seen, in seconds since 1970."""
         if not self._times:
             return self._began
         return self._times[min(bisect_left(self._ends, end), len(self._times) - 1)]
 
 
 class Connection:
-    """Two streams. `client` is the end that sent the first SYN, where the capture has it."""
+    """The two streams of a connection. `client` is the end that sent the first SYN, if it was captured."""
 
     def __init__(self, source: str, destination: str) -> None:
         self.ends = (source, destination)
@@ -89,7 +89,7 @@ class Connection:
 
 
 def connections(segments: Iterable[Segment]) -> list[Connection]:
-    """Return the connections that segments belong to, in the order in which they begin, streams completed."""
+    """Return the connections of segments, in the order of their beginnings, with complete streams."""
     found: list[Connection] = []
     current: dict[frozenset[str], Connection] = {}
     for segment in segments:

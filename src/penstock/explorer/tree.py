@@ -1,4 +1,4 @@
-"""Messages as trees for people: one line per value, coloured where the terminal shows colours."""
+"""Messages as text trees: one line per value, coloured on a terminal with colours."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ _STYLES = {"name": "36", "text": "32", "number": "33", "title": "1", "dim": "2",
 
 
 def wants_colour(stream: IO[Any]) -> bool:
-    """Return whether to colour what goes there: a terminal, and NO_COLOR is not set
-    (https://no-color.org).
+    """Return True if output to a stream should be coloured: it is a terminal, and NO_COLOR is not set.
+
+    See https://no-color.org.
     """
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 class Tree:
-    """Draws entries. Without colour the lines are plain text."""
+    """Formats entries as trees, as plain text or with colours."""
 
     def __init__(self, colour: bool) -> None:
         self._colour = colour
 
     def entry(self, entry: Entry) -> Iterator[str]:
-        """Yield the lines of one message: what it is, then its header and fields."""
+        """Yield the lines of one message: a title, then its header and fields."""
         yield self._title(entry)
         shown: dict[str, Any] = {}
         if entry.header is not None:
@@ -125,7 +126,7 @@ def _error_name(code: int) -> str:
 
 
 def _with_records(value: Any, records: dict[str, Any], path: str) -> Any:
-    """Return the JSON form with batches, and messages inside bytes, in the place of base64."""
+    """Return the JSON form with decoded batches, and decoded messages, in place of base64."""
     if path in records:
         return records[path]
     if not records:

@@ -1,4 +1,4 @@
-"""Record batches inside messages as plain objects, with the fields of their headers spelled out."""
+"""Decodes record batches inside messages to plain objects, including the fields of their headers."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ def unpack_records(
     unknown_tags: dict[str, dict[int, bytes]],
     path: str = "",
 ) -> None:
-    """Collect what a message holds by path, as ``topicData[0].partitionData[2].records``.
+    """Collect record batches and unknown tags of a message by path.
 
-    `records` gets the batches of every field of that type, `unknown_tags` the tagged fields that the
-    definition does not have; the path of the message itself is the empty string.
+    An example of a path is ``topicData[0].partitionData[2].records``. `records` gets the batches of every
+    records field, `unknown_tags` the tagged fields that the definition does not have; the path of the message
+    itself is the empty string.
     """
     if struct.unknown_tags:
         unknown_tags[path] = struct.unknown_tags
@@ -60,10 +61,10 @@ def unpack_records(
 
 
 def tags_from_json(source: object) -> dict[str, dict[int, bytes]]:
-    """Unknown tagged fields by the path of their struct, out of JSON: tags are text there, bytes are hex.
+    """Return unknown tagged fields by the path of their struct, from JSON with tags as text, bytes as hex.
 
     Raises:
-        EncodeError: it has another form.
+        EncodeError: the JSON has another form.
     """
     try:
         found = {
@@ -83,7 +84,7 @@ def restore_unknown_tags(message: Any, tags: dict[str, dict[int, bytes]]) -> Non
     A path leads through fields of structs only, and not to other attributes of the objects.
 
     Raises:
-        EncodeError: a path leads nowhere.
+        EncodeError: a path does not lead to a struct.
     """
     for path, each in tags.items():
         struct = message
@@ -98,16 +99,17 @@ def restore_unknown_tags(message: Any, tags: dict[str, dict[int, bytes]]) -> Non
 
 
 def _field(struct: Any, attribute: str) -> Any:
-    """Return the value of a field of a struct. The slot of a struct that is made late has an underscore in
-    front.
-    """
+    """Return the value of a struct's field, which may be decoded lazily: its slot then begins with ``_``."""
     if not isinstance(struct, Struct) or not {attribute, f"_{attribute}"}.intersection(struct.__slots__):
         raise AttributeError(attribute)
     return getattr(struct, attribute)
 
 
 def batches(data: bytes) -> list[dict[str, Any]]:
-    """Return the batches, and messages of magic 0 and 1, in a records field. Damage shows as `error`."""
+    """Return the batches, and messages of magic 0 and 1, in a records field.
+
+    Damage is reported as `error`.
+    """
     found: list[dict[str, Any]] = []
     position = 0
     try:
@@ -180,7 +182,7 @@ def _record(record: Record) -> dict[str, Any]:
 
 
 def _readable(name: str, value: bytes | None) -> dict[str, str | None]:
-    """Return bytes as text where they are text, else in base64 under a name that says so."""
+    """Return bytes as text if they are readable text, else in base64 under a name with the suffix Base64."""
     if value is None:
         return {name: None}
     try:

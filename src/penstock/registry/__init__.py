@@ -1,4 +1,4 @@
-"""Schemas of keys and values: a client of registries, wire formats, columns, serializers, and a registry.
+"""Schemas of keys and values: a registry client, wire formats, Arrow columns, serializers, and a registry.
 
 Every name is imported on first use.
 """

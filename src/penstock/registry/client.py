@@ -1,4 +1,4 @@
-"""A client of schema registries: schemas by id, by GUID and by subject, each asked for once.
+"""A client of schema registries: finds schemas by id, GUID and subject, and caches them.
 
 The calls block. Settings have the names of Confluent's client (``url``, ``basic.auth.user.info``,
 ``bearer.auth.token``, ``ssl.ca.location`` ...).
@@ -41,10 +41,10 @@ SETTINGS = {
 
 
 class RegistryError(PenstockError):
-    """A registry has refused a request.
+    """Raised if a registry refuses a request.
 
-    `status` is that of HTTP, `code` the error code of the registry (40401: no such subject, 42201: an invalid
-    schema, 409: an incompatible one ...).
+    `status` is the HTTP status, `code` the error code of the registry (40401: no such subject, 42201: an
+    invalid schema, 409: an incompatible schema ...).
     """
 
     def __init__(self, status: int, code: int, message: str) -> None:
@@ -54,37 +54,37 @@ class RegistryError(PenstockError):
 
 
 class Finder(Protocol):
-    """What decoding needs of a registry."""
+    """The methods of a registry client that decoding needs."""
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """Return the schema with an id; raise `RegistryError` if there is none."""
+        """Return the schema with an id; raise `RegistryError` if the registry has none."""
 
     def schema_by_guid(self, guid: str) -> Schema:
-        """Return the schema with a GUID; raise `RegistryError` if there is none."""
+        """Return the schema with a GUID; raise `RegistryError` if the registry has none."""
 
     def version(self, subject: str, version: int | str = "latest") -> RegisteredSchema:
-        """Return a version of a subject; raise `RegistryError` if there is none."""
+        """Return a version of a subject; raise `RegistryError` if it does not exist."""
 
     def referenced(self, schema: Schema) -> dict[str, Schema]:
-        """Return the schemas that a schema refers to, by name."""
+        """Return the schemas that a schema refers to, by reference name."""
 
 
 class RegistryClient:
-    """Asks a schema registry, and keeps what never changes: schemas by id and GUID, numbered versions.
+    """A client of a schema registry. It caches what never changes: schemas by id and GUID, numbered versions.
 
     >>> registry = RegistryClient("http://localhost:8081")
     >>> registry.register("orders-value", Schema('"string"'))
     1
 
-    Thread-safe. Where several URLs are given, separated by commas, the next one is asked when one cannot be
-    reached.
+    Thread-safe. Several URLs can be given, separated by commas: if a registry cannot be reached, the next is
+    asked.
     """
 
     def __init__(self, config: str | Mapping[str, object]) -> None:
-        """Take a URL, or settings by their dotted names.
+        """Set up a client with a URL, or with settings by their dotted names.
 
         Raises:
-            ConfigError: a setting is unknown or wrong.
+            ConfigError: a setting is unknown or invalid.
         """
         settings: dict[str, Any] = {"url": config} if isinstance(config, str) else dict(config)
         if unknown := settings.keys() - SETTINGS:
@@ -106,9 +106,9 @@ class RegistryClient:
         """Return the schema with an id.
 
         Raises:
-            RegistryError: there is none (40403).
-            NetworkError: no registry answers.
-            DecodeError: the answer is none of a registry.
+            RegistryError: the registry has no such schema (40403).
+            NetworkError: no registry can be reached.
+            DecodeError: the answer is not that of a registry.
         """
         with self._lock:
             found = self._by_id.get(schema_id)
@@ -118,7 +118,7 @@ class RegistryClient:
             return found
 
     def schema_by_guid(self, guid: str) -> Schema:
-        """Return the schema with a GUID. Raises as `schema_by_id`."""
+        """Return the schema with a GUID. Raises the errors of `schema_by_id`."""
         with self._lock:
             found = self._by_guid.get(guid)
             if found is None:
@@ -127,11 +127,11 @@ class RegistryClient:
             return found
 
     def version(self, subject: str, version: int | str = "latest") -> RegisteredSchema:
-        """Return a version of a subject; the newest one is asked for each time.
+        """Return a version of a subject. Numbered versions are cached; ``latest`` is requested each time.
 
         Raises:
             RegistryError: there is no such subject (40401) or version (40402).
-            NetworkError, DecodeError: as `schema_by_id`.
+            NetworkError, DecodeError: as in `schema_by_id`.
         """
         with self._lock:
             key = (subject, version) if isinstance(version, int) else None
@@ -145,37 +145,43 @@ class RegistryClient:
             return found
 
     def referenced(self, schema: Schema) -> dict[str, Schema]:
-        """Return the schemas that a schema refers to, and those that they refer to, by name.
+        """Return the schemas that a schema refers to, directly or indirectly, by reference name.
 
-        What is referred to comes before what refers to it. Raises as `version`; `DecodeError` where there
-        are too many.
+        A schema comes after the schemas that it refers to. Raises the errors of `version`, and `DecodeError`
+        if there are too many references.
         """
         found: dict[str, Schema] = {}
         self._collect(schema, found, 0)
         return found
 
     def subjects(self, prefix: str | None = None, *, deleted: bool = False) -> list[str]:
-        """Return the names of all subjects. Raises as `schema_by_id`."""
+        """Return the names of all subjects, or of those with a prefix.
+
+        Raises the errors of `schema_by_id`.
+        """
         query = {"deleted": "true"} if deleted else {}
         if prefix is not None:
             query["subjectPrefix"] = prefix
         return [str(name) for name in self._ask("GET", "/subjects", query=query)]
 
     def versions(self, subject: str) -> list[int]:
-        """Return the numbers of the versions of a subject. Raises as `version`."""
+        """Return the version numbers of a subject. Raises the errors of `version`."""
         return [int(number) for number in self._ask("GET", f"/subjects/{_quoted(subject)}/versions")]
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
-        """Register a schema under a subject, unless it is there, and return its id.
+        """Register a schema under a subject, unless it is already registered, and return its id.
 
         Raises:
-            RegistryError: it is invalid (42201), or incompatible with earlier versions (409).
-            NetworkError, DecodeError: as `schema_by_id`.
+            RegistryError: the schema is invalid (42201), or incompatible with earlier versions (409).
+            NetworkError, DecodeError: as in `schema_by_id`.
         """
         return self._id_of(subject, schema, normalize, f"/subjects/{_quoted(subject)}/versions")
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> RegisteredSchema:
-        """Return the version of a subject that has a schema. Raises as `version` (40403: it has none)."""
+        """Return the version of a subject that has a schema.
+
+        Raises the errors of `version`; the code is 40403 if no version has the schema.
+        """
         query = {"normalize": "true"} if normalize else {}
         answer = self._ask("POST", f"/subjects/{_quoted(subject)}", schema.as_json(), query)
         return _registered(_object(answer), subject)
@@ -183,26 +189,32 @@ class RegistryClient:
     def is_compatible(
         self, subject: str, schema: Schema, version: int | str = "latest"
     ) -> tuple[bool, list[str]]:
-        """Return whether a schema may become the next version of a subject, and what is incompatible.
+        """Return whether a schema is compatible with a version of a subject, and the incompatibilities.
 
-        Raises as `version`.
+        Raises the errors of `version`.
         """
         path = f"/compatibility/subjects/{_quoted(subject)}/versions/{version}"
         answer = _object(self._ask("POST", path, schema.as_json(), {"verbose": "true"}))
         return bool(answer.get("is_compatible")), [str(each) for each in answer.get("messages") or ()]
 
     def compatibility(self, subject: str | None = None) -> str:
-        """Return the compatibility level of a subject, or the one of all. Raises as `version`."""
+        """Return the compatibility level of a subject, or the global level.
+
+        Raises the errors of `version`.
+        """
         path = "/config" if subject is None else f"/config/{_quoted(subject)}?defaultToGlobal=true"
         return str(self._get(path).get("compatibilityLevel"))
 
     def set_compatibility(self, level: str, subject: str | None = None) -> None:
-        """Set the compatibility level of a subject, or the one of all. Raises as `version`."""
+        """Set the compatibility level of a subject, or the global level. Raises the errors of `version`."""
         path = "/config" if subject is None else f"/config/{_quoted(subject)}"
         self._ask("PUT", path, {"compatibility": level})
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
-        """Delete a subject and return its versions; a permanent deletion follows a plain one."""
+        """Delete a subject, and return its version numbers.
+
+        A permanent deletion is possible only after a plain one. Raises the errors of `version`.
+        """
         query = {"permanent": "true"} if permanent else {}
         found = [int(each) for each in self._ask("DELETE", f"/subjects/{_quoted(subject)}", query=query)]
         with self._lock:
@@ -211,7 +223,7 @@ class RegistryClient:
         return found
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the registry."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -265,7 +277,7 @@ class RegistryClient:
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, str] | None = None,
     ) -> Any:
-        """Send a request to the first registry that can be reached, and return the JSON of its answer."""
+        """Send a request to the first registry that can be reached, and return the parsed answer."""
         target = path + ("?" + urllib.parse.urlencode(query) if query else "")
         data = None if body is None else json.dumps(body).encode()
         with self._lock:
@@ -306,10 +318,10 @@ class RegistryClient:
 
 
 def client_of(registry: str | Mapping[str, object] | Finder) -> Finder:
-    """Return a client for what a call was given as its registry: a URL, settings, or a client.
+    """Return a registry client for a URL or settings; return a client unchanged.
 
     Raises:
-        ConfigError: it is none of these.
+        ConfigError: `registry` is neither a URL, nor settings, nor a client.
     """
     if isinstance(registry, (str, Mapping)):
         return RegistryClient(registry)
@@ -319,7 +331,7 @@ def client_of(registry: str | Mapping[str, object] | Finder) -> Finder:
 
 
 def _keep(cache: dict[Any, Any], key: Any, value: Any) -> None:
-    """Keep an answer, and drop the oldest one where there are too many."""
+    """Add an entry to a cache, and remove the oldest entry if the cache is full."""
     if len(cache) >= CACHED_SCHEMAS_MAX:
         del cache[next(iter(cache))]
     cache[key] = value

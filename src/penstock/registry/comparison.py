@@ -1,4 +1,4 @@
-"""Two schemas beside each other: what of one cannot be read by the other, and which parts differ."""
+"""Compares two schemas: finds the parts that differ, and why one cannot read values of the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ References = Mapping[str, Schema]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A part of two schemas: its place, and what it is in the old and in the new one; None where it lacks."""
+    """A part in which two schemas differ: its place, and its old and new form (None if it is missing)."""
 
     place: str
     old: str | None
@@ -37,10 +37,10 @@ class Difference:
 def differences(
     old: Schema, old_references: References, new: Schema, new_references: References
 ) -> list[Difference]:
-    """Return the parts in which two schemas differ, in the order of the new one, then what it lacks.
+    """Return the parts in which two schemas differ, in the order of the new schema, removed parts last.
 
     Raises:
-        DecodeError: one of them is no schema, or they are of different types.
+        DecodeError: one of the schemas is invalid, or their types differ.
     """
     if old.type != new.type:
         raise DecodeError(f"the old schema is of type {old.type}, the new one of type {new.type}")
@@ -56,10 +56,10 @@ def differences(
 def misreadings(
     reader: Schema, reader_references: References, writer: Schema, references: References
 ) -> list[str]:
-    """Return why a reader's schema does not read what a writer's wrote, both of one type.
+    """Return the reasons why `reader` cannot read values of `writer`, a schema of the same type.
 
     Raises:
-        DecodeError: one of them is no schema.
+        DecodeError: one of the schemas is invalid.
     """
     return _CHECKS[reader.type](reader, reader_references, writer, references)
 

@@ -1,4 +1,4 @@
-"""Dead letters: records whose keys or values do not decode, with their places, reasons and bytes."""
+"""Dead letters: records whose keys or values could not be decoded, with place, reason and bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMA = pa.schema(
 
 
 class DeadLetters:
-    """Collects the records that a reader could not decode. Give one to `read_topic` as ``dead_letters``.
+    """Collects the records that a reader could not decode. Pass it to `read_topic` as ``dead_letters``.
 
     >>> dead = DeadLetters()
     >>> table = read_topic("orders", value="avro", registry="http://localhost:8081", dead_letters=dead)
@@ -31,13 +31,13 @@ class DeadLetters:
         self._tables: list[pa.Table] = []
 
     def add(self, table: pa.Table) -> None:
-        """Take a table with the columns of `penstock.registry.dead_letters.SCHEMA`."""
+        """Add a table with the columns of `penstock.registry.dead_letters.SCHEMA`."""
         if table.num_rows:
             self._tables.append(table)
 
     @property
     def table(self) -> pa.Table:
-        """All of them: topic, partition, offset, field (``key`` or ``value``), reason, and the bytes."""
+        """Return a table of topic, partition, offset, field (``key`` or ``value``), reason, and bytes."""
         return pa.concat_tables(self._tables) if self._tables else SCHEMA.empty_table()
 
     def __len__(self) -> int:

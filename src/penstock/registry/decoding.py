@@ -1,7 +1,8 @@
-"""Columns of bytes to columns of values: each row by the schema that it names, all into the reader's.
+"""Decodes columns of bytes to columns of values: each row with its own schema, all to the reader's schema.
 
-Rows that do not decode are kept apart with a reason, never made null. The registry is asked once for each
-schema; where a topic names many that the registry does not know, it is not asked for all of them.
+Rows that cannot be decoded are returned separately with a reason, and never become null. The registry is
+asked once for each schema; after `UNKNOWN_IDS_MAX` unknown schema ids, it is not asked about further ids for
+a minute.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ _NOT_FOUND = (40403, 404)
 
 @dataclass(frozen=True)
 class Decoded:
-    """What became of a column of bytes.
+    """The result of decoding a column of bytes.
 
-    `values` are the rows that decode, in their order, nulls among them; `rows` are their numbers. `dead` is a
-    table of the others: ``row``, ``reason`` and ``data``, the bytes as they were.
+    `values` are the decoded rows in order, nulls included; `rows` are their numbers. `dead` is a table of the
+    other rows: ``row``, ``reason`` and ``data``, the bytes as they were.
     """
 
     values: pa.Array
@@ -62,14 +63,14 @@ class Decoded:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every row is among the values."""
+        """Return True if every row was decoded."""
         return not self.dead.num_rows
 
     def whole(self) -> pa.Array:
-        """Return the values, which are all rows.
+        """Return the values if every row was decoded.
 
         Raises:
-            DecodeError: some rows do not decode; the message has the first and their number.
+            DecodeError: some rows were not decoded; the message has their count, and the first reason.
         """
         if self.dead.num_rows:
             first = self.dead.slice(0, 1).to_pylist()[0]
@@ -84,10 +85,10 @@ Kind = tuple[SchemaId, tuple[int, ...]]
 
 
 class Reading(Protocol):
-    """How one format reads the values of one writer's schema into the reader's columns."""
+    """Reads the values of one writer's schema into the reader's columns."""
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
-        """Return an array, the rows that are in it, and the reason of each other row."""
+        """Return an array, the numbers of the rows in the array, and a reason for each other row."""
 
 
 class Format(Protocol):
@@ -95,12 +96,12 @@ class Format(Protocol):
 
     @property
     def type(self) -> pa.DataType | None:
-        """The Arrow type of the values; None before values have shown it."""
+        """Return the Arrow type of the values, or None if it is still to be inferred from values."""
 
     def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> Reading:
-        """Return how values of a writer's schema are read; raise `DecodeError` where they cannot be.
+        """Return a reader of a writer's schema; raise `DecodeError` if its values cannot be read.
 
-        `path` leads to the message type of Protobuf values; it is empty where a value says none.
+        `path` is the path of a Protobuf message type; it is empty if a value does not name its type.
         """
 
 
@@ -123,18 +124,18 @@ class Decoder:
         id_bytes: int | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Take the format (``avro``, ``json``, ``protobuf``) and what says the schemas.
+        """Set up a decoder for a format (``avro``, ``json``, ``protobuf``).
 
-        With a registry, values name their schemas; the reader's is `schema`, or the newest version of
-        `subject`, or else the newest that the first column names. Without one values are bare, and `schema`
-        is the writer's as well as the reader's; JSON may do without, and its types are inferred.
-        `message` is the full name of a Protobuf message; by default the file's first. Ids in front of values
-        have `id_bytes` bytes: 4, or 8 where Apicurio's serializers write content ids of eight; by default as
-        the setting ``id.bytes`` of the registry says.
+        With a registry, values name their schemas. The reader's schema is `schema`, or the newest version of
+        `subject`, or else the newest that the first column names. Without a registry, values have no prefix,
+        and `schema` is both the writer's and the reader's schema; JSON works without one, and its types are
+        inferred. `message` is the full name of a Protobuf message; the default is the file's first. Schema
+        ids before values have `id_bytes` bytes: 4, or 8 if Apicurio's serializers write long ids; the default
+        is the registry's setting ``id.bytes``.
 
         Raises:
-            ConfigError: the arguments do not fit each other.
-            RegistryError, NetworkError, DecodeError: the registry has no reader's schema, or a wrong one.
+            ConfigError: the arguments contradict each other.
+            RegistryError, NetworkError, DecodeError: the registry has no reader's schema, or an invalid one.
         """
         if format not in FORMATS:
             raise ConfigError(f"the format is {format!r}: it is one of {', '.join(FORMATS)}")
@@ -170,24 +171,24 @@ class Decoder:
 
     @property
     def type(self) -> pa.DataType | None:
-        """The Arrow type of the values; None before it is known."""
+        """Return the Arrow type of the values, or None if it is not known yet."""
         return None if self._format is None else self._format.type
 
     @property
     def unknown_ids(self) -> int:
-        """How many schema ids the registry did not know; it is asked again when a minute has passed."""
+        """Return how many schema ids the registry did not know. After a minute, they are requested again."""
         return self._unknown
 
     def decode(
         self, column: pa.Array | pa.ChunkedArray, headers: pa.Array | pa.ChunkedArray | None = None
     ) -> Decoded:
-        """Return the values of a column of bytes.
+        """Decode a column of bytes.
 
         `headers` are the records' headers, as tables of topics have them: they may name schemas.
 
         Raises:
-            ConfigError: the column is none of bytes.
-            NetworkError, RegistryError: the registry cannot be asked.
+            ConfigError: the column does not have bytes.
+            NetworkError, RegistryError: the registry cannot be reached, or refuses the request.
         """
         column = _one_array(column)
         data, starts, ends = _spans(column)
@@ -254,7 +255,7 @@ class Decoder:
         return Decoded(values, rows, _dead_table(column, dead))
 
     def _forget_unknown(self) -> None:
-        """Let ids that the registry did not know be asked for again, when time has passed since the first."""
+        """Allow unknown schema ids to be requested again, if a minute has passed since the first of them."""
         if self._unknown and self._clock.monotonic() >= self._retry_at:
             for kind in self._not_read:
                 self._readings.pop(kind, None)
@@ -262,7 +263,7 @@ class Decoder:
             self._unknown = 0
 
     def _reading_of(self, kind: Kind) -> Reading | str:
-        """Return how values of a schema are read, or why they are not."""
+        """Return a reader of a writer's schema, or the reason why its values cannot be read."""
         found = self._readings.get(kind)
         if found is None:
             found = self._new_reading(*kind)
@@ -307,7 +308,7 @@ class Decoder:
         return self._finder.schema_by_id(schema_id)
 
     def _use_newest(self, groups: Mapping[Kind, Ints]) -> None:
-        """Let the newest schema that a column names be the reader's: ids grow with time."""
+        """Make the schema with the highest id in a column the reader's schema, since ids grow with time."""
         for kind in sorted((each for each in groups if isinstance(each[0], int)), reverse=True):
             if not isinstance(self._reading_of(kind), str):
                 return
@@ -329,7 +330,7 @@ def from_schema(
     message: str | None = None,
     id_bytes: int | None = None,
 ) -> Decoded:
-    """Return the values of one column of bytes: see `Decoder` for the arguments, `Decoder.decode` for errors.
+    """Decode one column of bytes: see `Decoder` for the arguments, and `Decoder.decode` for the errors.
 
     >>> from_schema(table["value"], "avro", "http://localhost:8081").whole()
     """
@@ -381,7 +382,7 @@ def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _spans(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
-    """Return the bytes of a column, and where each row begins and ends."""
+    """Return the bytes of a column, and the positions where each row begins and ends."""
     _, offsets, data = column.buffers()
     width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
     if not len(column):
@@ -402,7 +403,7 @@ def _presence(column: pa.Array) -> Any:
 
 
 def _header_ids(headers: pa.Array | pa.ChunkedArray | None, name: str) -> dict[int, bytes]:
-    """Return what the headers of rows say about their schemas: the last one of that name, by row."""
+    """Return the last value of the header `name` of each row that has it, by row."""
     if headers is None:
         return {}
     found: dict[int, bytes] = {}
@@ -427,8 +428,9 @@ def _header_ids(headers: pa.Array | pa.ChunkedArray | None, name: str) -> dict[i
 def _apicurio_ids(
     headers: pa.Array | pa.ChunkedArray | None, own: str
 ) -> tuple[dict[int, bytes], dict[int, str]]:
-    """Return what Apicurio's headers of rows say, as prefixes of format 0, and why rows have no such
-    prefix.
+    """Return the schema ids in Apicurio's headers by row, as prefixes of format 0.
+
+    The second dictionary has the reason for each row whose headers have no usable id.
     """
     found = {}
     reasons = dict.fromkeys(_header_ids(headers, APICURIO_GLOBAL_ID[own]), NO_GLOBAL_IDS)
@@ -444,7 +446,7 @@ def _apicurio_ids(
 def _by_schema(
     data: Bytes, starts: Ints, ends: Ints, present: Ints, named: Mapping[int, bytes], id_bytes: int
 ) -> tuple[dict[SchemaId, Ints], Ints, dict[int, str]]:
-    """Return the rows of each schema, where their values begin, and the rows that name none."""
+    """Return the rows of each schema, the starts of the values, and reasons for rows without a schema."""
     begins = starts.copy()
     dead: dict[int, str] = {}
     groups: dict[SchemaId, list[int] | Ints] = {}
@@ -505,7 +507,7 @@ def _by_message(
     named: Mapping[int, bytes],
     dead: dict[int, str],
 ) -> dict[Kind, Ints]:
-    """Return the rows of each Protobuf message type; `begins` moves behind the message indexes."""
+    """Return the rows of each Protobuf message type, and move `begins` past the message indexes."""
     found: dict[Kind, Ints] = {}
     for schema_id, rows in groups.items():
         has_byte = begins[rows] < ends[rows]
@@ -541,7 +543,7 @@ def _by_message(
 
 
 def _in_order(values: pa.Array, rows: Ints, count: int, present: Ints) -> tuple[pa.Array, Ints]:
-    """Values in the order of their rows, with the nulls of the column among them."""
+    """Return values in the order of their rows, with the column's nulls inserted, and the row numbers."""
     if len(rows) > 1 and not bool((rows[1:] > rows[:-1]).all()):
         order = np.argsort(rows, kind="stable")
         values, rows = values.take(pa.array(order)), rows[order]
@@ -555,10 +557,10 @@ def _in_order(values: pa.Array, rows: Ints, count: int, present: Ints) -> tuple[
 
 
 def taken_with_nulls(values: pa.Array, places: Ints) -> pa.Array:
-    """Return the values at some places, and null for each place below 0.
+    """Return the values at `places`, with a null for each negative place.
 
-    Where values are structs, Arrow's own `take` puts nulls into their fields as well, also into those that
-    are declared to have none, and such an array cannot be written to Parquet.
+    Arrow's own `take` also puts nulls into the fields of struct values, even into fields that are declared
+    not nullable, and such an array cannot be written to Parquet.
     """
     with_null = pa.concat_arrays([values, pa.array([None], values.type)])
     return with_null.take(pa.array(np.where(places < 0, len(values), places)))
@@ -579,8 +581,8 @@ def reader_version(finder: Finder, subject: str) -> RegisteredSchema:
     """Return the newest version of a subject.
 
     Raises:
-        ConfigError: there is no such subject; the message says what to give.
-        RegistryError, NetworkError: the registry cannot be asked.
+        ConfigError: there is no such subject; the message says which argument to give.
+        RegistryError, NetworkError: the registry refuses the request, or cannot be reached.
     """
     found = newest_version(finder, subject)
     if found is None:
@@ -591,10 +593,10 @@ def reader_version(finder: Finder, subject: str) -> RegisteredSchema:
 
 
 def newest_version(finder: Finder, subject: str) -> RegisteredSchema | None:
-    """Return the newest version of a subject; None if there is no such subject.
+    """Return the newest version of a subject, or None if there is no such subject.
 
     Raises:
-        RegistryError, NetworkError: the registry cannot be asked.
+        RegistryError, NetworkError: the registry refuses the request, or cannot be reached.
     """
     try:
         return finder.version(subject)

@@ -1,4 +1,4 @@
-"""Columns of values to columns of bytes: each row written by one schema, whose id stands in front."""
+"""Encodes columns of values to columns of bytes, each row with one schema, whose id stands in front."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ def to_schema(
     conf: Mapping[str, Any] | None = None,
     message: str | None = None,
 ) -> pa.Array:
-    """Return the rows of a column as bytes, with the id of their schema in front; nulls stay nulls.
+    """Return the rows of a column as bytes, each with its schema's id in front; nulls stay nulls.
 
     Args:
-        column: structs, or any other type that the schema has.
-        format: ``"avro"``, ``"json"`` or ``"protobuf"``, of which columns are structs.
+        column: an array of structs, or of any other type that the schema has.
+        format: ``"avro"``, ``"json"`` or ``"protobuf"``; the latter needs structs.
         registry: the URL of a registry, its settings, or a client. The schema is registered there.
-        topic: the topic, of which the subject is made.
-        schema: the schema to write; by default the one that the column's type says.
+        topic: the topic, from which the subject is derived.
+        schema: the schema to write; by default it is derived from the column's type.
         is_key: whether the bytes are keys.
         conf: settings of serializers.
         message: the full name of a Protobuf message of `schema`; by default the file's first.
 
     Raises:
-        ConfigError: the format is another one, or a type of the column has no counterpart.
+        ConfigError: the format is unknown, or a type of the column has no counterpart in it.
         EncodeError: a row does not fit the schema.
-        RegistryError, NetworkError: the registry refuses the schema, or does not answer.
+        RegistryError, NetworkError: the registry refuses the schema, or cannot be reached.
     """
     client = registry if isinstance(registry, RegistryClient) else RegistryClient(_settings(registry))
     context = SerializationContext(topic, "key" if is_key else "value")
@@ -93,7 +93,7 @@ def _avro_in_bulk(
     write: AvroSerializer,
     context: SerializationContext,
 ) -> pa.Array | None:
-    """Return the column as Avro, written by a compiled loop; None where rows must be written one by one."""
+    """Return the column as Avro, written in bulk, or None if its rows must be written one by one."""
     from penstock.registry.avro.schema import parse_avro
     from penstock.registry.avro.writing import write_columns
 
@@ -125,7 +125,7 @@ def _settings(registry: str | Mapping[str, object]) -> str | Mapping[str, object
 
 
 def avro_schema(kind: pa.DataType, name: str = "value") -> Any:
-    """Return an Avro schema for an Arrow type; every part may be null but the whole.
+    """Return an Avro schema for an Arrow type, in which every part except the whole may be null.
 
     Raises:
         ConfigError: Avro has no counterpart of a type.
@@ -196,7 +196,7 @@ def _has_map(kind: pa.DataType) -> bool:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """Return a row in which maps are dictionaries."""
+    """Return a row in which maps are dictionaries instead of lists of pairs."""
     if value is None:
         return None
     if pa.types.is_map(kind):

@@ -1,11 +1,11 @@
-"""The wire formats of values with a schema: 0 (an id in front), 1 (a GUID in a header), message indexes.
+"""The wire formats of values with a schema: 0 (an id in front), 1 (a GUID in a header), and message indexes.
 
-Format 0 is the byte 0, the id of the schema in four bytes, and the value; a Protobuf value has the path of
-its message type between. Format 1 is the byte 1 and the sixteen bytes of the schema's GUID. Confluent's
-serializers put it into a header, and leave the value alone.
+Format 0 is the byte 0, the schema's id in four bytes, and the value; a Protobuf value has the path of its
+message type after the id. Format 1 is the byte 1 and the sixteen bytes of the schema's GUID; Confluent's
+serializers put it into a header, and leave the value unchanged.
 
-Apicurio's serializers write format 0, also with ids of eight bytes, or name the id in a header of eight
-bytes: the content id, which is the id of Confluent's interface at Apicurio Registry, or the global id, which
+Apicurio's serializers write format 0, also with ids of eight bytes, or put the id into a header of eight
+bytes: either the content id, which Apicurio Registry's Confluent interface also uses, or the global id, which
 that interface does not have.
 """
 
@@ -36,17 +36,17 @@ SchemaId = int | uuid.UUID
 
 
 class Framed(NamedTuple):
-    """What stands in front of a value, and where the value begins."""
+    """The schema that a value's prefix or header names, and the position where the value begins."""
 
     schema: SchemaId
     begin: int
 
 
 def id_prefix(schema_id: int, id_bytes: int = 4) -> bytes:
-    """Return the bytes of format 0: a zero, and the id in `id_bytes` bytes.
+    """Return the prefix of format 0: a zero byte, and the id in `id_bytes` bytes.
 
     Raises:
-        EncodeError: the id has no place in so many bytes.
+        EncodeError: the id does not fit into `id_bytes` bytes.
     """
     if not 0 <= schema_id < 1 << (8 * id_bytes - (id_bytes == 8)):
         raise EncodeError(f"the schema id {schema_id} does not fit into {id_bytes} bytes")
@@ -57,7 +57,7 @@ def guid_header(guid: str | uuid.UUID) -> bytes:
     """Return the seventeen bytes of format 1, which are the value of a header.
 
     Raises:
-        EncodeError: `guid` is none.
+        EncodeError: `guid` is not a GUID.
     """
     try:
         known = guid if isinstance(guid, uuid.UUID) else uuid.UUID(guid)
@@ -67,7 +67,7 @@ def guid_header(guid: str | uuid.UUID) -> bytes:
 
 
 def read_prefix(data: bytes, id_bytes: int = 4) -> Framed:
-    """Return what stands in front of a value, in format 0 or 1. Ids have `id_bytes` bytes in format 0.
+    """Return the schema that a value's prefix names, in format 0 (with ids of `id_bytes` bytes) or 1.
 
     Raises:
         DecodeError: the value is too short, or begins with another byte.
@@ -92,7 +92,7 @@ Headers = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | str | None]] 
 
 
 def header_value(headers: Headers, name: str) -> bytes | None:
-    """Return the last header called `name`, or None."""
+    """Return the value of the last header called `name`, or None if there is none."""
     found: bytes | None = None
     for key, value in headers.items() if isinstance(headers, Mapping) else headers or ():
         if key == name and value is not None:
@@ -101,10 +101,10 @@ def header_value(headers: Headers, name: str) -> bytes | None:
 
 
 def apicurio_prefix(content_id: bytes) -> bytes:
-    """Return what format 0 has for a content id in a header of Apicurio's.
+    """Return the prefix of format 0 for the content id in a header of Apicurio's serializers.
 
     Raises:
-        DecodeError: it is none of eight bytes, or has no place in four.
+        DecodeError: the content id does not have eight bytes, or does not fit into four.
     """
     number = int.from_bytes(content_id, "big")
     if len(content_id) != 8 or number >= 1 << 32:
@@ -119,12 +119,12 @@ NO_GLOBAL_IDS = (
 
 
 def read_framing(data: bytes, headers: Headers = None, *, is_key: bool = False, id_bytes: int = 4) -> Framed:
-    """Return which schema a value has: the one that a header names, or else the one in front of it.
+    """Return the schema of a value: the one that a header names, or else the one in the value's prefix.
 
-    An id in front has `id_bytes` bytes: four, or eight as Apicurio's serializers may write it.
+    An id in the prefix has `id_bytes` bytes: four, or eight as Apicurio's serializers may write it.
 
     Raises:
-        DecodeError: neither names one.
+        DecodeError: neither a header nor the prefix names a schema.
     """
     own = KEY_HEADER if is_key else VALUE_HEADER
     named = header_value(headers, own)
@@ -154,10 +154,10 @@ def write_varint(number: int) -> bytes:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a zig-zag varint and the position behind it.
+    """Return a zig-zag varint and the position after it.
 
     Raises:
-        DecodeError: it does not end in ten bytes, or not within the value.
+        DecodeError: the varint has more than ten bytes, or does not end within the value.
     """
     rest = shift = 0
     while True:
@@ -172,14 +172,14 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def message_indexes(path: Sequence[int]) -> bytes:
-    """Return the message indexes of a Protobuf value; the first message of a file is a single byte 0."""
+    """Return the encoded path of a Protobuf message type; the first message of a file is one byte 0."""
     if list(path) == [0]:
         return b"\0"
     return write_varint(len(path)) + b"".join(map(write_varint, path))
 
 
 def read_message_indexes(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
-    """Return the path of a message type in its file, and the position behind it.
+    """Return the path of a message type in its file, and the position after it.
 
     Raises:
         DecodeError: the path is negative, too long or cut off.

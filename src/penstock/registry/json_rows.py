@@ -1,4 +1,4 @@
-"""Rows given as JSON text, written as Avro, JSON or Protobuf by a schema of a registry."""
+"""Encodes rows given as JSON text as Avro, JSON or Protobuf, with a schema of a registry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Write = Callable[[bytes], bytes | None]
 
 
 class JsonRows:
-    """Writes rows given as JSON text.
+    """Encodes rows given as JSON text.
 
     >>> rows = JsonRows("avro", RegistryClient("http://localhost:8081"))
     >>> rows.encode(b'{"id": 1}', "orders")
@@ -34,18 +34,18 @@ class JsonRows:
         is_key: bool = False,
         message: str | None = None,
     ) -> None:
-        """Take the format, and what says the schema.
+        """Set up an encoder for a format.
 
         Args:
             format: ``"avro"``, ``"json"`` or ``"protobuf"``.
-            registry: where the schema is, or is registered.
+            registry: the registry that has the schema, or in which it is registered.
             schema: the schema to write, which is registered; by default the subject's newest.
             subject: by default ``<topic>-value`` or ``<topic>-key``.
             is_key: whether the rows are keys.
             message: the full name of a Protobuf message; by default the file's first.
 
         Raises:
-            ConfigError: there is no such format, or the schema is of another one.
+            ConfigError: the format is unknown, or the schema has another type.
         """
         if format not in FORMATS:
             raise ConfigError(f"the format is {format!r}: it is one of {', '.join(FORMATS)}")
@@ -60,12 +60,12 @@ class JsonRows:
         self._writes: dict[str, Write] = {}
 
     def encode(self, text: bytes | None, topic: str) -> bytes | None:
-        """Return a row as bytes, with the id of its schema in front; null stays null.
+        """Return a row as bytes, with its schema's id in front; None stays None.
 
         Raises:
-            EncodeError: the text is no JSON, or does not fit the schema.
-            ConfigError, DecodeError: the registry has no schema for the topic, or a wrong one.
-            RegistryError, NetworkError: the registry refuses the schema, or does not answer.
+            EncodeError: the text is not JSON, or does not fit the schema.
+            ConfigError, DecodeError: the registry has no schema for the topic, or an invalid one.
+            RegistryError, NetworkError: the registry refuses the schema, or cannot be reached.
         """
         if text is None:
             return None

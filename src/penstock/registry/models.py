@@ -1,7 +1,7 @@
-"""Dataclasses and pydantic models as rows: their schemas by type hints, dictionaries of them, and back.
+"""Dataclasses and pydantic models as rows: their schemas by type hints, and conversion to dictionaries.
 
-A class stands where a schema is expected. Fields keep their names, or the aliases that a pydantic model
-gives them; a default of a field is the schema's.
+Such a class can be given in place of a schema. Fields keep their names, or the aliases of a pydantic model;
+the default of a field becomes the schema's default.
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ def is_model(kind: object) -> bool:
 
 
 def as_dict(row: Any) -> Any:
-    """Return a dataclass or a pydantic model as a dictionary, with all that is in it; other rows as they are.
+    """Convert a dataclass or a pydantic model, including nested ones, to dictionaries.
 
-    Members of an enum become symbols, sets and tuples lists. A dictionary is not looked into.
+    Members of an enum become symbols, sets and tuples become lists. Other rows, and rows that are
+    dictionaries, stay unchanged.
     """
     return row if type(row) is dict else _plain(row)
 
@@ -94,9 +95,9 @@ def _plain(row: Any) -> Any:
 
 
 def as_json(row: Any) -> Any:
-    """Return a row as JSON can write it: text of times, UUIDs and decimals, base64 of bytes.
+    """Convert a row for JSON: times, UUIDs and decimals become text, bytes become base64.
 
-    A dictionary is not looked into.
+    A row that is a dictionary stays unchanged.
     """
     return row if type(row) is dict else _json_value(row)
 
@@ -123,7 +124,7 @@ def _json_value(row: Any) -> Any:
 
 
 def _symbols(kind: type[enum.Enum]) -> dict[str, enum.Enum]:
-    """Members by their symbols: values where these are names of Avro, otherwise the members' own names."""
+    """Return the members of an enum by symbol: their values if all are Avro names, otherwise their names."""
     values = [each.value for each in kind]
     if all(isinstance(each, str) and _NAME.fullmatch(each) for each in values):
         return {each.value: each for each in kind}
@@ -141,7 +142,7 @@ def avro_schema_of(kind: type) -> str:
     """Return the text of the Avro schema of a dataclass or a pydantic model.
 
     Raises:
-        ConfigError: a type of a field has no counterpart.
+        ConfigError: the type of a field has no counterpart in Avro.
     """
     return json.dumps(_avro_record(kind, set(), kind.__name__, 0))
 
@@ -199,10 +200,10 @@ def _avro(hint: Any, known: set[str], place: str, depth: int) -> Any:
 
 
 def json_schema_of(kind: type) -> str:
-    """Return the text of the JSON Schema of a dataclass or a pydantic model, which has its own.
+    """Return the text of the JSON Schema of a dataclass, or a pydantic model's own JSON Schema.
 
     Raises:
-        ConfigError: a type of a field has no counterpart.
+        ConfigError: the type of a field has no counterpart in JSON Schema.
     """
     make = getattr(kind, "model_json_schema", None)
     if make is not None:
@@ -251,7 +252,7 @@ def _json(hint: Any, parts: dict[str, Any], place: str, depth: int) -> Any:
 
 
 def _fields(kind: type) -> list[_Field]:
-    """Return the fields of a class. Raises ConfigError where a type hint names what is not there."""
+    """Return the fields of a class. Raises ConfigError if a type hint cannot be resolved."""
     try:
         hints = typing.get_type_hints(kind, include_extras=True)
     except NameError as error:
@@ -282,7 +283,7 @@ def _fields(kind: type) -> list[_Field]:
 
 
 def _bare(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return a type hint without its annotations, and these."""
+    """Return a type hint without `Annotated`, and the annotations."""
     said: tuple[Any, ...] = ()
     while typing.get_origin(hint) is typing.Annotated:
         said += hint.__metadata__
@@ -291,7 +292,7 @@ def _bare(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _digits(said: tuple[Any, ...]) -> tuple[int, int] | None:
-    """Precision and scale of a decimal: a pair, or what pydantic's `Field` says."""
+    """Return precision and scale of a decimal from its annotations: a pair, or pydantic's `Field`."""
     found: dict[str, int] = {}
     for each in said:
         if isinstance(each, tuple) and len(each) == 2:
@@ -305,7 +306,7 @@ def _digits(said: tuple[Any, ...]) -> tuple[int, int] | None:
 
 
 def _default(value: Any) -> Any:
-    """Return the default of a field as JSON, where a schema can say it."""
+    """Return the default of a field as JSON, if a schema can express it."""
     if value is _MISSING or value is None or isinstance(value, (bool, int, float, str)):
         return _symbol(value) if isinstance(value, enum.Enum) else value
     if isinstance(value, enum.Enum):
@@ -316,7 +317,7 @@ def _default(value: Any) -> Any:
 
 
 def _default_first(made: Any, default: Any) -> Any:
-    """Return a union with the branch of the default in front, where readers before Avro 1.12 look for it."""
+    """Move the branch of the default to the front of a union, as readers before Avro 1.12 require."""
     if not isinstance(made, list):
         return made
     kinds = {type(None): "null", bool: "boolean", int: "long", float: "double", str: "string"}
@@ -343,10 +344,10 @@ def _shown(hint: Any) -> str:
 
 
 def row_of(kind: Any, value: Any) -> Any:
-    """Return a dictionary as an instance of a dataclass or a pydantic model, with all that is in it.
+    """Convert a dictionary, and all values in it, to an instance of a dataclass or a pydantic model.
 
     Raises:
-        DecodeError: a field is missing, or has a value that its type does not take.
+        DecodeError: a field is missing, or has a value of the wrong type.
     """
     validate = getattr(kind, "model_validate", None)
     try:
@@ -376,7 +377,7 @@ _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
 
 
 def _value(hint: Any, value: Any, place: str) -> Any:
-    """Return a value of JSON or Avro as its type hint has it."""
+    """Convert a value of JSON or Avro to the type of a type hint."""
     hint, _ = _bare(hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -404,7 +405,7 @@ def _value(hint: Any, value: Any, place: str) -> Any:
 
 
 def _one_of(hints: tuple[Any, ...], value: Any, place: str) -> Any:
-    """Return a value of a union: by the class whose fields it has, or by the first type that takes it."""
+    """Convert a value of a union: to the class whose fields the value has, or to the first type that fits."""
     if value is None:
         return None
     others = [each for each in hints if each is not type(None)]

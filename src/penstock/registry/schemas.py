@@ -1,4 +1,4 @@
-"""Schemas as a registry keeps them: text, type, references to other schemas; and versions of subjects."""
+"""Schemas as a registry stores them: text, type and references to other schemas; and versions of subjects."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TYPES = (AVRO, JSON, PROTOBUF)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A name that a schema uses, and the version of a subject that has it."""
+    """A reference to another schema: the name used in the text, and the subject and version it stands for."""
 
     name: str
     subject: str
     version: int
 
     def as_json(self) -> dict[str, Any]:
-        """Return the reference as requests and answers have it."""
+        """Return the reference as JSON for requests and answers."""
         return {"name": self.name, "subject": self.subject, "version": self.version}
 
 
@@ -42,7 +42,7 @@ class Schema:
             raise ConfigError(f"the text of a schema is needed, not {type(self.text).__name__}")
 
     def as_json(self) -> dict[str, Any]:
-        """Return the schema as a request has it: Avro, the default, goes without a type."""
+        """Return the schema as JSON for a request; the type is left out for Avro, the default."""
         body: dict[str, Any] = {"schema": self.text}
         if self.type != AVRO:
             body["schemaType"] = self.type
@@ -63,10 +63,10 @@ class RegisteredSchema:
 
 
 def references_in(found: object) -> tuple[Reference, ...]:
-    """Return the references of a JSON document.
+    """Return the references in a JSON document.
 
     Raises:
-        DecodeError: they have another form.
+        DecodeError: the references are malformed.
     """
     if found is None:
         return ()
@@ -79,10 +79,10 @@ def references_in(found: object) -> tuple[Reference, ...]:
 
 
 def schema_in(found: Mapping[str, Any]) -> Schema:
-    """Return the schema of a JSON document.
+    """Return the schema in a JSON document.
 
     Raises:
-        DecodeError: it has none, or one of an unknown type.
+        DecodeError: the document has no schema, or one of an unknown type.
     """
     text = found.get("schema")
     kind = found.get("schemaType") or AVRO

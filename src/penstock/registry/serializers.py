@@ -1,13 +1,13 @@
 """Serializers and deserializers of rows, with the names, arguments and settings of Confluent's for Python.
 
-Each is called with a value and a `SerializationContext`. For Penstock's producers and consumers, which call a
-function of one argument, `bound` makes one of it:
+Each is called with a value and a `SerializationContext`. Penstock's producers and consumers call a function
+of one argument, which `bound` makes:
 
     Producer(..., value_serializer=AvroSerializer(registry, text).bound("orders"))
 
-Nulls stay nulls. Rows are dictionaries, dataclasses, pydantic models, or what `to_dict` makes one of. A
-dataclass or a model stands where a schema is expected: its type hints say the schema, and values are read as
-its instances.
+Nulls stay nulls. Rows are dictionaries, dataclasses, pydantic models, or objects that `to_dict` converts. A
+dataclass or a model can be given in place of a schema: its type hints define the schema, and values are read
+as its instances.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from penstock.registry.subjects import VALUE, strategy_named
 
 
 class SerializationContext(NamedTuple):
-    """Where a value goes to or comes from: a topic, ``key`` or ``value``, and the record's headers."""
+    """The origin or destination of a value: topic, ``key`` or ``value``, and the record's headers."""
 
     topic: str
     field: str = VALUE
@@ -61,7 +61,7 @@ _READER_DEFAULTS: dict[str, Any] = {
 
 
 class _Settings:
-    """The settings of a serializer or deserializer, checked."""
+    """The checked settings of a serializer or deserializer."""
 
     def __init__(self, conf: Mapping[str, Any] | None, defaults: Mapping[str, Any]) -> None:
         found = {**defaults, **(conf or {})}
@@ -86,7 +86,7 @@ class _Settings:
             raise ConfigError("schema.id.serializer is prefix or header")
 
     def subject(self, context: SerializationContext, record: str | None) -> str:
-        """Return the subject of a value."""
+        """Return the subject of a value by the subject name strategy."""
         if self._own is not None:
             return str(self._own(context, record))
         assert self._named is not None
@@ -105,10 +105,10 @@ GivenSchema = str | Schema | type
 
 
 def _given_schema(given: GivenSchema | None, kind: str) -> Schema | None:
-    """Return the schema that an argument says: its text, itself, or that of a class.
+    """Return the schema of an argument: a schema, its text, or a class from which it is derived.
 
     Raises:
-        ConfigError: it is none of these, or a class has fields without a type in the format.
+        ConfigError: the argument is none of these, or a field of the class has no type in the format.
     """
     if given is None or isinstance(given, Schema):
         return given
@@ -120,12 +120,12 @@ def _given_schema(given: GivenSchema | None, kind: str) -> Schema | None:
 
 
 def _maker_of(given: object) -> Callable[[Any, SerializationContext], Any] | None:
-    """Return what makes instances of dictionaries, where a class stands for the schema."""
+    """Return a function that converts dictionaries to instances of `given`, or None if it is not a class."""
     return (lambda found, _: row_of(given, found)) if is_model(given) else None
 
 
 class _Serializer(ABC):
-    """What serializers of all formats share: which schema a subject has, and the bytes in front."""
+    """The base of all serializers: finds the schema of a subject, and writes its id in front of values."""
 
     type = AVRO
 
@@ -140,16 +140,16 @@ class _Serializer(ABC):
         self._known: dict[tuple[str, str], tuple[Schema, bytes]] = {}
 
     def bound(self, topic: str, field: str = VALUE) -> Callable[[Any], bytes | None]:
-        """Return a function of one argument that serializes for a topic, as producers take it."""
+        """Return a function of one argument that serializes for a topic, as producers need it."""
         context = SerializationContext(topic, field)
         return lambda value: self(value, context)
 
     def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
-        """Return the bytes of a value, with its schema id in front or in the headers.
+        """Return the bytes of a value, with its schema's id in front or in the headers.
 
         Raises:
             EncodeError: the value does not fit its schema.
-            RegistryError, NetworkError: the registry refuses the schema, or does not answer.
+            RegistryError, NetworkError: the registry refuses the schema, or cannot be reached.
         """
         if value is None:
             return None
@@ -183,10 +183,10 @@ class _Serializer(ABC):
         return payload
 
     def framing(self, context: SerializationContext) -> tuple[Schema, bytes] | None:
-        """Return the schema of a topic's values and what stands in front of each; None where headers name it.
+        """Return the schema of a topic's values, and their prefix; return None if ids go into headers.
 
         Raises:
-            RegistryError, NetworkError: the registry refuses the schema, or does not answer.
+            RegistryError, NetworkError: the registry refuses the schema, or cannot be reached.
         """
         if self._settings.in_header:
             return None
@@ -220,11 +220,11 @@ class _Serializer(ABC):
 
     @abstractmethod
     def _payload(self, value: Any, schema: Schema) -> tuple[bytes, tuple[int, ...]]:
-        """Return the bytes of a value, and the path of its Protobuf message type."""
+        """Return the encoded value, and the path of its Protobuf message type."""
 
 
 class _Deserializer(ABC):
-    """What deserializers of all formats share: which schema wrote a value, and where the value begins."""
+    """The base of all deserializers: finds the writer's schema of a value, and where the value begins."""
 
     def __init__(self, registry: RegistryClient | str | None, settings: _Settings) -> None:
         self._registry = RegistryClient(registry) if isinstance(registry, str) else registry
@@ -232,13 +232,13 @@ class _Deserializer(ABC):
         self._parsed: dict[Schema, Any] = {}
 
     def bound(self, topic: str, field: str = VALUE) -> Callable[[bytes], Any]:
-        """Return a function of one argument that deserializes values of a topic, as consumers take it."""
+        """Return a function of one argument that deserializes values of a topic, as consumers need it."""
         context = SerializationContext(topic, field)
         return lambda data: self(data, context)
 
     @abstractmethod
     def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
-        """Return the value of some bytes."""
+        """Return the decoded value of some bytes."""
 
     def _framing(self, data: bytes, context: SerializationContext) -> framing.Framed:
         id_bytes = 4 if self._registry is None else self._registry.id_bytes
@@ -289,7 +289,7 @@ def _avro_name(text: str) -> str | None:
 
 
 class AvroSerializer(_Serializer):
-    """Writes rows as Avro. Arguments and settings are those of ``confluent_kafka``'s."""
+    """Encodes rows as Avro. Arguments and settings are those of ``confluent_kafka``'s class."""
 
     type = AVRO
 
@@ -300,11 +300,11 @@ class AvroSerializer(_Serializer):
         to_dict: Callable[[Any, SerializationContext], Any] | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take a registry, the text of a schema (or a dataclass or pydantic model), and settings.
+        """Set up a serializer for a registry and a schema: its text, a dataclass or a pydantic model.
 
         Raises:
-            ConfigError: a setting is unknown or wrong, or a class has fields without a type of Avro.
-            DecodeError: the text is no schema.
+            ConfigError: a setting is unknown or invalid, or a field of a class has no type in Avro.
+            DecodeError: the text is not a schema.
         """
         schema = _given_schema(schema_str, AVRO)
         name = None if schema is None else _avro_name(schema.text)
@@ -314,7 +314,7 @@ class AvroSerializer(_Serializer):
         self._programs: dict[tuple[str, str], tuple[Any, bytes] | None] = {}
 
     def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
-        """Return the bytes of a row. Raises as the serializers of all formats."""
+        """Return the bytes of a row. Raises the errors of `_Serializer.__call__`."""
         if value is None:
             return None
         if self._to_dict is not None:
@@ -333,9 +333,7 @@ class AvroSerializer(_Serializer):
         return super().__call__(value, context)
 
     def _program(self, context: SerializationContext) -> tuple[Any, bytes] | None:
-        """Return how compiled code writes rows of a topic, and what stands in front of each; None if it does
-        not.
-        """
+        """Return the compiled program for a topic's rows, and their prefix, or None without a program."""
         framed = self.framing(context)
         if framed is None:
             return None
@@ -359,7 +357,7 @@ class AvroSerializer(_Serializer):
 
 
 class AvroDeserializer(_Deserializer):
-    """Reads Avro as dictionaries, in the writer's schema or in `schema_str`."""
+    """Decodes Avro to dictionaries, by the writer's schema, or by the reader's schema `schema_str`."""
 
     def __init__(
         self,
@@ -369,12 +367,12 @@ class AvroDeserializer(_Deserializer):
         return_record_name: bool = False,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take a registry, the reader's schema, and what makes a value of a dictionary.
+        """Set up a deserializer; `from_dict` converts dictionaries to values.
 
-        With a dataclass or a pydantic model in place of the schema, values are instances of it.
+        With a dataclass or a pydantic model as the schema, values are its instances.
 
         Raises:
-            ConfigError: a setting is unknown or wrong, or a class has fields without a type of Avro.
+            ConfigError: a setting is unknown or invalid, or a field of a class has no type in Avro.
         """
         super().__init__(schema_registry_client, _Settings(conf, _READER_DEFAULTS))
         self._reader = _given_schema(schema_str, AVRO)
@@ -382,11 +380,11 @@ class AvroDeserializer(_Deserializer):
         self._names = return_record_name
 
     def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
-        """Return the value of some bytes.
+        """Return the decoded value of some bytes.
 
         Raises:
-            DecodeError: they are no value of the schema that they name, or do not resolve into the reader's.
-            RegistryError, NetworkError: the registry has no such schema, or does not answer.
+            DecodeError: the bytes do not fit the writer's schema, or cannot be resolved into the reader's.
+            RegistryError, NetworkError: the registry has no such schema, or cannot be reached.
         """
         if data is None:
             return None
@@ -433,7 +431,10 @@ def _validator(registry: RegistryClient | None, schema: Schema) -> Any:
 
 
 class JSONSerializer(_Serializer):
-    """Writes rows as JSON, checked by their JSON Schema. Arguments are those of ``confluent_kafka``'s."""
+    """Encodes rows as JSON, checked by their JSON Schema.
+
+    Arguments are those of ``confluent_kafka``'s class.
+    """
 
     type = JSON
 
@@ -444,7 +445,10 @@ class JSONSerializer(_Serializer):
         to_dict: Callable[[Any, SerializationContext], Any] | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take a schema (or a class), a registry, and settings; ``validate`` is True by default."""
+        """Set up a serializer for a schema (or a class) and a registry.
+
+        The setting ``validate`` is True by default.
+        """
         schema = _given_schema(schema_str, JSON)
         settings = dict(conf or {})
         self._validates = settings.pop("validate", True)
@@ -454,7 +458,7 @@ class JSONSerializer(_Serializer):
         self._validators: dict[Schema, Any] = {}
 
     def __call__(self, value: Any, context: SerializationContext) -> bytes | None:
-        """Return the bytes of a row. Raises as the serializers of all formats."""
+        """Return the bytes of a row. Raises the errors of `_Serializer.__call__`."""
         if value is not None:
             value = as_json(value) if self._to_dict is None else self._to_dict(value, context)
         return super().__call__(value, context)
@@ -491,7 +495,7 @@ def _validate(
 
 
 class JSONDeserializer(_Deserializer):
-    """Reads JSON, checked by `schema_str` or by the schema that wrote it."""
+    """Decodes JSON, checked by `schema_str` or by the writer's schema."""
 
     def __init__(
         self,
@@ -500,7 +504,10 @@ class JSONDeserializer(_Deserializer):
         schema_registry_client: RegistryClient | str | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take the reader's schema (or a class), what makes a value of a dictionary, and a registry."""
+        """Set up a deserializer for a reader's schema (or a class), or a registry, or both.
+
+        `from_dict` converts dictionaries to values.
+        """
         settings = dict(conf or {})
         self._validates = settings.pop("validate", True)
         super().__init__(schema_registry_client, _Settings(settings, _READER_DEFAULTS))
@@ -510,7 +517,7 @@ class JSONDeserializer(_Deserializer):
         self._from_dict = from_dict or _maker_of(schema_str)
 
     def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
-        """Return the value of some bytes. Raises as `AvroDeserializer`."""
+        """Return the decoded value of some bytes. Raises the errors of `AvroDeserializer.__call__`."""
         if data is None:
             return None
         from penstock.registry.json_schema.columns import loaded
@@ -527,10 +534,10 @@ class JSONDeserializer(_Deserializer):
 
 
 class ProtobufSerializer(_Serializer):
-    """Writes messages of a generated class. Arguments are those of ``confluent_kafka``'s.
+    """Encodes messages of a generated class. Arguments are those of ``confluent_kafka``'s class.
 
-    Dictionaries, dataclasses and pydantic models are made messages of that class, as Protobuf's JSON has
-    them. The files that the class imports are registered under their own names, as references.
+    Dictionaries, dataclasses and pydantic models are converted to messages of that class by Protobuf's JSON
+    mapping. The files that the class imports are registered under their own names, as references.
     """
 
     type = PROTOBUF
@@ -541,7 +548,7 @@ class ProtobufSerializer(_Serializer):
         schema_registry_client: RegistryClient | str,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take the class of the messages, a registry, and settings."""
+        """Set up a serializer for a generated message class and a registry."""
         from penstock.registry.protobuf.schema import path_of
 
         settings = dict(conf or {})
@@ -587,7 +594,7 @@ class ProtobufSerializer(_Serializer):
 
 
 class ProtobufRowSerializer(_Serializer):
-    """Writes dictionaries as messages of a schema given as text, as the messages' constructors take them."""
+    """Encodes dictionaries as messages of a schema given as text, by the messages' constructors."""
 
     type = PROTOBUF
 
@@ -598,11 +605,11 @@ class ProtobufRowSerializer(_Serializer):
         message: str | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take a schema, a registry, the full name of a message (the file's first by default), and settings.
+        """Set up a serializer; `message` is the full name of a message, by default the schema's first.
 
         Raises:
-            ConfigError: a setting is unknown or wrong.
-            DecodeError: the text is no schema, or has no such message.
+            ConfigError: a setting is unknown or invalid.
+            DecodeError: the text is not a schema, or has no such message.
         """
         own = Schema(schema, PROTOBUF) if isinstance(schema, str) else schema
         super().__init__(schema_registry_client, own, None, _Settings(conf, _DEFAULTS))
@@ -632,7 +639,7 @@ class ProtobufRowSerializer(_Serializer):
 
 
 class ProtobufDeserializer(_Deserializer):
-    """Reads messages of a generated class; the schema id in front is passed over, as Protobuf allows."""
+    """Decodes messages of a generated class; the schema id in front is skipped, as Protobuf allows."""
 
     def __init__(
         self,
@@ -640,14 +647,14 @@ class ProtobufDeserializer(_Deserializer):
         conf: Mapping[str, Any] | None = None,
         schema_registry_client: RegistryClient | str | None = None,
     ) -> None:
-        """Take the class of the messages."""
+        """Set up a deserializer for a generated message class."""
         settings = dict(conf or {})
         settings.pop("use.deprecated.format", None)
         super().__init__(schema_registry_client, _Settings(settings, _READER_DEFAULTS))
         self._class = message_type
 
     def __call__(self, data: bytes | None, context: SerializationContext) -> Any:
-        """Return the message of some bytes. Raises `DecodeError` where they are none."""
+        """Return the decoded message of some bytes. Raises `DecodeError` if they are not such a message."""
         if data is None:
             return None
         from google.protobuf.message import DecodeError as ProtobufDecodeError

@@ -1,4 +1,4 @@
-"""Subject names: under which name a registry keeps the schemas of a topic's keys and values."""
+"""Subject name strategies: the subject under which a registry has the schema of a topic's keys or values."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ SubjectStrategy = Callable[[str, str, str | None], str]
 
 
 def topic_subject(topic: str, field: str = VALUE, record: str | None = None) -> str:
-    """Return ``<topic>-<field>``, the default of all serializers."""
+    """Return ``<topic>-<field>``, the default subject of all serializers."""
     return f"{topic}-{field}"
 
 
 def record_subject(topic: str, field: str = VALUE, record: str | None = None) -> str:
-    """Return the full name of the record.
+    """Return the full name of the record as the subject.
 
     Raises:
-        ConfigError: the schema has no name.
+        ConfigError: the schema has no record name.
     """
     if not record:
         raise ConfigError(f"the schema of topic {topic!r} has no name: use the subject strategy topic")
@@ -30,10 +30,10 @@ def record_subject(topic: str, field: str = VALUE, record: str | None = None) ->
 
 
 def topic_record_subject(topic: str, field: str = VALUE, record: str | None = None) -> str:
-    """Return ``<topic>-<full name of the record>``.
+    """Return ``<topic>-<full name of the record>`` as the subject.
 
     Raises:
-        ConfigError: the schema has no name.
+        ConfigError: the schema has no record name.
     """
     return f"{topic}-{record_subject(topic, field, record)}"
 
@@ -46,7 +46,7 @@ STRATEGIES: dict[str, SubjectStrategy] = {
 
 
 def strategy_named(name: str | SubjectStrategy) -> SubjectStrategy:
-    """Return a subject strategy by its name; a function is returned as it is.
+    """Return a subject name strategy by its name; return a function unchanged.
 
     Raises:
         ConfigError: there is no strategy of that name.

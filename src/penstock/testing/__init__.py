@@ -1,11 +1,11 @@
-"""For tests of programs that use Kafka: a broker in this process, with faults on demand.
+"""Tools for tests of programs that use Kafka: a broker in the test's process, with faults on demand.
 
     with KafkaBroker() as broker:
         with broker.faults.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", topic="orders", times=2):
             ...  # the code under test, with any client
 
-`penstock.testing.plugin` is what pytest finds by itself; it gives the fixtures `kafka_broker` and
-`kafka_topic`. Every name is imported on first use, so that pytest starts no later for it.
+pytest loads the plugin `penstock.testing.plugin` by itself; the plugin has fixtures such as `kafka_broker`
+and `kafka_topic`. Every name of this package is imported on first use, so that pytest starts quickly.
 """
 
 from __future__ import annotations

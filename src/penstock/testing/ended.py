@@ -1,4 +1,4 @@
-"""Brokers of a test that an exception ends: what they held is noted before, for the report of the test."""
+"""Keeps reports of brokers whose ``with`` block an exception ends, for the report of the failing test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ reports: deque[tuple[str, str]] = deque(maxlen=ENDED_MAX)
 
 
 def note(served: Served) -> None:
-    """Note what a broker or cluster holds whose block an exception ends."""
+    """Store the report of a broker or cluster whose ``with`` block is ended by an exception."""
     if not served._holds_records:
         return
     from penstock.testing.report import report_of, title_of

@@ -1,12 +1,12 @@
-"""Fixtures for pytest, found by itself once the package is installed.
+"""The pytest plugin with Penstock's fixtures, which pytest loads automatically once the package is installed.
 
-`kafka_broker` is a broker of the test's own, `kafka_topic` the name of a topic on it; `kafka_cluster` are
-three brokers with replicas. `kafka_session_broker` serves the whole run and `kafka_session_topic` is a topic
-on that one, new for each test. ``--penstock-containers`` runs suites that are written for Testcontainers'
-Kafka or for pytest-kafka. Nothing of the broker is imported before a test asks for one.
+`kafka_broker` is a broker for one test, `kafka_topic` the name of a topic on that broker, and `kafka_cluster`
+a cluster of three brokers with replicas. `kafka_session_broker` is one broker for the whole pytest session,
+and `kafka_session_topic` a new topic on it for each test. ``--penstock-containers`` runs test suites that are
+written for Testcontainers' Kafka or for pytest-kafka. The broker is imported only when a test uses one.
 
-The report of a test that fails has a section for each broker or cluster that is the value of one of its
-fixtures, and for each one whose ``with`` block the exception has left: `penstock.Broker` and `Cluster` too.
+The report of a failing test has a section for each broker or cluster among its fixtures, and for each one
+whose ``with`` block an exception has left, including `penstock.Broker` and `Cluster`.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 
 class AsWritten(MetaPathFinder):
-    """Finds the modules of this package before pytest does.
+    """An import finder that finds Penstock's modules before pytest rewrites them.
 
     pytest parses every module of a package that has a plugin, to rewrite its assert statements. Here that
-    would happen in the threads of brokers and clients, which import what they need: until Python 3.11.8 and
-    3.12.2 two threads that parse fail with a SystemError ("AST constructor recursion depth mismatch",
-    https://github.com/python/cpython/issues/106905).
+    would happen in the threads of brokers and clients, which import modules when they are needed: until
+    Python 3.11.8 and 3.12.2 two threads that parse fail with a SystemError ("AST constructor recursion depth
+    mismatch", https://github.com/python/cpython/issues/106905).
     """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the module as Python finds it by itself; None where it is of another package."""
+        """Return Python's own spec of a module of Penstock, or None for modules of other packages."""
         if not fullname.startswith("penstock."):
             return None
         return PathFinder.find_spec(fullname, path, target)
@@ -59,7 +59,7 @@ LOG_LINES_MAX = 30
 
 
 class LogTail(logging.Handler):
-    """Keeps the newest lines that brokers and clients log during a test."""
+    """A log handler that keeps the newest lines that brokers and clients log during a test."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class LogTail(logging.Handler):
         self.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep one record as text."""
+        """Keep one log record as text."""
         self.lines.append(self.format(record))
 
 
@@ -75,7 +75,7 @@ log_tail = LogTail()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--penstock-containers``, and the setting of that name for files of configuration."""
+    """Add the option ``--penstock-containers`` and its setting ``penstock_containers``."""
     text = "let testcontainers.kafka and pytest_kafka be Penstock's, which need neither Docker nor Java"
     parser.getgroup("penstock").addoption(
         "--penstock-containers", action="store_true", default=None, help=text
@@ -90,7 +90,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Put the stand-ins in place, before the first conftest.py imports what they stand for."""
+    """Install the replacement modules, if they are enabled, before the first conftest.py is imported."""
     if early_config.known_args_namespace.penstock_containers or early_config.getini("penstock_containers"):
         from penstock.testing.containers import imports
 
@@ -98,7 +98,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known, and keep what is logged."""
+    """Register the plugin's markers, and begin to keep log lines."""
     logger = logging.getLogger("penstock")
     logger.addHandler(log_tail)
     if logger.level == logging.NOTSET:  # lines of INFO are for the report alone, unless the run asks for them
@@ -116,7 +116,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Leave the logger as it was."""
+    """Restore the logger to its former state."""
     logger = logging.getLogger("penstock")
     logger.removeHandler(log_tail)
     if log_tail.handle in logs.taps:
@@ -126,14 +126,14 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_runtest_logstart() -> None:
-    """Begin a test: what was logged before is another's."""
+    """Drop the log lines and reports of the previous test."""
     log_tail.lines.clear()
     ended.reports.clear()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run a test that is marked with chaos many times."""
+    """Run a test with the marker ``chaos`` many times; leave other tests to pytest."""
     mark = item.get_closest_marker("chaos")
     if mark is None:
         return None
@@ -147,7 +147,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Put faults into the brokers of a test that is marked with chaos, while its function runs."""
+    """Put faults into the brokers of a test with the marker ``chaos`` while its function runs."""
     if pyfuncitem.get_closest_marker("chaos") is None:
         return (yield)
     from penstock.testing.chaos.pytest_items import called
@@ -160,7 +160,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add what brokers hold to the report of a test that has failed."""
+    """Add the contents of the test's brokers to the report of a failed test."""
     report = yield
     if call.excinfo is not None and item.get_closest_marker("chaos") is not None:
         from penstock.testing.chaos.pytest_items import ERROR
@@ -180,7 +180,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def kafka_settings() -> dict[str, object]:
-    """Settings of all brokers, as keywords of `KafkaBroker`. Override it in conftest.py to have others."""
+    """Return keyword arguments for every `KafkaBroker` fixture. Override this fixture in conftest.py."""
     return {}
 
 
@@ -188,10 +188,11 @@ def kafka_settings() -> dict[str, object]:
 def kafka_broker(
     request: pytest.FixtureRequest, kafka_settings: dict[str, object]
 ) -> Iterator[KafkaBroker | PlayedCluster]:
-    """A broker for this test alone; ``@pytest.mark.kafka(num_partitions=3)`` sets it up.
+    """Yield a broker for one test; ``@pytest.mark.kafka(num_partitions=3)`` passes settings to it.
 
-    ``@pytest.mark.kafka(recording="orders.rec")`` plays a recording beside the test module instead: the test
-    fails where the application asks for what was not recorded. ``otherwise="broker"`` passes that on.
+    ``@pytest.mark.kafka(recording="orders.rec")`` instead plays a recording that lies beside the test module:
+    the test fails if the application makes a request that was not recorded. ``otherwise="broker"`` passes
+    such requests to a broker.
     """
     from penstock.broker.broker import KafkaBroker
 
@@ -219,7 +220,7 @@ def kafka_topic(kafka_broker: KafkaBroker) -> str:
 def kafka_cluster(
     request: pytest.FixtureRequest, kafka_settings: dict[str, object]
 ) -> Iterator[KafkaCluster]:
-    """A cluster of three for this test alone; ``@pytest.mark.kafka(brokers=5)`` sets it up."""
+    """Yield a cluster of three brokers for one test; ``@pytest.mark.kafka(brokers=5)`` changes the number."""
     from penstock.broker.cluster import KafkaCluster
 
     settings = dict(kafka_settings)
@@ -235,7 +236,11 @@ def kafka_cluster(
 
 @pytest.fixture
 def kafka_history(request: pytest.FixtureRequest) -> Iterator[History]:
-    """A history that records this test's clients; with a chaos mark it has the brokers, and is checked."""
+    """Yield a history that records the test's clients.
+
+    For a test with the marker ``chaos``, the history also has the brokers attached, and is checked at the
+    end.
+    """
     if request.node.get_closest_marker("chaos") is not None:
         from penstock.testing.chaos.pytest_items import RUN
 
@@ -250,7 +255,7 @@ def kafka_history(request: pytest.FixtureRequest) -> Iterator[History]:
 
 @pytest.fixture
 def kafka_chaos(request: pytest.FixtureRequest) -> ChaosRun:
-    """Return the run that a test with a chaos mark is in: its plan, its history, and `paused`."""
+    """Return the current run of a test with the marker ``chaos``: its plan, its history, and `paused`."""
     from penstock.testing.chaos.pytest_items import RUN
 
     if request.node.get_closest_marker("chaos") is None:
@@ -261,7 +266,7 @@ def kafka_chaos(request: pytest.FixtureRequest) -> ChaosRun:
 
 @pytest.fixture(scope="session")
 def kafka_session_broker(kafka_settings: dict[str, object]) -> Iterator[KafkaBroker]:
-    """One broker for the whole run."""
+    """Yield one broker for the whole pytest session."""
     from penstock.broker.broker import KafkaBroker
 
     with KafkaBroker(**kafka_settings) as broker:  # type: ignore[arg-type]
@@ -270,6 +275,6 @@ def kafka_session_broker(kafka_settings: dict[str, object]) -> Iterator[KafkaBro
 
 @pytest.fixture
 def kafka_session_topic(kafka_session_broker: KafkaBroker) -> Iterator[str]:
-    """The name of a new topic on `kafka_session_broker`; faults that the test leaves behind are cleared."""
+    """Yield the name of a new topic on `kafka_session_broker`; clear the test's faults afterwards."""
     yield kafka_session_broker.create_topic()
     kafka_session_broker.faults.clear()

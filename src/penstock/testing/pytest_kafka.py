@@ -1,10 +1,10 @@
-"""The fixtures of the package pytest-kafka, with a Penstock in place of Kafka's and ZooKeeper's scripts.
+"""The fixtures of the package pytest-kafka, with Penstock instead of Kafka's and ZooKeeper's scripts.
 
     from penstock.testing.pytest_kafka import make_kafka_consumer, make_kafka_server, make_zookeeper_process
 
-The paths of scripts are not looked at. `make_kafka_server` starts ``penstock broker --for-tests`` with the
-settings of the template; `make_zookeeper_process` starts a process that serves nothing. `make_kafka_consumer`
-needs kafka-python, as the original does.
+The paths of scripts are ignored. `make_kafka_server` starts ``penstock broker --for-tests`` with the settings
+of the template; `make_zookeeper_process` starts a process that does nothing. `make_kafka_consumer` needs
+kafka-python, as the original does.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def terminate(
     signal_fn: Callable[[Popen[Any]], Any] = Popen.terminate,
     wait_timeout: float = DEFAULT_TERMINATION_WAIT_TIMEOUT_SEC,
 ) -> None:
-    """End a process by `signal_fn` and wait for it; kill it where it has not ended in time."""
+    """End a process by `signal_fn` and wait for its exit; kill the process if it does not exit in time."""
     signal_fn(proc)
     try:
         proc.wait(timeout=wait_timeout)
@@ -80,11 +80,11 @@ def make_zookeeper_process(
     teardown_fn: Callable[[Popen[Any]], Any] = terminate,
     scope: Scope = "function",
 ) -> Any:
-    """Return a fixture whose value is a process that serves nothing, and a port."""
+    """Return a fixture that yields an idle process in place of ZooKeeper, and a port."""
 
     @pytest.fixture(scope=scope)
     def zookeeper_process() -> Iterator[tuple[Popen[Any], int]]:
-        """A process in the place of ZooKeeper's, and its port."""
+        """Yield an idle process in place of ZooKeeper, and a port."""
         waiting = "import sys; sys.stdin.read()"
         process = Popen([sys.executable, "-S", "-c", waiting], stdin=subprocess.PIPE, start_new_session=True)
         yield process, _free_port() if zk_port is None else zk_port
@@ -102,11 +102,11 @@ def make_kafka_server(
     scope: Scope = "function",
     timeout: int = 15,
 ) -> Any:
-    """Return a fixture whose value is the process of a broker, and its port for clients."""
+    """Return a fixture that yields the process of a broker, and its port for clients."""
 
     @pytest.fixture(scope=scope)
     def kafka_server(request: pytest.FixtureRequest) -> Iterator[tuple[Popen[Any], int]]:
-        """The process of a broker that is ready, and its port."""
+        """Yield the process of a broker that is ready, and its port for clients."""
         _, zk_port = request.getfixturevalue(zookeeper_fixture_name)
         port = _free_port() if kafka_port is None else kafka_port
         folder = request.getfixturevalue("tmp_path_factory").mktemp(f"kafka-server-{port}")
@@ -128,9 +128,9 @@ def make_kafka_consumer(
     scope: Scope = "function",
     **consumer_kwargs: Any,
 ) -> Any:
-    """Return a fixture whose value is a `KafkaConsumer` of kafka-python, for the broker of a fixture.
+    """Return a fixture that yields a `KafkaConsumer` of kafka-python, connected to a fixture's broker.
 
-    `seek_to_beginning` has it read from the first record on.
+    With `seek_to_beginning`, the consumer reads from the first record on.
     """
     topics = tuple(kafka_topics or ())
     if seek_to_beginning and not topics:
@@ -138,9 +138,7 @@ def make_kafka_consumer(
 
     @pytest.fixture(scope=scope)
     def kafka_consumer(request: pytest.FixtureRequest) -> Any:
-        """Return a consumer that is connected; iterating over it ends after `consumer_timeout_ms` of
-        silence.
-        """
+        """Return a connected consumer, whose iteration ends after `consumer_timeout_ms` without records."""
         _, port = request.getfixturevalue(kafka_fixture_name)
         options = {
             "consumer_timeout_ms": DEFAULT_CONSUMER_TIMEOUT_MS,
@@ -165,10 +163,10 @@ def _await_assignment(consumer: Any, patience_s: float = 15) -> None:
 
 
 def _started(properties: Path, port: int) -> Popen[Any]:
-    """Return the process of a broker that is ready.
+    """Start the process of a broker, and return the process when the broker is ready.
 
     Raises:
-        NetworkError: it ended before; its messages are on standard error.
+        NetworkError: the process ended before the broker was ready; its messages are on standard error.
     """
     words = [sys.executable, "-m", "penstock", "broker", "--for-tests"]
     words += ["--config-file", str(properties), "--host", "127.0.0.1", "--port", str(port)]
@@ -182,7 +180,7 @@ def _started(properties: Path, port: int) -> Popen[Any]:
 
 
 def _end(process: Popen[Any], teardown_fn: Callable[[Popen[Any]], Any]) -> None:
-    """Tear a process down as the suite asks, and see to it that it has ended."""
+    """Call the suite's `teardown_fn`, and end the process if it still runs."""
     try:
         teardown_fn(process)
     finally:

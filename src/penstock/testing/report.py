@@ -1,7 +1,7 @@
-"""What a broker holds, as text for the report of a failing test: topics, groups with lag, the last records.
+"""The contents of a broker as text for the report of a failing test: topics, groups with lag, last records.
 
-Bounded, and printable. Values of headers, settings and topics of the broker itself are left out: there is
-where passwords and tokens are. Nothing here fails: a test that has failed keeps its own reason.
+The text has a limited size, and is printable. Values of headers and settings, and internal topics, are left
+out, since they may hold passwords and tokens. No function here raises: a failed test keeps its own error.
 """
 
 from __future__ import annotations
@@ -47,7 +47,11 @@ INTERNAL = {METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
 def sections(
     fixtures: Mapping[str, object], ended: Iterable[tuple[str, str]], log: Iterable[str]
 ) -> list[tuple[str, str]]:
-    """Title and text of each section: what brokers among the fixtures hold, those that ended, and the log."""
+    """Return the title and text of each section of a test's report.
+
+    The sections are the contents of the brokers among the fixtures, the reports of ended brokers, and the
+    log.
+    """
     serving = [value for value in fixtures.values() if isinstance(value, Served) and value._holds_records]
     found = [(title_of(each), report_of(each)) for each in {id(each): each for each in serving}.values()]
     found += ended
@@ -56,12 +60,12 @@ def sections(
 
 
 def title_of(served: Served) -> str:
-    """Return what a section is called."""
+    """Return the title of a broker's section in the report."""
     return printable(repr(served))
 
 
 def report_of(served: Served) -> str:
-    """Return what a broker or a cluster that runs holds now; why it cannot be said, where it cannot."""
+    """Return the current contents of a broker or cluster, or the reason why they are not available."""
     loop = served._thread.loop
     if loop is None:
         return "not running"
@@ -107,7 +111,7 @@ def _lines(served: Served) -> Iterator[str]:
 
 
 def nodes_of(served: Served) -> list[Node]:
-    """Return the nodes that run: one of a broker, several of a cluster."""
+    """Return the running nodes of a broker (one) or a cluster (several)."""
     server = getattr(served, "server", None)
     shared = getattr(served, "_shared", None)
     nodes: list[Node] = []
@@ -121,7 +125,7 @@ def nodes_of(served: Served) -> list[Node]:
 
 
 def leader_of(nodes: Iterable[Node], name: str, index: int) -> Partition | None:
-    """Return a partition at the node that leads it."""
+    """Return a partition from the node that leads it, or None if no node does."""
     for node in nodes:
         topic = node.cluster.topics.get(name)
         if topic is not None and index < len(topic.partitions):

@@ -1,6 +1,6 @@
-"""Classic members of consumer groups at a broker: JoinGroup, SyncGroup, Heartbeat and LeaveGroup of theirs.
+"""Requests of classic clients to consumer groups: JoinGroup, SyncGroup, Heartbeat and LeaveGroup (KIP-848).
 
-Nothing waits here: the broker assigns, so every request is answered at once.
+Every request is answered at once, since the broker computes the assignment and no member waits for others.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NONE = ErrorCode.NONE
 
 
 class ClassicMembers:
-    """The requests of classic members to the consumer groups of one broker.
+    """Handles requests of classic members of the consumer groups of one broker.
 
     `topics` returns the topics of the cluster by name; `new_id` makes a member id.
     """
@@ -60,7 +60,7 @@ class ClassicMembers:
         self._new_id = new_id
 
     def group(self, group_id: str) -> ConsumerGroup | None:
-        """Return a consumer group that has members; None where such requests are those of a classic one."""
+        """Return the consumer group with an id if it has members, or else None."""
         group = self._service.groups.get(group_id)
         return None if group is None or group.can_be_deleted else group
 
@@ -69,10 +69,9 @@ class ClassicMembers:
     def join(
         self, store: GroupStore, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now: float
     ) -> JoinGroupResponse:
-        """Handle JoinGroup: return the answer. The generation is the epoch of the member, and no member
-        leads.
+        """Handle JoinGroup; return the response. The generation is the member's epoch, and no member leads.
 
-        A policy of migration that is disabled keeps classic members out of consumer groups that have members.
+        If the migration policy is disabled, a classic member cannot join a consumer group that has members.
         """
         error = check_join(request, self._settings)
         if error:
@@ -109,10 +108,10 @@ class ClassicMembers:
         return member_id not in members and len(members) >= max_size
 
     def _beat(self, request: JoinGroupRequest, member_id: str, caller: Caller) -> Heartbeat:
-        """Return a JoinGroup as a heartbeat of the group; the first protocol's metadata count.
+        """Convert a JoinGroup to a heartbeat of the consumer group, with the first protocol's metadata.
 
         Raises:
-            DecodeError: these are no subscription.
+            DecodeError: the metadata is not a subscription.
         """
         protocols = protocols_of([(protocol.name, protocol.metadata) for protocol in request.protocols])
         wanted = read_subscription(protocols[0][1], self._topics())
@@ -134,7 +133,7 @@ class ClassicMembers:
     # --- SyncGroup, Heartbeat ----------------------------------------------------------------------------
 
     def sync(self, group: ConsumerGroup, request: SyncGroupRequest, now: float) -> SyncGroupResponse:
-        """Handle SyncGroup: return the partitions of a member."""
+        """Handle SyncGroup; return the response with the member's partitions."""
         state, member_id = group.stored, request.member_id
         error = rules.check_classic(state, member_id, request.group_instance_id, request.generation_id)
         if not error:
@@ -160,9 +159,7 @@ class ClassicMembers:
     def heartbeat(
         self, group: ConsumerGroup, request: HeartbeatRequest, now: float, now_ms: int
     ) -> ErrorCode:
-        """Handle Heartbeat: return NONE, or the error for the member; with REBALANCE_IN_PROGRESS it joins
-        again.
-        """
+        """Handle Heartbeat; return NONE or an error: REBALANCE_IN_PROGRESS makes the member rejoin."""
         state, member_id = group.stored, request.member_id
         error = rules.check_classic(state, member_id, request.group_instance_id, request.generation_id)
         if error:
@@ -179,9 +176,9 @@ class ClassicMembers:
     def leave(
         self, store: GroupStore, group: ConsumerGroup, identities: list[MemberIdentity], now: float
     ) -> LeaveGroupResponse:
-        """Handle LeaveGroup for several members, of either protocol, each with its own outcome.
+        """Handle LeaveGroup for several members, of either protocol, each with its own result.
 
-        An administrator names static members by their instance ids alone.
+        An administrator names static members by only their instance ids.
         """
         state = group.stored
         answers, gone = [], {}

@@ -1,6 +1,6 @@
-"""Consumer groups (KIP-848) at a broker: joins their coordinator to the store, the settings and the topics.
+"""Consumer groups (KIP-848) of a broker: connects their coordinator to store, settings and topics.
 
-Does the I/O that the coordinator asks for: it stores the changes of a plan, and only then has them made.
+Does the I/O for the coordinator: stores the changes of a plan, and then applies them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ logger = logger_named("penstock.broker")
 class ConsumerGroupService:
     """The consumer groups of one broker. `classic` has the groups of the classic protocol.
 
-    A group is one of the two. A consumer that joins a classic group turns it into a consumer group; one that
-    only classic members are left of becomes a classic group, as `group.consumer.migration.policy` allows.
+    A group has one of the two types. A consumer that joins a classic group converts it to a consumer group; a
+    consumer group with only classic members left becomes a classic group, if
+    `group.consumer.migration.policy` allows.
     """
 
     def __init__(self, host: Host, classic: Coordinator, timers: Timers) -> None:
@@ -56,13 +57,11 @@ class ConsumerGroupService:
 
     @property
     def groups(self) -> dict[str, ConsumerGroup]:
-        """The groups that have been read, by id."""
+        """Return the groups that have been read from the log, by id."""
         return self.coordinator.groups
 
     def settings_of(self, group_id: str) -> ConsumerGroupSettings:
-        """Return the settings of a group: what is set for it, within the bounds of the broker, or the
-        broker's.
-        """
+        """Return the settings of a group: its own within the broker's bounds, or else the broker's."""
         return self._settings.of(group_id)
 
     def _make_settings(self, own: Mapping[str, str]) -> ConsumerGroupSettings:
@@ -86,12 +85,12 @@ class ConsumerGroupService:
         sees: Callable[[str], bool],
         now: float,
     ) -> Answer:
-        """Handle ConsumerGroupHeartbeat: store the plan, and return the answer.
+        """Handle ConsumerGroupHeartbeat: store the plan, and return the response.
 
         `sees` returns whether the client may see a topic.
 
         Raises:
-            KafkaError: the error to answer with.
+            KafkaError: the error to respond with.
         """
         classic = self._classic.groups.get(group_id)
         has_members = classic is not None and not classic.can_be_deleted
@@ -122,7 +121,7 @@ class ConsumerGroupService:
         """Handle JoinGroup: store the plan, and return the epoch of the member.
 
         Raises:
-            KafkaError: the error to answer with.
+            KafkaError: the error to respond with.
         """
         plan = self.coordinator.join_classic(group, beat, self._host.clock.now_ms())
         self.planned.check_memory(plan, 0)
@@ -135,10 +134,10 @@ class ConsumerGroupService:
     def leave_classic(
         self, store: GroupStore, group: ConsumerGroup, member_ids: Collection[str], now: float
     ) -> None:
-        """Handle LeaveGroup: let members leave, and store the plan.
+        """Handle LeaveGroup: store the plan that removes the members.
 
         Raises:
-            KafkaError: the error to answer with.
+            KafkaError: the error to respond with.
         """
         self._carry_out(store, self.coordinator.leave_classic(group, member_ids), now)
 
@@ -150,10 +149,10 @@ class ConsumerGroupService:
         first: Sequence[KeyAndValue] = (),
         sees: Callable[[str], bool] | None = None,
     ) -> None:
-        """Store the changes of a plan, behind the records `first`, and make them.
+        """Store the changes of a plan, after the records `first`, and apply them.
 
         Raises:
-            KafkaError: it cannot be stored; nothing has changed.
+            KafkaError: the changes cannot be stored; nothing has changed.
         """
         if plan.turns_classic and self._downgrade(store, plan, now):
             return
@@ -161,12 +160,12 @@ class ConsumerGroupService:
         self.coordinator.accept(plan, now, sees)
 
     def _downgrade(self, store: GroupStore, plan: Plan, now: float) -> bool:
-        """Turn a group into a classic one; return False where its members do not make one.
+        """Convert a group to a classic one; return False if its members do not make a valid classic group.
 
-        Where members have left, or some do not have their targets, those that are there begin a rebalance.
+        If members have left, or some do not have their target assignments yet, the others begin a rebalance.
 
         Raises:
-            KafkaError: it cannot be stored; nothing has changed.
+            KafkaError: the change cannot be stored; nothing has changed.
         """
         group, state = plan.group, plan.draft.state
         is_joining = plan.touched is not None
@@ -201,7 +200,7 @@ class ConsumerGroupService:
     # --- groups ------------------------------------------------------------------------------------------
 
     def make_way(self, store: GroupStore, group_id: str) -> None:
-        """Turn a consumer group into a classic one, if it has no members, for a classic member to join it.
+        """Replace a consumer group without members by a classic one, which a classic member is about to join.
 
         Raises:
             KafkaError, StorageError: the tombstones could not be written.
@@ -221,10 +220,10 @@ def _records() -> Any:
 
 
 def compile_subscription(regex: str) -> Matcher:
-    """Return a function that returns whether all of a name matches a regular expression of RE2's syntax.
+    """Return a function that returns True if a whole name matches a regular expression of RE2.
 
     Raises:
-        ValueError: it is none, or takes too long; the function may raise it, too.
+        ValueError: the expression is invalid or takes too long; the function may raise this, too.
     """
     from penstock.broker.requests.patterns import compile_pattern  # few groups subscribe by patterns
 

@@ -1,7 +1,7 @@
-"""Lag of groups: the distance from each committed offset to the end of its partition.
+"""The lag of groups: the distance from each committed offset to the end of its partition.
 
-What Apache Kafka leaves to exporters beside the broker. The coordinator of a group reports it, since it has
-the offsets; the end of a partition is known where the broker leads or follows it.
+Apache Kafka leaves this metric to external exporters. Here the coordinator of a group reports it, since it
+has the offsets; the end of a partition is known if the broker leads or follows the partition.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ LOGS_OPENED_MAX = 20
 
 
 class GroupLag(NamedTuple):
-    """The committed offset of a group in one partition. `lag` is None where the end is unknown at this
-    broker.
-    """
+    """A group's committed offset in one partition. `lag` is None if this broker has no replica of it."""
 
     group: str
     topic: str
@@ -35,14 +33,14 @@ class GroupLag(NamedTuple):
 
 
 class Needs(Protocol):
-    """What lags are looked up in."""
+    """The objects in which lags are looked up."""
 
     @property
     def cluster(self) -> Cluster: ...
 
 
 class Lags:
-    """The lags of the groups that a broker coordinates, `ROWS_MAX` of them."""
+    """The lags of the groups that a broker coordinates, limited to `ROWS_MAX` rows."""
 
     def __init__(self, node: Needs, service: GroupService) -> None:
         service.open_all()

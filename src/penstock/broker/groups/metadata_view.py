@@ -1,4 +1,4 @@
-"""The metadata of topics for groups: ids, numbers of partitions, and a hash of both."""
+"""The metadata of topics that groups use: ids, numbers of partitions, and a hash of both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Partition: TypeAlias = tuple[bytes, int]
 
 
 class TopicView(Protocol):
-    """One topic."""
+    """The metadata of one topic."""
 
     @property
     def id(self) -> bytes: ...
@@ -28,19 +28,19 @@ class TopicsView(Protocol):
 
 
 def ids_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> frozenset[bytes]:
-    """Return the ids of those of the topics that exist."""
+    """Return the ids of the topics that exist."""
     return frozenset(topics[name].id for name in names if name in topics)
 
 
 def counts_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> dict[bytes, int]:
-    """Return the number of partitions of each of the topics that exists, by id, in order of names."""
+    """Return the number of partitions of each existing topic, by id, in order of names."""
     return {topics[name].id: len(topics[name].partitions) for name in sorted(names) if name in topics}
 
 
 def hash_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> int:
-    """Return a hash of 64 bits, signed, of the ids and numbers of partitions of topics; 0 for none.
+    """Return a signed 64-bit hash of the ids and numbers of partitions of topics; 0 if there are none.
 
-    Apache Kafka's hash is another function (XXH3). A group that moves between the two is assigned once more.
+    Apache Kafka uses another hash function (XXH3). A group that moves between the two is assigned once more.
     """
     counts = counts_of(names, topics)
     if not counts:

@@ -1,8 +1,8 @@
-"""How a group that has members changes its protocol: from classic to consumer (KIP-848), and back.
+"""Converts a group with members from the classic to the consumer protocol (KIP-848), and back.
 
 No I/O: `upgrade` returns the changes that make a consumer group of a classic one, `downgrade` fills a classic
-group from a consumer group. The caller stores both ends in one batch, and then has the one take the place of
-the other.
+group from a consumer group. The caller stores the removal of one and the creation of the other in a single
+batch, and then replaces the group.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ CUSTOM_ASSIGNOR = (
 def upgrade(group: Group, settings: ConsumerGroupSettings, topics: Mapping[str, TopicView]) -> list[Change]:
     """Return the changes that make a consumer group of a classic group with members, in Kafka's order.
 
-    The generation becomes the epoch of the group and of its members, and what each has been assigned its
-    target and its assignment. The target is computed anew with the next heartbeat.
+    The generation becomes the epoch of the group and of its members; the assignments become both the members'
+    targets and their current assignments. The target is recomputed at the next heartbeat.
 
     Raises:
-        KafkaError: GROUP_ID_NOT_FOUND (69), the group stays as it is: `group.consumer.migration.policy` says
-            so, the members are no consumers or too many, or an assignor of theirs keeps data of its own.
+        KafkaError: GROUP_ID_NOT_FOUND (69), and the group stays unchanged: `group.consumer.migration.policy`
+            forbids
+            the upgrade, the members are not consumers or too many, or their assignor has user data.
     """
     if not settings.migration.allows_upgrade:
         raise _refusal(group, f"group.consumer.migration.policy is {settings.migration}")
@@ -89,11 +90,11 @@ def upgrade(group: Group, settings: ConsumerGroupSettings, topics: Mapping[str, 
 def _held(
     group: Group, wanted: Mapping[str, Wanted], topics: Mapping[str, TopicView]
 ) -> dict[str, frozenset[Partition]]:
-    """Return what each member may hold: what it was assigned, and what it had when it joined.
+    """Return the partitions that each member may hold: its assignment, and what it owned when it joined.
 
-    A cooperative member goes on with what it had until it has got its assignment, and in a generation that
-    was cut short there is none. Of several that say they own a partition the one counts that was assigned
-    it, then the one of the latest generation.
+    A cooperative member continues with its former partitions until it gets its assignment, and an incomplete
+    generation has none. If several members claim a partition, its assigned owner wins, or else the claim
+    with the latest generation.
     """
     held = {each.id: read_assignment(each.assignment, topics) for each in group.members.values()}
     taken = {partition for partitions in held.values() for partition in partitions}
@@ -104,7 +105,7 @@ def _held(
 
 
 def _metadata(group: Group, member: Member) -> bytes:
-    """Return the subscription of a member; in a group that has not chosen a protocol yet its first."""
+    """Return a member's subscription; if the group has not chosen a protocol yet, that of its first one."""
     return member.metadata(group.protocol) if group.protocol else member.protocols[0][1]
 
 
@@ -132,13 +133,14 @@ def _refusal(group: Group, why: str) -> KafkaError:
 
 
 def downgrade(group: Group, state: GroupState, generation: int, topics: Mapping[str, TopicView]) -> None:
-    """Fill a new classic group from a consumer group, all of whose members speak the classic protocol.
+    """Fill a new classic group from a consumer group whose members all use the classic protocol.
 
-    Their targets become their assignments. In a group that was not stable these are what each holds, and what
-    of its target no other does: members that come back before the next generation get no more.
+    Their targets become their assignments. If the group was not stable, an assignment has what the member
+    holds, and the part of its target that no other member holds: members that return before the next
+    generation get no more.
 
     Raises:
-        DecodeError, ValueError: the members do not make a classic group.
+        DecodeError, ValueError: the members do not make a valid classic group.
     """
     for member_id, each in state.subscriptions.items():
         member = group.make_member(

@@ -1,4 +1,4 @@
-"""The committed offsets of groups: the next offset to read of each partition, with its metadata."""
+"""The committed offsets of groups: the next offset to read in each partition, with metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PartitionKey = tuple[str, int]
 class Committed(NamedTuple):
     """One committed offset. Times are wall-clock milliseconds.
 
-    `expire_ms` is for clients that say how long to keep it (OffsetCommit v2 to v4), -1 for the rest.
+    `expire_ms` is set if the client chose a retention time (OffsetCommit v2 to v4), and otherwise -1.
     """
 
     offset: int
@@ -30,7 +30,7 @@ class Committed(NamedTuple):
 
 
 class OffsetExpiration(NamedTuple):
-    """Which offsets of a group may expire, and when, as its kind and state say."""
+    """Which offsets of a group may expire, and from when, by the group's type and state."""
 
     since_ms: int = -1
     """The time from which all offsets are kept for the retention; -1 for that of each commit."""
@@ -51,7 +51,7 @@ class Offsets:
         """About what all of them take in memory."""
 
     def of_group(self, group_id: str) -> dict[PartitionKey, Committed]:
-        """Return what a group has committed. Callers must not change it."""
+        """Return the committed offsets of a group. Callers must not change the result."""
         return self._by_group.get(group_id, {})
 
     def groups(self) -> list[str]:
@@ -59,12 +59,12 @@ class Offsets:
         return list(self._by_group)
 
     def put(self, group_id: str, partition: PartitionKey, committed: Committed) -> None:
-        """Keep an offset that has been stored."""
+        """Add an offset that has been stored."""
         self.size_bytes += self.growth(group_id, partition, committed)
         self._by_group.setdefault(group_id, {})[partition] = committed
 
     def growth(self, group_id: str, partition: PartitionKey, committed: Committed) -> int:
-        """Return how many bytes of memory noting an offset would take more than what it replaces."""
+        """Return how many bytes of memory an offset would take in addition to the one it replaces."""
         offsets = self._by_group.get(group_id)
         if offsets is None:
             return _size(committed) + len(group_id)
@@ -72,7 +72,7 @@ class Offsets:
         return _size(committed) if present is None else len(committed.metadata) - len(present.metadata)
 
     def remove(self, group_id: str, partition: PartitionKey) -> None:
-        """Remove an offset whose tombstone has been stored. Does nothing if there is none."""
+        """Remove an offset whose tombstone has been stored, if there is one."""
         offsets = self._by_group.get(group_id)
         if offsets is not None:
             gone = offsets.pop(partition, None)
@@ -83,7 +83,7 @@ class Offsets:
                 del self._by_group[group_id]
 
     def of_topics(self, topics: Iterable[str]) -> Iterator[tuple[str, list[PartitionKey]]]:
-        """Yield each group with the partitions of these topics that it has committed offsets of."""
+        """Yield each group with its partitions of these topics that have committed offsets."""
         names = set(topics)
         for group_id, offsets in self._by_group.items():
             partitions = [partition for partition in offsets if partition[0] in names]
@@ -93,10 +93,10 @@ class Offsets:
     def expired(
         self, group_id: str, expiration: OffsetExpiration, now_ms: int, retention_ms: int
     ) -> list[PartitionKey]:
-        """Return the partitions whose offsets of a group need not be kept any longer.
+        """Return the partitions of a group whose committed offsets have expired.
 
         Times are wall-clock milliseconds. An offset is kept for `retention_ms` after it was committed, or
-        after `expiration.since_ms`. An expiry that the client has asked for (OffsetCommit v2 to v4) replaces
+        after `expiration.since_ms`. An expiry time chosen by the client (OffsetCommit v2 to v4) overrides
         this.
         """
         expired = []

@@ -1,7 +1,7 @@
-"""Offsets that transactions have written, and that count once a transaction is committed.
+"""Offsets that open transactions have written, which take effect when the transaction is committed.
 
-Several producers may have pending offsets of one partition; which of them counts is decided by the
-offsets of their records in `__consumer_offsets`, as for all commits.
+Several producers may have pending offsets for one partition; as for all commits, the one whose record has
+the highest offset in `__consumer_offsets` wins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Key = tuple[str, PartitionKey]
 
 
 class PendingOffsets:
-    """The pending offsets of all groups, by the producer that has written them."""
+    """The pending offsets of all groups, by producer."""
 
     def __init__(self) -> None:
         self._by_producer: dict[tuple[int, int], dict[Key, Committed]] = {}
@@ -27,7 +27,7 @@ class PendingOffsets:
     def put(
         self, index: int, producer_id: int, group_id: str, partition: PartitionKey, offset: Committed
     ) -> None:
-        """Keep an offset that a producer has stored in partition `index` of `__consumer_offsets`."""
+        """Add an offset that a producer has stored in partition `index` of `__consumer_offsets`."""
         offsets = self._by_producer.setdefault((index, producer_id), {})
         key = group_id, partition
         present = offsets.get(key)
@@ -46,7 +46,7 @@ class PendingOffsets:
         return ended
 
     def is_pending(self, group_id: str, partition: PartitionKey) -> bool:
-        """Return whether any producer has an offset pending for a partition."""
+        """Return True if any producer has a pending offset for a partition."""
         return (group_id, partition) in self._counts
 
     def of_group(self, group_id: str) -> set[PartitionKey]:
@@ -54,7 +54,7 @@ class PendingOffsets:
         return {partition for group, partition in self._counts if group == group_id}
 
     def of_topics(self, topics: Iterable[str]) -> list[tuple[str, list[PartitionKey]]]:
-        """Return each group with the partitions of these topics that it has pending offsets of."""
+        """Return each group with its partitions of these topics that have pending offsets."""
         names = set(topics)
         found: dict[str, list[PartitionKey]] = {}
         for group_id, partition in self._counts:
@@ -63,7 +63,7 @@ class PendingOffsets:
         return list(found.items())
 
     def discard(self, group_id: str, partitions: Iterable[PartitionKey]) -> None:
-        """Remove the pending offsets of partitions whose offsets are removed."""
+        """Remove the pending offsets of partitions whose committed offsets are removed."""
         for partition in partitions:
             key = group_id, partition
             if key in self._counts:
@@ -73,7 +73,7 @@ class PendingOffsets:
                         self._uncount(key, gone)
 
     def forget(self, index: int) -> None:
-        """Drop the pending offsets in a partition, which another node leads from now on."""
+        """Drop the pending offsets in a partition that another node now leads."""
         for key in [each for each in self._by_producer if each[0] == index]:
             self.end(*key)
 

@@ -1,7 +1,7 @@
-"""Groups that members keep by heartbeats (KIP-848, KIP-932, KIP-1071) at a broker: what all kinds have.
+"""What consumer, share and streams groups (KIP-848, KIP-932, KIP-1071) of a broker have in common.
 
-Their coordinators decide without I/O: a request or a timer leads to a plan. `PlannedGroups` stores the
-changes of a plan, which the coordinator makes only then; and it reads, unloads, and ends groups.
+Their coordinators decide without I/O: the result of a request or a timer is a plan. `PlannedGroups` stores
+the changes of a plan, which the coordinator then applies; and it reads, unloads and removes groups.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Settings(Protocol):
         """Return the value of a numeric setting."""
 
     def text(self, name: str) -> str | None:
-        """Return the text of a setting, None where it has none."""
+        """Return the text of a setting, or None if it is not set."""
 
 
 class Metadata(Protocol):
-    """Metadata of the broker, as far as groups use them."""
+    """The metadata of the broker that groups use."""
 
     @property
     def topics(self) -> Mapping[str, TopicView]: ...
@@ -52,7 +52,7 @@ class Metadata(Protocol):
 
 
 class Host(Protocol):
-    """The broker, as far as groups use it."""
+    """The parts of the broker that groups use."""
 
     @property
     def config(self) -> Settings: ...
@@ -65,28 +65,28 @@ class Host(Protocol):
     @property
     def kept(self) -> KeptState: ...
     def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
-        """Send a request to the share coordinator; `done` is called once with its answer."""
+        """Send a request to the share coordinator; `done` is called once with the response."""
 
 
 class View:
-    """The topics of the cluster, as coordinators see them."""
+    """The topics of the cluster, in the form that coordinators use."""
 
     def __init__(self, cluster: Metadata) -> None:
         self._cluster = cluster
 
     @property
     def topics(self) -> Mapping[str, TopicView]:
-        """The topics by name."""
+        """Return the topics by name."""
         return self._cluster.topics
 
     @property
     def version(self) -> int:
-        """A number that grows with every change of metadata."""
+        """Return a number that grows with every change of metadata."""
         return self._cluster.metadata_end_offset
 
 
 class Plan(Protocol):
-    """The outcome of a request or a timer."""
+    """The result of a request or a timer."""
 
     @property
     def group(self) -> Any: ...
@@ -94,11 +94,11 @@ class Plan(Protocol):
     def draft(self) -> Any: ...
     @property
     def changes(self) -> Sequence[Any]:
-        """The changes to be stored, in their order."""
+        """Return the changes to be stored, in order."""
 
 
 class PlanningCoordinator(Protocol[G]):
-    """A coordinator of groups, which makes plans."""
+    """A coordinator of groups whose results are plans."""
 
     @property
     def groups(self) -> dict[str, G]: ...
@@ -112,26 +112,29 @@ class PlanningCoordinator(Protocol[G]):
 
 
 class RecordsModule(Protocol):
-    """The module with the records of one kind of groups, which imports many messages."""
+    """The module with the records of one type of groups, which imports many messages."""
 
     def read_change(self, key_type: int, key: bytes, value: bytes | None) -> tuple[Any, Any]: ...
     def records_of(self, group_id: str, changes: Sequence[Any]) -> list[KeyAndValue]: ...
 
 
 class LateRecords:
-    """The records of one kind of groups. `load` imports their module, which few brokers need."""
+    """The records of one type of groups.
+
+    `load` imports their module on first use, since few brokers need it.
+    """
 
     def __init__(self, key_types: Collection[int], load: Callable[[], Any]) -> None:
         self.key_types = key_types
         self._load = load
 
     def read(self, key_type: int, key: bytes, value: bytes | None) -> tuple[Any, Any]:
-        """Return what the record is about (the key's type and fields), and the change that it is.
+        """Return the parsed key of a record (its type and fields), and the change.
 
-        The change of a tombstone is None. `key` comes without its type.
+        The change is None for a tombstone. `key` comes without its type.
 
         Raises:
-            DecodeError: the record is damaged, or its value of a newer version than is supported.
+            DecodeError: the record is damaged, or its value has a newer version than is supported.
         """
         found: RecordsModule = self._load()
         return found.read_change(key_type, key, value)
@@ -145,7 +148,7 @@ class LateRecords:
 
 
 class PlannedGroups(Generic[G]):
-    """The groups of one kind, `own_type`, and what a broker does with the plans of their coordinator."""
+    """Stores and applies the plans of one type of groups, `own_type`."""
 
     def __init__(
         self, host: Host, coordinator: PlanningCoordinator[G], records: LateRecords, own_type: str
@@ -157,10 +160,10 @@ class PlannedGroups(Generic[G]):
         host.kept.add(f"{own_type} groups", lambda: coordinator.size_bytes)
 
     def check_memory(self, plan: Plan, freed_bytes: int = 0) -> None:
-        """Check that what a plan adds to a group fits into the budget of memory.
+        """Check that the growth of a group by a plan fits into the memory budget.
 
         Raises:
-            KafkaError: COORDINATOR_NOT_AVAILABLE (15), it does not.
+            KafkaError: COORDINATOR_NOT_AVAILABLE (15), the growth does not fit.
         """
         growth = plan.draft.state.size_bytes - plan.group.stored.size_bytes if plan.changes else 0
         if growth > freed_bytes and not self._host.kept.has_room_for(growth - freed_bytes, stays=True):
@@ -170,35 +173,36 @@ class PlannedGroups(Generic[G]):
             )
 
     def store(self, store: GroupStore, plan: Plan, first: Sequence[KeyAndValue] = ()) -> None:
-        """Store the changes of a plan, behind the records `first`, so that they can be made.
+        """Store the changes of a plan, after the records `first`.
 
         Raises:
-            KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), they could not be stored.
+            KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), the changes could not be stored.
         """
         group_id = plan.group.id
         store.store(group_id, [*first, *self.records.of(group_id, plan.changes)], self._host.clock.now_ms())
 
     def work_off(self, store: GroupStore, now: float, carry_out: Callable[[Any], object]) -> None:
-        """Carry out the plans of timers that have fired: `carry_out` stores and accepts one."""
+        """Carry out the plans of fired timers; `carry_out` stores and applies one plan."""
         timers = self._coordinator.timers
         work_off_due(timers.take(), carry_out, timers.fire_again, self._host.clock, self._host.failures, now)
 
     def tombstones(self, group: G) -> list[KeyAndValue]:
-        """Return the records that end a group, without its offsets."""
+        """Return the tombstones of a group's own records, without those of its offsets."""
         return self.records.of(group.id, self._coordinator.removal(group))
 
     def unload(self, is_led_elsewhere: Callable[[str], bool]) -> None:
-        """Drop the groups that another node coordinates from now on."""
+        """Drop the groups that another node now coordinates."""
         for group_id in list(self._coordinator.groups):
             if is_led_elsewhere(group_id):
                 self._coordinator.forget(group_id)
 
 
 class GroupSettingsOf(Generic[S]):
-    """The settings of groups of one type: what is set for a group, within the bounds of the broker.
+    """The settings of groups of one type: a group's own settings, within the bounds of the broker.
 
-    `make` makes them of the group's own texts. Those of groups that have none, nearly all, are made once for
-    each version of the metadata: every heartbeat needs them, and each lookup costs as much as the rest of it.
+    `make` makes settings from a group's own texts. Nearly all groups have none, so their common settings are
+    cached for each version of the metadata: every heartbeat needs them, and computing them costs as much as
+    the rest of it.
     """
 
     def __init__(self, host: Host, own_type: str, make: Callable[[Mapping[str, str]], S]) -> None:
@@ -209,7 +213,7 @@ class GroupSettingsOf(Generic[S]):
         self._common: S | None = None
 
     def of(self, group_id: str) -> S:
-        """Return the settings of a group: what is set for it, or the broker's."""
+        """Return the settings of a group: its own, or else the broker's."""
         cluster = self._host.cluster
         own = cluster.resource_configs.get((GROUP_RESOURCE, group_id))
         if own:

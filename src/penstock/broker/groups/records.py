@@ -1,8 +1,7 @@
-"""The records of `__consumer_offsets`, as Apache Kafka writes them.
+"""The records of `__consumer_offsets`, in Apache Kafka's format.
 
-A key begins with an int16 that says what it is: 0 and 1 an offset, any other a record of one kind of groups
-(`GroupRecords`); records of kinds that this broker does not have are passed over. A value begins with its
-version. No value is a tombstone.
+A key begins with an int16 type: 0 and 1 are offsets, and any other type belongs to one type of groups
+(`GroupRecords`); unknown types are ignored. A value begins with its version. A null value is a tombstone.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ The last is empty where the record has neither.
 
 
 class StoredOffset(NamedTuple):
-    """An offset of a group; `committed` is None for a tombstone."""
+    """A stored offset of a group; `committed` is None for a tombstone."""
 
     group_id: str
     partition: PartitionKey
@@ -42,7 +41,7 @@ class StoredOffset(NamedTuple):
 
 
 class StoredRecord(NamedTuple):
-    """A record of one of the kinds of groups, as that kind reads it; `value` is None for a tombstone."""
+    """A stored record of one type of groups, as parsed by that type; `value` is None for a tombstone."""
 
     kind: GroupRecords
     key: Any
@@ -51,23 +50,24 @@ class StoredRecord(NamedTuple):
 
 
 class GroupRecords(Protocol):
-    """The records of one kind of groups: their types of keys, and how they are read."""
+    """The records of one type of groups: their key types, and a function that parses them."""
 
     @property
     def key_types(self) -> Collection[int]:
-        """What keys of these records begin with, as int16."""
+        """Return the int16 types with which keys of these records begin."""
 
     def read(self, key_type: int, key: bytes, value: bytes | None) -> tuple[Any, Any]:
-        """Return what a record is about, and what it says (None for a tombstone). `key` comes without its
-        type.
+        """Return the parsed key and value of a record; the value is None for a tombstone.
+
+        `key` comes without its type.
 
         Raises:
-            DecodeError: the record is damaged, or its value of a version newer than we know.
+            DecodeError: the record is damaged, or its value has a newer version than is supported.
         """
 
 
 def offset_record(group_id: str, partition: PartitionKey, committed: Committed | None) -> KeyAndValue:
-    """Return the record for an offset; None is its tombstone."""
+    """Return the record of an offset; `committed` None makes a tombstone."""
     key = _OFFSET_PREFIX + OffsetCommitKey(group=group_id, topic=partition[0], partition=partition[1]).encode(
         0
     )
@@ -88,10 +88,10 @@ def offset_record(group_id: str, partition: PartitionKey, committed: Committed |
 def read_record(
     key: bytes | None, value: bytes | None, kinds: Sequence[GroupRecords]
 ) -> StoredOffset | StoredRecord | None:
-    """Return the parsed record; None for one that belongs to no kind of group in `kinds`.
+    """Return the parsed record, or None if it belongs to no type of groups in `kinds`.
 
     Raises:
-        DecodeError: the record is damaged, or its value of a version newer than we know.
+        DecodeError: the record is damaged, or its value has a newer version than is supported.
     """
     if key is None or len(key) < 2:
         return None
@@ -117,20 +117,20 @@ def _read_offset(value: bytes | None) -> Committed | None:
 
 
 def key_bytes(key_type: int, key: Message) -> bytes:
-    """Return a key of consumer, share and streams groups: its type, then its fields."""
+    """Return a key of a consumer, share or streams group's record: its type, then its fields."""
     return key_type.to_bytes(2, "big") + key.encode(0)
 
 
 def value_bytes(value: Message | None) -> bytes | None:
-    """Return a value of these groups, with its version; None, a tombstone, for None."""
+    """Return a value of a consumer, share or streams group's record, with its version; None stays None."""
     return None if value is None else VALUE_VERSION.to_bytes(2, "big") + value.encode(VALUE_VERSION)
 
 
 def value_body(value: bytes, kind: str) -> bytes:
-    """Return the fields of a value of these groups, without its version. `kind` is what errors name.
+    """Return the fields of such a value, without the version. `kind` names the record in errors.
 
     Raises:
-        DecodeError: the value is damaged, or of a version newer than we know.
+        DecodeError: the value is damaged, or has a newer version than is supported.
     """
     stored_version(value, VALUE_VERSION, kind)
     return value[2:]

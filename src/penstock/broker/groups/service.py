@@ -1,7 +1,7 @@
-"""Groups at a broker: joins the store, the timers and the kinds of groups to the broker.
+"""Groups of a broker: connects the store, the timers and all types of groups to the broker.
 
-Does the I/O that the coordinator of classic groups asks for: it stores groups, and only then sends answers;
-it wakes the coordinator when its next timer is due.
+Does the I/O for the coordinator of classic groups: stores groups, and then sends responses;
+wakes the coordinator when its next timer is due.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ T = TypeVar("T")
 
 
 class Metadata(Topics, GroupMetadata, Protocol):
-    """Metadata of the broker, as far as groups and their topic use them."""
+    """The metadata of the broker that groups and their topic use."""
 
 
 class Host(GroupHost, Protocol):
-    """The broker, as far as groups and their topic use it."""
+    """The parts of the broker that groups and their topic use."""
 
     @property
     def cluster(self) -> Metadata: ...
@@ -67,7 +67,7 @@ class Host(GroupHost, Protocol):
 
 
 class Reply:
-    """The response to one request that may wait. It is the coordinator's ticket for the request."""
+    """Holds the response to a waiting request; `response` is None until the coordinator sets it."""
 
     __slots__ = ("response",)
 
@@ -76,7 +76,7 @@ class Reply:
 
 
 class ClassicKind:
-    """Classic groups, as a `GroupKind` of the store."""
+    """Classic groups in the form of a `GroupKind` of the store."""
 
     key_types = ClassicRecords.key_types
     read = staticmethod(ClassicRecords().read)
@@ -84,16 +84,16 @@ class ClassicKind:
     def __init__(
         self, coordinator: Coordinator, others: Container[str], host: Host, restored: Callable[[], object]
     ) -> None:
-        """`others` are the ids of the groups of other kinds, which are restored before."""
+        """Set up the restoring of classic groups; `others` has the ids of groups of other types."""
         self._coordinator = coordinator
         self._others = others
         self._host = host
         self._restored = restored
 
     def restore(self, stored: Mapping[str, GroupMetadataValue | None], with_offsets: Collection[str]) -> None:
-        """Take over the groups of one partition that was read.
+        """Add the groups of one partition that was read.
 
-        A group that has offsets and no record of its own is an empty one. One whose record makes no sense
+        A group that has offsets but no record of its own is empty. A group whose record is invalid
         keeps its offsets, and has no members.
         """
         coordinator = self._coordinator
@@ -166,7 +166,7 @@ class GroupService:
 
     @property
     def offsets(self) -> Offsets:
-        """The committed offsets of the groups that have been read."""
+        """Return the committed offsets of the groups that have been read."""
         return self.store.offsets
 
     @property
@@ -177,7 +177,7 @@ class GroupService:
     # --- loading -----------------------------------------------------------------------------------------
 
     def open(self, group_id: str) -> Group | None:
-        """Return a group, read from the store if need be; None if there is none.
+        """Return a classic group, read from the store if needed, or None if there is none.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16), the log cannot be read.
@@ -188,7 +188,7 @@ class GroupService:
         return groups.get(group_id)
 
     def find(self, group_id: str) -> Group | ConsumerGroup | ShareGroup | StreamsGroup | None:
-        """Return a group of any kind, read from the store if need be; None if there is none.
+        """Return a group of any type, read from the store if needed, or None if there is none.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16), the log cannot be read.
@@ -201,35 +201,36 @@ class GroupService:
         )
 
     def _is_modern(self, group_id: str, but: object) -> bool:
-        """Return whether a group is of another protocol than the classic one and that of `but`."""
+        """Return True if a group is a consumer, share or streams group, but not of the type of `but`."""
         return any(group_id in kind.groups for kind in self._modern if kind is not but)
 
     def _has_members(self, group_id: str) -> bool:
-        """Return whether there is a classic group with members."""
+        """Return True if there is a classic group with members."""
         group = self.coordinator.groups.get(group_id)
         return group is not None and not group.can_be_deleted
 
     def open_all(self) -> None:
-        """Read every group from the store. What cannot be read is logged, and its groups are missing."""
+        """Read every group from the store. Unreadable partitions are logged, and their groups are missing."""
         self.store.load_all()
 
     def create_topic(self, now_ms: int) -> None:
         """Create `__consumer_offsets` if it does not exist.
 
         Raises:
-            KafkaError, StorageError: it cannot be made now.
+            KafkaError, StorageError: the topic cannot be created now.
         """
         self.topic.create(now_ms)
 
     def follow(self, partition: Partition) -> None:
-        """Drop a partition, if another node leads it from now on, or may have led it."""
+        """Drop the groups of a partition if another node now leads it, or may have led it."""
         if self.store.loaded.follow(partition):
             self.unload(partition.index)
 
     def unload(self, index: int) -> None:
-        """Drop the groups in a partition.
+        """Drop the groups in a partition of `__consumer_offsets`.
 
-        Requests that wait are answered NOT_COORDINATOR (16): their clients ask the next coordinator.
+        Waiting requests are answered with NOT_COORDINATOR (16), so that their clients find the new
+        coordinator.
         """
         coordinator = self.coordinator
         self.store.unload(index)
@@ -252,9 +253,9 @@ class GroupService:
     # --- room --------------------------------------------------------------------------------------------
 
     def has_room_for_member(self, request: Any, client_id: str) -> bool:
-        """Return whether the memory that a JoinGroup takes fits into the budget.
+        """Return True if the memory for a JoinGroup's member fits into the budget.
 
-        Memory that the same member has already counts as free.
+        Memory that the member already uses is subtracted.
         """
         group = self.coordinator.groups.get(request.group_id)
         member = group.members.get(request.member_id) if group is not None else None
@@ -268,13 +269,14 @@ class GroupService:
         return size <= 0 or self._host.kept.has_room_for(size, stays=True)
 
     def has_room_for_offsets(self, group_id: str, commits: Sequence[tuple[PartitionKey, Committed]]) -> bool:
-        """Return whether offsets fit into the budget. New ones of partitions that have some always do."""
+        """Return True if offsets fit into the memory budget. Offsets that replace others always fit."""
         growth = sum(self.offsets.growth(group_id, partition, committed) for partition, committed in commits)
         return growth <= 0 or self._host.kept.has_room_for(growth, stays=True)
 
     def _take_back_oldest_id(self) -> bool:
-        """Withdraw the member id that was assigned longest ago; its client then asks for another. Return
-        whether one existed.
+        """Withdraw the oldest assigned but unused member id, whose client then gets another.
+
+        Returns False if there was none.
         """
         oldest = next(iter(self.coordinator.outbox.given_away.items()), None)
         if oldest is None:
@@ -286,7 +288,7 @@ class GroupService:
         return True
 
     def _forget_unused(self) -> None:
-        """Delete groups whose member ids have all been withdrawn before a member joined."""
+        """Delete groups in which all assigned member ids were withdrawn before any member joined."""
         unused, self.coordinator.outbox.unused = self.coordinator.outbox.unused, []
         for group in unused:
             is_there = self.coordinator.groups.get(group.id) is group
@@ -296,11 +298,10 @@ class GroupService:
     # --- consumer groups (KIP-848) -----------------------------------------------------------------------
 
     def heartbeat(self, group_id: str, beat: Heartbeat, sees: Callable[[str], bool], now: float) -> Answer:
-        """Handle ConsumerGroupHeartbeat: return the answer. `sees` returns whether the client may see a
-        topic.
+        """Handle ConsumerGroupHeartbeat; return the response. `sees` is True for topics the client may see.
 
         Raises:
-            KafkaError: the error to answer with.
+            KafkaError: the error to respond with.
         """
         self.open(group_id)
         self.settle(now)
@@ -314,10 +315,10 @@ class GroupService:
     # --- share groups (KIP-932) --------------------------------------------------------------------------
 
     def share_heartbeat(self, group_id: str, beat: ShareHeartbeat, now: float) -> ShareAnswer:
-        """Handle ShareGroupHeartbeat: return the answer.
+        """Handle ShareGroupHeartbeat; return the response.
 
         Raises:
-            KafkaError: the error to answer with.
+            KafkaError: the error to respond with.
         """
         self.open(group_id)
         self.settle(now)
@@ -329,10 +330,10 @@ class GroupService:
     # --- streams groups (KIP-1071) -----------------------------------------------------------------------
 
     def streams_heartbeat(self, group_id: str, beat: StreamsHeartbeat, now: float) -> StreamsAnswer:
-        """Handle StreamsGroupHeartbeat: return the answer. It replaces a classic group without members.
+        """Handle StreamsGroupHeartbeat; return the response. A classic group without members is replaced.
 
         Raises:
-            KafkaError: the error to answer with.
+            KafkaError: the error to respond with.
         """
         classic = self.open(group_id)
         self.settle(now)
@@ -349,21 +350,21 @@ class GroupService:
     # --- requests that may wait --------------------------------------------------------------------------
 
     def join(self, request: Any, caller: Caller, now: float) -> Wait | Any:
-        """Handle JoinGroup: return the response, or the `Wait` that gives it later."""
+        """Handle JoinGroup; return the response, or a `Wait` that yields it later."""
         group = self._consumer_group(request.group_id, now)
         if group is not None:
             return self._settled(now, self.classic_members.join, self.store, group, request, caller, now)
         return self._ask(self.coordinator.join, now, request, caller)
 
     def sync(self, request: Any, now: float) -> Wait | Any:
-        """Handle SyncGroup: return the response, or the `Wait` that gives it later."""
+        """Handle SyncGroup; return the response, or a `Wait` that yields it later."""
         group = self._consumer_group(request.group_id, now)
         if group is not None:
             return self._settled(now, self.classic_members.sync, group, request, now)
         return self._ask(self.coordinator.sync, now, request)
 
     def keep_alive(self, request: HeartbeatRequest, now: float) -> ErrorCode:
-        """Handle Heartbeat of the classic protocol: return NONE, or the error for the member."""
+        """Handle Heartbeat of the classic protocol; return NONE, or the error for the member."""
         group = self._consumer_group(request.group_id, now)
         if group is not None:
             now_ms = self._host.clock.now_ms()
@@ -374,7 +375,7 @@ class GroupService:
     def leave(
         self, request: LeaveGroupRequest, identities: list[MemberIdentity], now: float
     ) -> LeaveGroupResponse:
-        """Handle LeaveGroup: return the response."""
+        """Handle LeaveGroup; return the response."""
         group = self._consumer_group(request.group_id, now)
         if group is not None:
             return self._settled(now, self.classic_members.leave, self.store, group, identities, now)
@@ -382,14 +383,14 @@ class GroupService:
             return self.coordinator.leave(request, identities, now)
 
     def _consumer_group(self, group_id: str, now: float) -> ConsumerGroup | None:
-        """Return the consumer group that a request of the classic protocol is for, if it is one's."""
+        """Return the consumer group that must handle a classic request, or None if a classic group must."""
         if self.classic_members.group(group_id) is None:
             return None
         self.settle(now)
         return self.classic_members.group(group_id)
 
     def _settled(self, now: float, method: Callable[..., T], *what: Any) -> T:
-        """Call a method, then store and answer what it has put into the outbox, even if it raises."""
+        """Call a method, then store groups and send responses from the outbox, even if the method raises."""
         try:
             return method(*what)
         finally:
@@ -407,7 +408,7 @@ class GroupService:
     def settling(self, now: float) -> Iterator[None]:
         """Run a block that calls the coordinator: fire due timers before it, and empty the outbox after it.
 
-        The outbox is emptied even if the block raises: other requests may wait for that.
+        The outbox is emptied even if the block raises, since other requests may wait for their responses.
         """
         self.coordinator.advance(now)
         try:
@@ -416,7 +417,7 @@ class GroupService:
             self.settle(now)
 
     def settle(self, now: float) -> None:
-        """Fire the timers that are due, store what the outbox says, then send the answers in it."""
+        """Fire the timers that are due, store the groups in the outbox, then send the responses in it."""
         coordinator = self.coordinator
         try:
             coordinator.advance(now)
@@ -448,7 +449,10 @@ class GroupService:
             self.coordinator.recover(group, now)
 
     def _store(self, group: Group) -> bool:
-        """Store a group. As at Apache Kafka its first record is that of an empty one."""
+        """Store a group; return True on success.
+
+        As in Apache Kafka, its first record is that of an empty group.
+        """
         now_ms = self._host.clock.now_ms()
         is_new = group.since_ms < 0
         try:
@@ -467,7 +471,7 @@ class GroupService:
     # --- time --------------------------------------------------------------------------------------------
 
     def _set_alarm(self) -> None:
-        """Wake the coordinator when its next timer is due, or earlier."""
+        """Set the alarm that wakes the coordinator when its next timer is due."""
         self._alarm.set(self.coordinator.next_deadline())
 
     def _wake(self) -> None:
@@ -476,7 +480,7 @@ class GroupService:
     def maintain(self, now_ms: int) -> list[StorageError]:
         """Remove expired offsets and groups, every `offsets.retention.check.interval.ms`.
 
-        Returns what could not be removed.
+        Returns the errors of removals that failed.
         """
         self._set_alarm()  # in case that an exception has lost it
         uptime_s = self._host.clock.monotonic()
@@ -513,11 +517,11 @@ class GroupService:
     # --- offsets -----------------------------------------------------------------------------------------
 
     def commit(self, group_id: str, commits: Sequence[tuple[PartitionKey, Committed]], now_ms: int) -> None:
-        """Store offsets, then keep them.
+        """Store offsets, then apply them.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10).
-            StorageError: they could not be written; nothing has changed.
+            StorageError: the offsets could not be written; nothing has changed.
         """
         self.store.commit(group_id, commits, now_ms)
 
@@ -530,10 +534,10 @@ class GroupService:
         *,
         has_epochs: bool = True,
     ) -> bool:
-        """Check the member of an OffsetCommit to a consumer group or streams group.
+        """Check the member of an OffsetCommit to a consumer or streams group.
 
-        Return whether the group is one of these, and so the commit right. `has_epochs` is False for versions
-        without member epochs.
+        Returns True if the group is of such a type, and the commit is thus valid. `has_epochs` is False for
+        versions without member epochs.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND (69) for a share group, and those of the group's `check_commit`.
@@ -569,8 +573,9 @@ class GroupService:
         instance_id: str | None,
         partitions: Iterable[PartitionKey],
     ) -> ErrorCode:
-        """Check a TxnOffsetCommit: return NONE, or the error to answer with. The session is not renewed
-        (KIP-447).
+        """Check a TxnOffsetCommit; return NONE, or the error to respond with.
+
+        The member's session is not renewed (KIP-447).
         """
         if group_id in self.share.groups:
             return ErrorCode.GROUP_ID_NOT_FOUND
@@ -600,26 +605,24 @@ class GroupService:
         now_ms: int,
         verification: Any,
     ) -> None:
-        """Store offsets that count once the transaction of `producer` (id and epoch) is committed.
+        """Store offsets that take effect when the transaction of `producer` (id and epoch) is committed.
 
-        A group that does not exist is created. `verification` is what the partition's `join` has returned.
+        A group that does not exist is created. `verification` is the result of the partition's `join`.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10), or the transaction has ended meanwhile.
-            StorageError: they could not be written; nothing has changed.
+            StorageError: the offsets could not be written; nothing has changed.
         """
         self.store.commit_in_transaction(group_id, producer, commits, now_ms, verification)
         if group_id not in self.coordinator.groups and not self._is_modern(group_id, None):
             self.coordinator.create(group_id)
 
     def end_transaction(self, index: int, producer_id: int, is_commit: bool) -> None:
-        """Take account of a marker in partition `index` of `__consumer_offsets`: pending offsets count, or
-        are dropped.
-        """
+        """Apply or drop a producer's pending offsets in partition `index`, whose transaction has ended."""
         self.store.end_transaction(index, producer_id, is_commit)
 
     def remove(self, group_id: str, partitions: Iterable[PartitionKey], now_ms: int) -> None:
-        """Remove the offsets of these partitions, where there are any.
+        """Remove the committed offsets of the given partitions, if there are any.
 
         Raises:
             StorageError: the tombstones could not be written; nothing has changed.
@@ -627,8 +630,9 @@ class GroupService:
         self.store.remove(group_id, partitions, now_ms)
 
     def make_way(self, group_id: str) -> None:
-        """Turn a group of consumers or of streams into a classic one, if it has no members, for a classic
-        member to join it.
+        """Replace a consumer or streams group without members by a classic one.
+
+        A classic member is about to join the group.
 
         Raises:
             KafkaError, StorageError: the tombstones could not be written.
@@ -641,10 +645,10 @@ class GroupService:
             self.coordinator.create(group_id)
 
     def delete(self, group: Group | ConsumerGroup | StreamsGroup, now_ms: int) -> ErrorCode:
-        """Delete a group that is empty, with its offsets; return NONE, or NON_EMPTY_GROUP.
+        """Delete an empty group with its offsets; return NONE, or NON_EMPTY_GROUP.
 
         Raises:
-            StorageError: the tombstones could not be written; the group is still there.
+            StorageError: the tombstones could not be written; the group still exists.
         """
         if not group.can_be_deleted:
             return ErrorCode.NON_EMPTY_GROUP
@@ -659,10 +663,10 @@ class GroupService:
         return self.coordinator.delete(group.id)
 
     def forget_topics(self, topics: Sequence[str], now_ms: int) -> None:
-        """Remove the offsets of topics that have been deleted; all groups, if `__consumer_offsets` was.
+        """Remove the offsets of deleted topics; drop all groups if `__consumer_offsets` was deleted.
 
         Raises:
-            KafkaError, StorageError: what is stored cannot be changed.
+            KafkaError, StorageError: the stored offsets cannot be removed.
         """
         if OFFSETS_TOPIC in topics:
             self.coordinator.forget_everything()
@@ -678,7 +682,7 @@ class GroupService:
 
 
 def fail_response(response: Any) -> None:
-    """Turn an answer into an error, because the group could not be stored."""
+    """Change a response to the error NOT_COORDINATOR, because the group could not be stored."""
     if not response.error_code:
         response.error_code = ErrorCode.NOT_COORDINATOR
         if hasattr(response, "assignment"):

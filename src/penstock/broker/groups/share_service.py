@@ -1,9 +1,7 @@
-"""Share groups (KIP-932) at a broker: joins their coordinator to the store, the settings, and the share
-coordinator.
+"""Share groups (KIP-932) of a broker: connects their coordinator to the store, settings and share state.
 
-Does the I/O that the coordinator asks for: it stores the changes of a plan, and only then has them made.
-The states of share partitions are another coordinator's, which may be another node's: it is asked, and
-answers later.
+Does the I/O for the coordinator: stores the changes of a plan, and then applies them. The states of share
+partitions belong to the share coordinator, which may be on another node: it gets requests, and answers later.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ NO_START = -1
 
 
 class Result(NamedTuple):
-    """The outcome of a request for one partition or topic: an error code, or NONE, and a message."""
+    """The result of a request for one partition or topic: an error code or NONE, and a message."""
 
     code: int = ErrorCode.NONE
     message: str | None = None
@@ -48,7 +46,7 @@ Results: TypeAlias = dict[tuple[bytes, int], Result]
 
 
 class ShareGroupService:
-    """The share groups of one broker. `is_other` says that a group is of another type."""
+    """The share groups of one broker. `is_other` is True for a group of another type."""
 
     def __init__(self, host: Host, view: TopicsView, timers: Timers, is_other: Callable[[str], bool]) -> None:
         self._host = host
@@ -60,13 +58,11 @@ class ShareGroupService:
 
     @property
     def groups(self) -> dict[str, ShareGroup]:
-        """The groups that have been read, by id."""
+        """Return the groups that have been read from the log, by id."""
         return self.coordinator.groups
 
     def settings_of(self, group_id: str) -> ShareGroupSettings:
-        """Return the settings of a group: what is set for it, within the bounds of the broker, or the
-        broker's.
-        """
+        """Return the settings of a group: its own within the broker's bounds, or else the broker's."""
         return self._settings.of(group_id)
 
     def _make_settings(self, own: Mapping[str, str]) -> ShareGroupSettings:
@@ -80,10 +76,10 @@ class ShareGroupService:
     # --- heartbeats --------------------------------------------------------------------------------------
 
     def heartbeat(self, store: GroupStore, group_id: str, beat: ShareHeartbeat, now: float) -> ShareAnswer:
-        """ShareGroupHeartbeat: store what it leads to, and return the answer.
+        """Handle ShareGroupHeartbeat: store the plan, and return the response.
 
         Raises:
-            KafkaError: the error to answer with.
+            KafkaError: the error to respond with.
         """
         is_other = self._is_other(group_id)
         plan = self.coordinator.heartbeat(group_id, beat, self._host.clock.now_ms(), makes_group=not is_other)
@@ -95,30 +91,30 @@ class ShareGroupService:
         return plan.answer
 
     def work_off(self, store: GroupStore, now: float) -> None:
-        """Do what the timers lead to that have fired."""
+        """Carry out the plans of timers that have fired."""
         self.planned.work_off(store, now, lambda plan: self._carry_out(store, plan, now))
 
     def _carry_out(self, store: GroupStore, plan: SharePlan, now: float) -> None:
-        """Store the changes of a plan, then make them.
+        """Store the changes of a plan, then apply them.
 
         Raises:
-            KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), they could not be stored.
+            KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), the changes could not be stored.
         """
         self.planned.store(store, plan)
         self.coordinator.accept(plan, now, self._host.clock.now_ms())
 
     def _note(self, store: GroupStore, group: ShareGroup, change: Initialization) -> None:
-        """Store which share partitions of a group are initialized, or about to be; see `_carry_out`."""
+        """Store which share partitions of a group are initialized or being initialized; see `_carry_out`."""
         self._carry_out(store, self.coordinator.note(group, change), self._host.clock.monotonic())
 
     def _is_here(self, group: ShareGroup) -> bool:
-        """Return whether this node still coordinates the group: an answer may come after it has moved."""
+        """Return True if this node still coordinates the group, which may have moved before a response."""
         return self.groups.get(group.id) is group
 
     # --- states of share partitions ----------------------------------------------------------------------
 
     def _initialize_soon(self, store: GroupStore, group: ShareGroup, asked: Initialize, now: float) -> None:
-        """Have states of share partitions made with the next timers, so that no answer waits for it."""
+        """Schedule the initialization of share partitions, so that no response waits for it."""
 
         def begin(timer: Any, at: float, at_ms: int) -> None:
             if self._is_here(group):
@@ -134,7 +130,7 @@ class ShareGroupService:
         timers.set(timers.new(begin), now)
 
     def _initialized(self, store: GroupStore, group: ShareGroup, results: Results) -> None:
-        """Note which states have been made, and which could not be."""
+        """Store which share partitions have been initialized, and which could not be."""
         if not self._is_here(group):
             return
         noted = group.initialization
@@ -179,13 +175,13 @@ class ShareGroupService:
         self.ask(request, lambda answer: done(_results(answer)))
 
     def ask(self, request: Any, done: Callable[[Any], None]) -> None:
-        """Ask the share coordinator; `done` is called once with its answer, now or later."""
+        """Send a request to the share coordinator; `done` is called once with the response, now or later."""
         self._host.send_share_state(request, done)
 
     # --- offsets -----------------------------------------------------------------------------------------
 
     def find_empty(self, group_id: str, *, makes_group: bool = False) -> ShareGroup:
-        """Return a group without members, whose offsets may be changed.
+        """Return a group without members, so that its offsets may be changed.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND (69), also for a group of another type, or NON_EMPTY_GROUP (68).
@@ -208,12 +204,12 @@ class ShareGroupService:
         starts: Mapping[tuple[bytes, int], int],
         done: Callable[[Results], None],
     ) -> None:
-        """AlterShareGroupOffsets: begin the states of share partitions anew, with these start offsets.
+        """Handle AlterShareGroupOffsets: reset the states of share partitions to these start offsets.
 
-        The partitions exist. `done` is called once, now or later, with what became of each.
+        The partitions must exist. `done` is called once, now or later, with the result for each partition.
 
         Raises:
-            KafkaError: it could not be stored.
+            KafkaError: the change could not be stored.
         """
         topics: dict[bytes, TopicPartitions] = {}
         for topic_id, index in starts:
@@ -236,12 +232,12 @@ class ShareGroupService:
         names: Mapping[bytes, str],
         done: Callable[[Mapping[bytes, Result]], None],
     ) -> None:
-        """DeleteShareGroupOffsets: delete the states of topics, which are named by id.
+        """Handle DeleteShareGroupOffsets: delete the states of topics, whose names are given by id.
 
-        `done` is called once, now or later, with what became of each topic.
+        `done` is called once, now or later, with the result for each topic.
 
         Raises:
-            KafkaError: it could not be stored.
+            KafkaError: the change could not be stored.
         """
         noted = group.initialization
         partitions = self._states_of(noted, names)
@@ -280,9 +276,9 @@ class ShareGroupService:
     def delete(
         self, store: GroupStore, group: ShareGroup, now_ms: int, done: Callable[[Result], None]
     ) -> None:
-        """DeleteGroups: delete a group without members, and the states of its share partitions before.
+        """Handle DeleteGroups: delete an empty group, after the states of its share partitions.
 
-        `done` is called once, now or later, with what became of it.
+        `done` is called once, now or later, with the result.
         """
         try:
             partitions = self._begin_delete(store, group)
@@ -297,10 +293,10 @@ class ShareGroupService:
             done(self._end(store, group, now_ms, {}))
 
     def _begin_delete(self, store: GroupStore, group: ShareGroup) -> list[tuple[bytes, int]]:
-        """Note that the states of a group are deleted; return the share partitions that may have one.
+        """Record that the states of a group are being deleted; return the share partitions that may have one.
 
         Raises:
-            KafkaError: NON_EMPTY_GROUP (68), or it could not be stored.
+            KafkaError: NON_EMPTY_GROUP (68), or the change could not be stored.
         """
         if not group.can_be_deleted:
             raise error_for(ErrorCode.NON_EMPTY_GROUP, f"Group {group.id} is in {group.state} state.")
@@ -314,7 +310,7 @@ class ShareGroupService:
         return partitions
 
     def _end(self, store: GroupStore, group: ShareGroup, now_ms: int, results: Results) -> Result:
-        """Write the tombstones of a group, whose states have been deleted."""
+        """Write the tombstones of a group whose share states have been deleted; return the result."""
         for each in results.values():
             if each.code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 return each
@@ -330,10 +326,10 @@ class ShareGroupService:
         return Result()
 
     def forget_topics(self, store: GroupStore) -> None:
-        """Drop topics that have been deleted from what is noted as initialized.
+        """Remove deleted topics from the initialized share partitions of all groups.
 
         Raises:
-            KafkaError: it could not be stored.
+            KafkaError: the change could not be stored.
         """
         topics = self._host.cluster.topics_by_id
         for group in list(self.groups.values()):
@@ -353,7 +349,7 @@ def _partitions(topics: Topics) -> list[tuple[bytes, int]]:
 
 
 def _chosen(topics: Topics, wanted: Iterable[tuple[bytes, int]]) -> dict[bytes, TopicPartitions]:
-    """Return those of the partitions that are wanted."""
+    """Return the partitions that are in `wanted`, by topic."""
     found: dict[bytes, TopicPartitions] = {}
     for topic_id, index in wanted:
         each = topics.get(topic_id)
@@ -365,7 +361,7 @@ def _chosen(topics: Topics, wanted: Iterable[tuple[bytes, int]]) -> dict[bytes, 
 
 
 def _results(answer: Any) -> Results:
-    """Return what became of each share partition, by the answer of the share coordinator."""
+    """Return the result for each share partition in a response of the share coordinator."""
     return {
         (topic.topic_id, each.partition): Result(each.error_code, each.error_message)
         for topic in answer.results
@@ -374,7 +370,7 @@ def _results(answer: Any) -> Results:
 
 
 def _by_topic(topic_ids: Iterable[bytes], results: Results) -> dict[bytes, Result]:
-    """Return what became of each topic: the first error of its share partitions, if there is any."""
+    """Return the result for each topic: the first error of its share partitions, or success."""
     found = dict.fromkeys(topic_ids, Result())
     for (topic_id, _), each in results.items():
         if each.code and not found[topic_id].code:

@@ -1,7 +1,7 @@
 """The store of groups: committed offsets in memory, and offsets and groups in `__consumer_offsets`.
 
-Independent of the group protocol. A protocol gives its records and their meaning as a `GroupKind`; what it
-stores is appended as bytes. A partition is read from its beginning before the first group in it is
+Independent of the group protocols. A protocol supplies a `GroupKind`, which reads its records; records to be
+stored are given as bytes. A partition is read from its beginning before the first group in it is
 used.
 """
 
@@ -31,15 +31,15 @@ class GroupKind(GroupRecords, Protocol):
     """The interface of one group protocol towards the store."""
 
     def restore(self, stored: Mapping[str, Any], with_offsets: Collection[str]) -> None:
-        """Take over the groups of one partition that was read.
+        """Add the groups of one partition that was read.
 
-        `stored` has the last record of this kind by what it is about, None where that is a tombstone;
-        `with_offsets` the ids of groups that have committed offsets.
+        `stored` has the last record of this type by its key, None for a tombstone;
+        `with_offsets` has the ids of groups that have committed offsets.
         """
 
 
 class Restorable(Protocol):
-    """A coordinator that takes over groups as they were stored."""
+    """A coordinator that can restore stored groups."""
 
     def restore(self, stored: Mapping[Any, Any], now: float) -> None:
         """Add the groups of one partition of `__consumer_offsets`."""
@@ -55,7 +55,7 @@ class KindHost(Protocol):
 
 
 class CoordinatorKind:
-    """The groups of one coordinator, as a `GroupKind`. `title` names them in the log."""
+    """The groups of one coordinator in the form of a `GroupKind`. `title` names them in the log."""
 
     def __init__(self, records: GroupRecords, coordinator: Restorable, host: KindHost, title: str) -> None:
         self.key_types = records.key_types
@@ -65,7 +65,7 @@ class CoordinatorKind:
         self._title = title
 
     def restore(self, stored: Mapping[str, Any], with_offsets: Collection[str]) -> None:
-        """Take over the groups of one partition that was read."""
+        """Add the groups of one partition that was read."""
         try:
             self._coordinator.restore(stored, self._host.clock.monotonic())
         except Exception:
@@ -74,7 +74,7 @@ class CoordinatorKind:
 
 
 class GroupStore:
-    """Offsets and groups of one broker. `kinds` are those whose records are read.
+    """Offsets and groups of one broker. `kinds` are the types of groups whose records are read.
 
     `wrote` is called after every append, with the partition and the batch's bytes.
     """
@@ -97,7 +97,7 @@ class GroupStore:
     # --- reading -----------------------------------------------------------------------------------------
 
     def load(self, group_id: str) -> None:
-        """Read the partition that a group is stored in, if it has not been read.
+        """Read the partition that has a group's records, unless it has been read.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16), the log cannot be read.
@@ -106,14 +106,14 @@ class GroupStore:
             self.loaded.open(self.topic.partition_of(group_id))
 
     def load_all(self) -> None:
-        """Read every partition that has not been read. One that cannot be read is logged and left out."""
+        """Read every partition that has not been read. An unreadable partition is logged and left out."""
         for index in range(len(self.topic.partitions)):
             if self.topic.is_begun(index):
                 with suppress(KafkaError):
                     self.loaded.open(index)
 
     def unload(self, index: int) -> None:
-        """Drop a partition, with the offsets that groups have committed in it."""
+        """Drop a partition, with the offsets that are committed in it."""
         self.loaded.drop(index)
         for group_id in [each for each in self.offsets.groups() if self.holds(index, each)]:
             for known in list(self.offsets.of_group(group_id)):
@@ -121,11 +121,11 @@ class GroupStore:
         self.pending.forget(index)
 
     def holds(self, index: int, group_id: str) -> bool:
-        """Return whether a group is stored in a partition."""
+        """Return True if a group is stored in a partition."""
         return self.topic.partition_of(group_id) == index
 
     def _read(self, index: int, losses: Losses) -> None:
-        """Replay a partition: the last record of each offset and each group counts."""
+        """Replay a partition: the last record of each offset and each group is used."""
         groups: dict[GroupRecords, dict[Any, Any]] = {kind: {} for kind in self._kinds}
         offsets: dict[tuple[str, PartitionKey], Committed | None] = {}
         pending: dict[int, list[Stored]] = {}
@@ -152,11 +152,11 @@ class GroupStore:
     # --- writing -----------------------------------------------------------------------------------------
 
     def _begin(self, group_id: str, now_ms: int) -> int:
-        """Return the partition of a group, which this node leads and has read; of a new topic if need be.
+        """Return the partition of a group, after creating the topic and reading the partition if needed.
 
         Raises:
-            KafkaError: NOT_COORDINATOR (16), another node leads it.
-            StorageError: the topic cannot be made.
+            KafkaError: NOT_COORDINATOR (16), another node leads the partition.
+            StorageError: the topic cannot be created.
         """
         self.topic.create(now_ms)
         index = self.topic.partition_of(group_id)
@@ -164,30 +164,30 @@ class GroupStore:
         return index
 
     def append(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> int:
-        """Store records of one group: all or none of them. Return the offset of the first record.
+        """Store records of one group atomically; return the offset of the first record.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10).
-            StorageError: they could not be written.
+            StorageError: the records could not be written.
         """
         index = self._begin(group_id, now_ms)
         return self.topic.append(index, records, now_ms, f"group {group_id}")
 
     def store(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
-        """Store the records of one decision about a group, if there are any: all or none of them.
+        """Store the records of one decision about a group atomically, if there are any.
 
         Raises:
-            KafkaError: the error to answer with, as in `store_records`.
+            KafkaError: the error to respond with, as in `store_records`.
         """
         if records:
             store_records(lambda: self.append(group_id, records, now_ms), f"group {group_id}")
 
     def commit(self, group_id: str, commits: Sequence[tuple[PartitionKey, Committed]], now_ms: int) -> None:
-        """Store offsets, then keep them.
+        """Store offsets, then apply them.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10).
-            StorageError: they could not be written; nothing has changed.
+            StorageError: the offsets could not be written; nothing has changed.
         """
         if commits:
             records = [offset_record(group_id, partition, committed) for partition, committed in commits]
@@ -203,11 +203,11 @@ class GroupStore:
         now_ms: int,
         verification: Any,
     ) -> None:
-        """Store offsets that count once the transaction of `producer` (id and epoch) is committed.
+        """Store offsets that take effect when the transaction of `producer` (id and epoch) is committed.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10), or the transaction has ended meanwhile.
-            StorageError: they could not be written; nothing has changed.
+            StorageError: the offsets could not be written; nothing has changed.
         """
         records = [offset_record(group_id, partition, committed) for partition, committed in commits]
         index = self._begin(group_id, now_ms)
@@ -219,10 +219,9 @@ class GroupStore:
             self.pending.put(index, producer[0], group_id, partition, placed)
 
     def end_transaction(self, index: int, producer_id: int, is_commit: bool) -> None:
-        """Take account of a marker in partition `index`: the producer's pending offsets there count, or are
-        dropped.
+        """Apply or drop a producer's pending offsets in partition `index`, whose transaction has ended.
 
-        An offset that was committed behind it stays.
+        An offset that was committed later stays.
         """
         if index not in self.loaded:
             return  # the marker is read with everything else
@@ -231,7 +230,7 @@ class GroupStore:
                 self.offsets.put(group_id, partition, committed)
 
     def remove(self, group_id: str, partitions: Iterable[PartitionKey], now_ms: int) -> None:
-        """Remove the offsets of these partitions, and those that are pending, where there are any.
+        """Remove the committed and pending offsets of the given partitions, if there are any.
 
         Raises:
             StorageError: the tombstones could not be written; nothing has changed.
@@ -261,10 +260,10 @@ class GroupStore:
             self.offsets.remove(group_id, partition)
 
     def forget_topics(self, topics: Sequence[str], now_ms: int) -> None:
-        """Remove the offsets of topics that have been deleted.
+        """Remove the offsets of deleted topics.
 
         Raises:
-            KafkaError, StorageError: what is stored cannot be changed.
+            KafkaError, StorageError: the stored offsets cannot be removed.
         """
         if self.topic.exists:
             self.load_all()
@@ -272,16 +271,14 @@ class GroupStore:
                 self.remove(group_id, partitions, now_ms)
 
     def forget_everything(self) -> None:
-        """Start anew: `__consumer_offsets` itself has been deleted."""
+        """Drop all offsets, because `__consumer_offsets` itself has been deleted."""
         self.offsets = Offsets()
         self.pending = PendingOffsets()
         self.loaded.clear()
 
 
 def _is_older(committed: Committed | None, present: Committed | None) -> bool:
-    """Return whether a commit lies before the one that is kept: it was part of a transaction that ended
-    later.
-    """
+    """Return True if a commit precedes the present one in the log: its transaction ended later."""
     return committed is not None and present is not None and committed.record_offset < present.record_offset
 
 

@@ -1,4 +1,4 @@
-"""The groups of one coordinator as a table: their size, which of them are listed, and which were stored."""
+"""Functions on all groups of a coordinator: their memory, listing, and restoring from records."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class PlannedGroup(Protocol):
     def state(self) -> str: ...
     @property
     def stored(self) -> Any:
-        """The state that is stored."""
+        """Return the state according to the stored records."""
 
 
 G = TypeVar("G", bound=PlannedGroup)
 
 
 def size_of(groups: Mapping[str, PlannedGroup], group_bytes: int) -> int:
-    """Return about how many bytes groups take in memory; `group_bytes` is for each, without its state."""
+    """Return the approximate memory of groups in bytes; `group_bytes` is that of each without its state."""
     return sum(group_bytes + len(each.id) + int(each.stored.size_bytes) for each in groups.values())
 
 
 def listed(
     groups: Mapping[str, G], own_type: str, states: Iterable[str] = (), types: Iterable[str] = ()
 ) -> list[G]:
-    """Return the groups in these states and of these types, in any case of letters; none named means all."""
+    """Return the groups in the given states and of the given types, ignoring case; no states mean all."""
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
     if wanted_types and own_type not in wanted_types:
@@ -44,9 +44,9 @@ def listed(
 
 
 def restored(stored: Mapping[Any, Any], make: Callable[[str], G]) -> dict[str, G]:
-    """Return the groups of one partition, by id, with the changes that were stored of them.
+    """Return the groups of one partition by id, with their stored changes applied.
 
-    `stored` has changes by the key's type, group and member; None where there is a tombstone.
+    `stored` has changes by the key's type, group and member; None for a tombstone.
     """
     groups: dict[str, G] = {}
     for (_, group_id, _), change in stored.items():

@@ -1,6 +1,6 @@
-"""The topic `__consumer_offsets`, which offsets and groups are stored in: how it is made, and how it is read.
+"""The topic `__consumer_offsets`, in which offsets and groups are stored: its settings, and how it is read.
 
-Independent of the group protocol: `records.GroupRecords` read their own.
+Independent of the group protocols, whose `records.GroupRecords` parse their own records.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def replay(
     kinds: Sequence[GroupRecords],
     pending: dict[int, list[Stored]],
 ) -> Iterator[Stored]:
-    """Yield everything that is stored in one partition, in order, tombstones too.
+    """Yield everything that is stored in one partition, in order, including tombstones.
 
-    Offsets that a transaction has committed come when its marker comes; those of transactions that are
-    still open are in `pending` afterwards, by producer id. What is damaged, or of a version that only
-    newer brokers have, is passed over and noted in `losses`.
+    Offsets of a transaction are yielded when its commit marker is read; those of open transactions
+    are in `pending` afterwards, by producer id. Damaged records, and those of newer versions, are
+    skipped and noted in `losses`.
 
     Raises:
         StorageError: the log cannot be opened or read.
@@ -67,7 +67,7 @@ def _stored(batch: StoredBatch, kinds: Sequence[GroupRecords]) -> Iterator[Store
 
 
 def _drop(pending: dict[int, list[Stored]], removed: StoredOffset) -> None:
-    """A tombstone removes what is pending, too."""
+    """Remove the pending offsets for which a tombstone was read."""
     for producer_id, kept in pending.items():
         pending[producer_id] = [
             each

@@ -1,1 +1,1 @@
-"""Share groups (KIP-932) at the leaders of partitions: records in flight, locks, sessions, their state."""
+"""Share groups (KIP-932) at partition leaders: records in flight, locks, sessions and stored state."""

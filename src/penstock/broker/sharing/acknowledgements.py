@@ -1,6 +1,6 @@
-"""Acknowledgements of records as requests carry them: checked, and cut into ranges of one type.
+"""Acknowledgements of records in requests: checks them, and splits them into ranges of one type.
 
-A batch has offsets, first and last, and the types of all of them, or one type for all. Source: KIP-932 and
+A batch has a first and a last offset, and the type of each record, or one type for all. Source: KIP-932 and
 KIP-1222 (renewals).
 """
 
@@ -15,7 +15,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 class AcknowledgeType(IntEnum):
-    """What a member says of a record. The numbers are those of the protocol."""
+    """A member's acknowledgement of a record. The numbers are those of the protocol."""
 
     GAP = 0
     """There is no record at the offset, or none for applications."""
@@ -35,7 +35,7 @@ class AckBatch(Protocol):
 
 
 class Acknowledged(NamedTuple):
-    """Consecutive offsets that are acknowledged in the same way."""
+    """Consecutive offsets that are acknowledged with the same type."""
 
     first: int
     last: int
@@ -45,10 +45,10 @@ class Acknowledged(NamedTuple):
 def ranges_of(batches: Sequence[AckBatch], *, with_renewals: bool) -> list[Acknowledged]:
     """Return the ranges that the batches of one partition acknowledge.
 
-    `with_renewals` is whether the request says that it has some (`is_renew_ack`).
+    `with_renewals` is the flag of the request that it has renewals (`is_renew_ack`).
 
     Raises:
-        KafkaError: INVALID_REQUEST (42), offsets are not in order, a type is not one that may be here, or
+        KafkaError: INVALID_REQUEST (42), offsets are not in order, a type is not allowed here, or
             the number of types is neither 1 nor that of the offsets.
     """
     highest = AcknowledgeType.RENEW if with_renewals else AcknowledgeType.REJECT

@@ -1,4 +1,4 @@
-"""The acknowledgements of one request: begun partition by partition, answered once they are stored."""
+"""The acknowledgements of one request: processed by partition, and answered once they are stored."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class _Begun(NamedTuple):
 
 
 class Acknowledging:
-    """What a member says of records in one request. `may_read` is whether it may read a topic, by its name.
+    """A member's acknowledgements in one request. `may_read` is True for topics it may read, by name.
 
-    `with_renewals` is whether the request says that it has renewals.
+    `with_renewals` is the flag of the request that it has renewals.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Acknowledging:
         """The time, in seconds, at which what is not stored is answered REQUEST_TIMED_OUT (7)."""
 
     def begin(self, partition: TopicIdPartition, batches: Sequence[AckBatch]) -> None:
-        """Begin what is said of records in one partition: all of it, or nothing."""
+        """Begin the acknowledgements for one partition, which are accepted or refused as a whole."""
         if self.codes.get(partition) or partition in self._begun:
             # Named twice in one request: what it says is not clear, and the first is under way.
             self.codes[partition] = self.codes[partition] or ErrorCode.INVALID_REQUEST
@@ -76,7 +76,7 @@ class Acknowledging:
             self._begun[partition] = _Begun(led, change)
 
     def settle(self, now: float) -> bool:
-        """Take in what has been stored by now; return whether nothing is left to wait for."""
+        """Collect the results of stored acknowledgements; return True if all have a result."""
         for partition, (_, change) in list(self._begun.items()):
             if change.settled:
                 self.codes[partition] = change.error_code
@@ -89,5 +89,5 @@ class Acknowledging:
 
     @property
     def keys(self) -> list[LedPartition]:
-        """What it waits for in the purgatory."""
+        """Return the keys for which the request waits in the purgatory."""
         return [led for led, _ in self._begun.values()]

@@ -1,7 +1,8 @@
-"""A share partition at the leader of its partition: joined to its log, to what is stored, to what waits.
+"""A share partition at the leader of its partition: connected to its log, stored state and waiting requests.
 
-It is read from the share coordinator once, and lives as long as this node leads the partition in that epoch
-and nothing fences it; then the requests that wait for it get an error, and the next one reads it anew.
+The state is read from the share coordinator once, and is valid as long as this node leads the partition in
+that epoch and nothing fences it. Then waiting requests get an error, and the next request reads the state
+again.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ _FENCED = {
 
 
 class ShareKey(NamedTuple):
-    """A share partition: a partition, as one group has it."""
+    """The key of a share partition: a group, a topic and a partition."""
 
     group_id: str
     topic_id: bytes
@@ -69,7 +70,7 @@ class ShareKey(NamedTuple):
 
 
 class Host(Protocol):
-    """What a share partition needs of the broker and of the service that has it."""
+    """The parts of the broker and of the share service that a share partition needs."""
 
     @property
     def purgatory(self) -> Purgatory: ...
@@ -84,10 +85,10 @@ class Host(Protocol):
 
 
 class LedPartition:
-    """One share partition. As a key of the purgatory it stands for all that may help requests that wait.
+    """One share partition at its leader, for which requests can wait in the purgatory.
 
-    `settings` returns those of the group, `set_timer` has its timer called in time, `ended` is called when it
-    does not count any more.
+    `settings` returns the group's settings, `set_timer` schedules its timer, `ended` is called when the
+    object becomes invalid.
     """
 
     def __init__(
@@ -124,32 +125,32 @@ class LedPartition:
 
     @property
     def size_bytes(self) -> int:
-        """About the memory that it takes."""
+        """Return the approximate memory that the share partition uses."""
         return LED_BYTES + (RUN_BYTES * len(self.share.window.runs) if self.share is not None else 0)
 
     @property
     def is_current(self) -> bool:
-        """Whether this node leads the partition still, in the epoch in which the state was read."""
+        """Return True if this node still leads the partition, in the epoch in which the state was read."""
         partition = self.partition
         return not self.error_code and partition.leads and partition.leader_epoch == self.leader_epoch
 
     @property
     def is_ready(self) -> bool:
-        """Whether what is stored has been read."""
+        """Return True if the stored state has been read."""
         return self.share is not None and not self._is_reading
 
     @property
     def may_be_dropped(self) -> bool:
-        """Whether nothing is lost if it is read anew: no lock is held, and its start offset is stored."""
+        """Return True if dropping it loses nothing: no lock is held, and its start offset is stored."""
         share = self.share
         return share is not None and share.written_start >= 0 and not share.is_held()
 
     def wake(self) -> None:
-        """Have the requests looked at again that wait for it."""
+        """Re-evaluate the requests in the purgatory that wait for this share partition."""
         self._host.purgatory.notify(self, WAKES_ALL)
 
     def end(self, code: int) -> None:
-        """Do not count any more; requests that wait get `code`."""
+        """Become invalid, and answer waiting requests with the error `code`."""
         if self.error_code:
             return
         self.error_code = code
@@ -164,10 +165,10 @@ class LedPartition:
     # --- reading the state -------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read what is stored. It `is_ready` once that has been read; else there is `error_code`, in the end.
+        """Read the stored state; afterwards `is_ready` is True, or `error_code` is set.
 
-        Read once more, what is in flight stays, unless the state has been set anew meanwhile: while a group
-        has no members, its offsets can be set.
+        If the state is read again, records in flight are kept, unless the state has been reset meanwhile: the
+        offsets of a group without members can be set.
         """
         self._retry = None
         self._is_reading = True
@@ -243,7 +244,7 @@ class LedPartition:
         self.wake()
 
     def _first_offset(self) -> int:
-        """Return where a group begins that has no offset yet: `share.auto.offset.reset`.
+        """Return the start offset of a group without a stored one, by `share.auto.offset.reset`.
 
         Raises:
             KafkaError, StorageError: the log cannot be read.
@@ -262,10 +263,10 @@ class LedPartition:
     # --- records -----------------------------------------------------------------------------------------
 
     def acknowledge(self, member: str, ranges: Sequence[Acknowledged], now: float) -> Change | None:
-        """Do what a member says of records; return the change that its answer waits for, None without one.
+        """Apply a member's acknowledgements; return the change that the response waits for, or None.
 
         Raises:
-            KafkaError: as `SharePartition.acknowledge`.
+            KafkaError: the acknowledgement is refused, as in `SharePartition.acknowledge`.
         """
         if self.share is None:
             raise error_for(ErrorCode.INVALID_RECORD_STATE, "nothing is acquired in this partition")
@@ -274,13 +275,13 @@ class LedPartition:
         return change
 
     def release(self, member: str) -> None:
-        """Free what a member has acquired, because its session has ended."""
+        """Release the records that a member has acquired, because its session has ended."""
         if self.share is not None and self.share.release(member, self._settings()):
             self.store()
             self.wake()
 
     def end_locks(self) -> int:
-        """Free all records that are acquired, as if their locks had ended; return how many."""
+        """Release all acquired records, as if their locks had expired; return the number of records."""
         count = 0 if self.share is None else self.share.end_locks(self._settings())
         if count:
             self.store()
@@ -288,7 +289,7 @@ class LedPartition:
         return count
 
     def acquired(self) -> None:
-        """Take note that something has been acquired: its locks end some time, and gaps are to be stored."""
+        """Store archived gaps and set the timer for locks, after records have been acquired."""
         self.store()
 
     def _fire(self, now: float) -> None:
@@ -306,7 +307,7 @@ class LedPartition:
     # --- storing -----------------------------------------------------------------------------------------
 
     def store(self) -> None:
-        """Store what has changed, one write after the other; and have the timer set."""
+        """Store changes, one write at a time, and set the timer."""
         share = self.share
         if share is None or self._is_storing:
             return

@@ -1,7 +1,7 @@
-"""Reading a partition for a share group: batches of its log by their headers, and the bytes of what it gets.
+"""Reads a partition for a share group: batches of its log by their headers, and the bytes to return.
 
-Records stay bytes. Whole batches are answered where any of their records is acquired; clients leave the
-others out.
+Records are not decoded. A whole batch is returned if any of its records is acquired; clients ignore the
+others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PRODUCER_ID = Struct(">q")
 
 
 class Chunk(NamedTuple):
-    """Batches that follow each other in the log, with their positions in `data`."""
+    """Consecutive batches of the log, with their positions in `data`."""
 
     data: memoryview
     read_from: int
@@ -40,7 +40,7 @@ class Chunk(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a member gets of a partition: ranges, and bytes of the batches that they are in."""
+    """The records that a member acquires in a partition: ranges, and the bytes of their batches."""
 
     acquired: list[Acquired]
     pieces: list[memoryview]
@@ -55,14 +55,14 @@ def read_chunk(
     committed_only: bool,
     at_least_one: bool = True,
 ) -> Chunk | None:
-    """Read batches from an offset on; None where there is none that the group may have.
+    """Read batches from an offset on; return None if there are none that the group may read.
 
-    With `at_least_one` the first may be larger than `max_bytes`.
+    With `at_least_one`, the first batch may be larger than `max_bytes`.
 
     Raises:
         KafkaError: OFFSET_OUT_OF_RANGE (1).
         StorageError: the log cannot be read.
-        CorruptRecordError: what is read are no batches.
+        CorruptRecordError: the log is damaged.
     """
     found = partition.read(read_from, max_bytes, at_least_one=at_least_one, committed_only=committed_only)
     if not found.size:
@@ -92,9 +92,9 @@ def _is_aborted(
 
 
 def free_bytes(led: LedPartition, settings: ShareGroupSettings, most: int) -> int:
-    """Return how many bytes of batches a member could get now, counted up to `most`.
+    """Return how many bytes of batches a member could acquire now, counting up to `most`.
 
-    Raises as `read_chunk`.
+    Raises the errors of `read_chunk`.
     """
     share = led.share
     if share is None or not share.has_room(settings):
@@ -125,9 +125,9 @@ def take(
     batch_size: int,
     is_exact: bool,
 ) -> Taken:
-    """Have a member acquire records of a partition, up to limits; the first batch may exceed `max_bytes`.
+    """Acquire records of a partition for a member, up to limits; the first batch may exceed `max_bytes`.
 
-    Raises as `read_chunk`; what was acquired before is acquired.
+    Raises the errors of `read_chunk`; records acquired before the error stay acquired.
     """
     share, partition = led.share, led.partition
     taken = Taken([], [], 0)
@@ -171,7 +171,7 @@ def take(
 
 
 def _join(ranges: list[Acquired], each: Acquired, batch_size: int) -> None:
-    """Add a range, or have the last one go on with it while that has not reached `batch_size`."""
+    """Append a range, or extend the last one if it continues there and is shorter than `batch_size`."""
     last = ranges[-1] if ranges else None
     if (
         last is not None
@@ -185,7 +185,7 @@ def _join(ranges: list[Acquired], each: Acquired, batch_size: int) -> None:
 
 
 def _pieces(chunk: Chunk, acquired: Sequence[Acquired]) -> list[memoryview]:
-    """Return the bytes of the batches that have acquired records, those that follow each other as one."""
+    """Return the bytes of the batches that have acquired records; adjacent batches are one piece."""
     pieces: list[tuple[int, int]] = []
     ranges = iter(acquired)
     current = next(ranges, None)

@@ -1,8 +1,8 @@
-"""Runs of offsets that are in flight: consecutive offsets that share a state, a delivery count and an owner.
+"""Runs of offsets in flight: consecutive offsets that share a state, a delivery count and an owner.
 
-A `Window` is what a share group has in flight of one partition, from the start offset to the last offset that
-was handed out, without a hole. It is a sorted list of runs, which are split where part of one changes, and
-joined again where nothing distinguishes them any more. Independent of the rules of share groups.
+A `Window` has the offsets that a share group has in flight in one partition, from the start offset to the
+last offset that was delivered, without gaps. It is a sorted list of runs, which are split if a part of one
+changes, and joined again if they no longer differ. It is independent of the rules of share groups.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.broker.coordination.timers import NEVER
 
 
 class RecordState(IntEnum):
-    """What has become of a record in a share group; the numbers are those that are stored."""
+    """The delivery state of a record in a share group; the numbers are those that are stored."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -32,11 +32,11 @@ DONE = (ACKNOWLEDGED, ARCHIVED)
 
 
 class Run:
-    """Offsets `first` to `last`. `deliveries` is how often they were delivered.
+    """The offsets `first` to `last`, which were delivered `deliveries` times.
 
     `member` owns the acquisition lock until `deadline`, in seconds of the monotonic clock. `change` is the
-    change to `next_state` that is being stored, None where none is. `size` is the number of offsets in the
-    range that was acquired together, of which this may be a part.
+    change to `next_state` that is being stored, or None. `size` is the number of offsets in the
+    range that was acquired together, of which this run may be a part.
     """
 
     __slots__ = ("change", "deadline", "deliveries", "first", "last", "member", "next_state", "size", "state")
@@ -60,20 +60,20 @@ class Run:
 
     @property
     def is_done(self) -> bool:
-        """Whether the records are acknowledged or archived, and that is stored."""
+        """Return True if the records are acknowledged or archived, and this has been stored."""
         return self.state in DONE and self.change is None
 
     @property
     def is_free(self) -> bool:
-        """Whether the records can be acquired."""
+        """Return True if the records can be acquired."""
         return self.state is AVAILABLE and self.change is None
 
     def unlock(self) -> None:
-        """Take the acquisition lock from its owner."""
+        """Remove the acquisition lock."""
         self.member, self.deadline = None, NEVER
 
     def split(self, offset: int) -> Run:
-        """Keep the offsets below `offset`; return a run of the others, like this one in everything else."""
+        """Keep the offsets below `offset`; return a new run with the others and the same properties."""
         other = Run(offset, self.last, self.state, self.deliveries)
         other.member, other.deadline = self.member, self.deadline
         other.change, other.next_state, other.size = self.change, self.next_state, self.size
@@ -85,7 +85,7 @@ _first = attrgetter("first")
 
 
 class Window:
-    """The runs from `start` to `end`, in order and without holes. Empty where `end` is `start` - 1."""
+    """The runs from `start` to `end`, in order and without gaps. If `end` is `start` - 1, it is empty."""
 
     __slots__ = ("runs", "start")
 
@@ -102,15 +102,15 @@ class Window:
 
     @property
     def end(self) -> int:
-        """The last offset; `start` - 1 where there is none."""
+        """Return the last offset, or `start` - 1 if the window is empty."""
         return self.runs[-1].last if self.runs else self.start - 1
 
     def index_of(self, offset: int) -> int:
-        """Return the index of the run that has an offset of the window."""
+        """Return the index of the run that contains an offset of the window."""
         return bisect_right(self.runs, offset, key=_first) - 1
 
     def overlapping(self, first: int, last: int) -> Iterator[Run]:
-        """Yield the runs that have offsets from `first` to `last`, whole ones."""
+        """Yield the runs that have any offset from `first` to `last`, as whole runs."""
         runs = self.runs
         for index in range(max(0, self.index_of(first)), len(runs)):
             run = runs[index]
@@ -120,7 +120,7 @@ class Window:
                 yield run
 
     def cut(self, first: int, last: int) -> list[Run]:
-        """Return runs that have exactly the offsets of the window from `first` to `last`."""
+        """Split runs at `first` and after `last`; return those with exactly the offsets in between."""
         first, last = max(first, self.start), min(last, self.end)
         if first > last:
             return []
@@ -135,7 +135,7 @@ class Window:
                 self.runs.insert(index + 1, self.runs[index].split(offset))
 
     def put(self, run: Run) -> None:
-        """Put a run in the place of all that has its offsets; or at the end, which it has to follow."""
+        """Replace all runs within a run's offsets by the run, or append it, if it follows the last offset."""
         if run.first > self.end:
             assert run.first == self.end + 1, (run, self.end)
             self.runs.append(run)
@@ -147,7 +147,7 @@ class Window:
         self.runs[index:end] = [run]
 
     def join_done(self, first: int, last: int) -> None:
-        """Join the runs in and beside a range that are done in the same way: they are only counted."""
+        """Join adjacent runs that are done with the same state, in and beside a range of offsets."""
         if not self.runs:
             return
         runs = self.runs
@@ -163,7 +163,7 @@ class Window:
         runs[index:end] = joined
 
     def move_start(self, to: int = -1) -> bool:
-        """Move the start behind all that is done there, and at least to `to`; return whether it moved."""
+        """Advance the start past all done runs, and at least to `to`; return True if the start moved."""
         before = self.start
         runs = self.runs
         gone = 0

@@ -1,7 +1,7 @@
-"""Share groups at a broker, as the leader of partitions: sessions, share partitions, and their locks in time.
+"""Share groups at a broker that leads partitions: sessions, share partitions, and the timing of their locks.
 
-Kafka's SharePartitionManager. It has what no single partition has; the handlers of ShareFetch and
-ShareAcknowledge call it, and so do the clock, and connections that end.
+It corresponds to Kafka's SharePartitionManager. It manages what concerns several partitions; its callers are
+the handlers of ShareFetch and ShareAcknowledge, timers, and connections that end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ class Metadata(Protocol):
     def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
 
     def topic_by_id(self, topic_id: bytes) -> Topic:
-        """Raises KafkaError: UNKNOWN_TOPIC_ID (100)."""
+        """Return a topic by its id.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_ID (100).
+        """
 
 
 class Host(Protocol):
@@ -69,7 +73,7 @@ class Host(Protocol):
 
 
 class ShareService:
-    """The share partitions that one broker leads, and the sessions of members with it."""
+    """The share partitions that one broker leads, and the share sessions of members with this broker."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -84,7 +88,7 @@ class ShareService:
         host.kept.add("share partitions", self._size_bytes, self._drop_idlest, loss=1)
 
     def settings_of(self, group_id: str) -> ShareGroupSettings:
-        """Return the settings of a group: its own, or the broker's."""
+        """Return the settings of a group: its own, or else the broker's."""
         own = self._host.cluster.resource_configs.get((GROUP_RESOURCE, group_id), {})
         return settings_of(own, self._host.config)
 
@@ -99,7 +103,7 @@ class ShareService:
         return self._host.cluster.topic_by_id(topic_id)
 
     def find(self, key: ShareKey) -> LedPartition | None:
-        """Return a share partition, if it has been read, or is being read; None where it has not.
+        """Return a share partition that has been or is being read, or None if it was not requested yet.
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER (6), UNKNOWN_TOPIC_ID (100), UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -113,12 +117,12 @@ class ShareService:
         return led
 
     def open(self, key: ShareKey, member_id: str) -> LedPartition:
-        """Return a share partition for a session of a member. It begins to be read if it was not.
+        """Return a share partition for a member's session, and begin to read its state if that was not done.
 
-        It is read once more for the first member, since the offsets of a group can be set while it has none.
+        For the first member the state is read again, since the offsets of a group without members can be set.
 
         Raises:
-            KafkaError: as `find`; or there is no memory for it (COORDINATOR_NOT_AVAILABLE, 15).
+            KafkaError: the errors of `find`, or there is no memory (COORDINATOR_NOT_AVAILABLE, 15).
         """
         led = self.find(key)
         if led is None:
@@ -149,9 +153,7 @@ class ShareService:
         return sum(led.size_bytes for led in self.partitions.values())
 
     def _drop_idlest(self) -> bool:
-        """Let go of the share partition that was used longest ago; its state is stored. Return whether there
-        was one.
-        """
+        """Drop the droppable share partition that was used least recently; return False if there is none."""
         idle = [led for led in self.partitions.values() if led.may_be_dropped]
         if not idle:
             return False
@@ -161,7 +163,7 @@ class ShareService:
     # --- sessions ----------------------------------------------------------------------------------------
 
     def owned_by(self, connection: Session) -> OwnedShareSessions:
-        """Return what keeps the share sessions that a connection has begun."""
+        """Return the object that has the share sessions begun on a connection."""
         owned = connection.resource(OwnedShareSessions)
         if owned is None:
             owned = OwnedShareSessions(self.close)
@@ -169,7 +171,7 @@ class ShareService:
         return owned
 
     def begin(self, key: MemberKey, connection: Session) -> ShareSession:
-        """Begin a session; an earlier one of the member ends, and the member keeps what it has acquired.
+        """Begin a session. An earlier session of the member ends, but its acquired records stay acquired.
 
         Raises:
             KafkaError: SHARE_SESSION_LIMIT_REACHED (133).
@@ -180,18 +182,18 @@ class ShareService:
         return self.sessions.begin(key, self.owned_by(connection))
 
     def close(self, session: ShareSession) -> None:
-        """End a session, and free what its member has acquired."""
+        """End a session, and release the records that its member has acquired."""
         self.sessions.remove(session)
         for led in self._leave(session, session.partitions):
             led.release(session.key.member_id)
 
     def forget(self, session: ShareSession, partitions: Sequence[TopicIdPartition]) -> None:
-        """Have a session fetch no more from some partitions."""
+        """Remove partitions from a session, so that it no longer fetches from them."""
         self.sessions.forget(session, partitions)
         self._leave(session, partitions)
 
     def _leave(self, session: ShareSession, partitions: Iterable[TopicIdPartition]) -> list[LedPartition]:
-        """Take a member from share partitions; return those that have been read."""
+        """Remove a member from share partitions; return those that have been read."""
         found = []
         for topic_id, index in partitions:
             led = self.partitions.get(ShareKey(session.key.group_id, topic_id, index))
@@ -203,8 +205,9 @@ class ShareService:
     # --- on demand ---------------------------------------------------------------------------------------
 
     def end_locks(self, group_id: str, topic: str | None = None, partition: int | None = None) -> int:
-        """End the locks of a group on all records, or those of a topic or partition; return how many records
-        are free for that.
+        """End the locks of a group on all records, or on those of a topic or partition.
+
+        Returns the number of released records.
         """
         return sum(
             led.end_locks()
@@ -215,7 +218,7 @@ class ShareService:
         )
 
     def end_sessions(self, group_id: str, member_id: str | None = None) -> int:
-        """End the sessions of a group, or that of a member, as when memory is used up; return how many."""
+        """End the sessions of a group or of one member, as if memory had run out; return their number."""
         found = self.sessions.of_group(group_id, member_id)
         for session in found:
             self.close(session)
@@ -237,7 +240,7 @@ class ShareService:
             self._alarm.set(self._timers.next_deadline())
 
     def maintain(self) -> None:
-        """Let go of share partitions that this node leads no more, and of idle ones."""
+        """Drop share partitions that this node no longer leads, and idle ones."""
         self._alarm.set(self._timers.next_deadline())  # in case that an exception has lost it
         now = self._host.clock.monotonic()
         for key, led in list(self.partitions.items()):

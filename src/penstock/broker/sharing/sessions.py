@@ -1,8 +1,9 @@
-"""Share sessions (KIP-932): what one member of a share group fetches from this broker, request by request.
+"""Share sessions (KIP-932): the partitions that a member of a share group fetches from this broker.
 
-A session is that of one member of one group, and belongs to the connection on which it was begun: it ends
-with it, and what the member had acquired is free again. Its epoch counts requests, fetches and
-acknowledgements in one sequence, so that none is taken twice. It is independent of partitions.
+A session belongs to one member of one group, and to the connection on which it was begun. When the connection
+ends, the session ends, and the records that the member had acquired are released. Its epoch counts requests,
+fetches and acknowledgements in one sequence, so that no request is processed twice. The module does not
+depend on partitions.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ TopicIdPartition = tuple[bytes, int]
 
 
 class MemberKey(NamedTuple):
-    """A member of a share group."""
+    """The key of a member: its share group and member id."""
 
     group_id: str
     member_id: str
 
 
 class KeptBudget(Protocol):
-    """The budget of memory for what a broker keeps for its clients."""
+    """The memory budget for state that a broker keeps for its clients."""
 
     def has_room_for(self, size: int, *, stays: bool = False) -> bool:
-        """Return whether there is room for so many bytes more."""
+        """Return True if the budget has room for `size` more bytes."""
 
 
 class ShareSession:
-    """What one member fetches. `epoch` is that of its latest request."""
+    """The partitions that one member fetches. `epoch` is that of its latest request."""
 
     __slots__ = ("epoch", "key", "owner", "partitions")
 
@@ -56,11 +57,11 @@ class ShareSession:
 
     @property
     def next_epoch(self) -> int:
-        """The epoch of the next request."""
+        """Return the epoch of the next request."""
         return self.epoch + 1 if self.epoch < EPOCH_MAX else 1
 
     def in_turn(self) -> list[TopicIdPartition]:
-        """Return the partitions in the order in which they are read this time: each is the first in turn."""
+        """Return the partitions in the order for this request; the first one changes with each request."""
         found = list(self.partitions)
         if not found:
             return found
@@ -69,20 +70,20 @@ class ShareSession:
 
 
 class OwnedShareSessions:
-    """The share sessions that were begun on one connection, as a `Resource` of it."""
+    """The share sessions begun on one connection, as a `Resource` of the connection."""
 
     def __init__(self, close_one: Callable[[ShareSession], None]) -> None:
         self._close_one = close_one
         self.sessions: dict[MemberKey, ShareSession] = {}
 
     def close(self) -> None:
-        """End them all, because the connection has ended."""
+        """End all sessions, because the connection has ended."""
         for session in list(self.sessions.values()):
             self._close_one(session)
 
 
 class ShareSessions:
-    """The share sessions of one broker. `most` is `group.share.max.share.sessions`."""
+    """The share sessions of one broker. `most` returns `group.share.max.share.sessions`."""
 
     def __init__(self, most: Callable[[], int], kept: KeptBudget) -> None:
         self._most = most
@@ -95,15 +96,15 @@ class ShareSessions:
 
     @property
     def size_bytes(self) -> int:
-        """About the memory that all sessions take."""
+        """Return the approximate memory that all sessions use."""
         return SESSION_BYTES * len(self._sessions) + PARTITION_BYTES * self._partition_count
 
     def get(self, key: MemberKey) -> ShareSession | None:
-        """Return the session of a member; None where there is none."""
+        """Return the session of a member, or None if it has none."""
         return self._sessions.get(key)
 
     def of_group(self, group_id: str, member_id: str | None = None) -> list[ShareSession]:
-        """Return the sessions of the members of a group, or of one of them."""
+        """Return the sessions of all members of a group, or only of one."""
         return [
             session
             for key, session in self._sessions.items()
@@ -111,7 +112,7 @@ class ShareSessions:
         ]
 
     def begin(self, key: MemberKey, owner: OwnedShareSessions) -> ShareSession:
-        """Begin a session in the place of an earlier one of the same member.
+        """Begin a session, replacing an earlier one of the same member.
 
         Raises:
             KafkaError: SHARE_SESSION_LIMIT_REACHED (133).
@@ -126,9 +127,9 @@ class ShareSessions:
         return session
 
     def find(self, key: MemberKey, epoch: int) -> ShareSession:
-        """Return the session that a request goes on with, at the epoch of the request.
+        """Return the session that a request continues, with its epoch set to that of the request.
 
-        The final epoch ends a session, and may come at any time.
+        The final epoch ends a session, and is valid at any time.
 
         Raises:
             KafkaError: SHARE_SESSION_NOT_FOUND (122), INVALID_SHARE_SESSION_EPOCH (123).
@@ -146,14 +147,14 @@ class ShareSessions:
         return session
 
     def is_open(self, session: ShareSession) -> bool:
-        """Return whether a session has neither ended nor been replaced."""
+        """Return True if a session has neither ended nor been replaced."""
         return self._sessions.get(session.key) is session
 
     def add(self, session: ShareSession, partitions: Iterable[TopicIdPartition]) -> None:
-        """Have a session fetch from more partitions.
+        """Add partitions to a session, so that it fetches from them.
 
         Raises:
-            KafkaError: SHARE_SESSION_LIMIT_REACHED (133), there is no memory for that.
+            KafkaError: SHARE_SESSION_LIMIT_REACHED (133), there is no memory for the partitions.
         """
         new = [each for each in partitions if each not in session.partitions]
         if new and not self._kept.has_room_for(PARTITION_BYTES * len(new), stays=True):
@@ -163,13 +164,13 @@ class ShareSessions:
         self._partition_count += len(session.partitions) - before
 
     def forget(self, session: ShareSession, partitions: Iterable[TopicIdPartition]) -> None:
-        """Have a session fetch no more from some partitions."""
+        """Remove partitions from a session, so that it no longer fetches from them."""
         for each in partitions:
             if session.partitions.pop(each, None) is not None:
                 self._partition_count -= 1
 
     def remove(self, session: ShareSession | None) -> None:
-        """End a session, if there is one that has not ended."""
+        """End a session, unless it is None or has ended."""
         if session is not None and self.is_open(session):
             del self._sessions[session.key]
             session.owner.sessions.pop(session.key, None)
@@ -177,10 +178,10 @@ class ShareSessions:
 
 
 def member_of(group_id: str | None, member_id: str | None) -> MemberKey:
-    """Return the member that a request is of.
+    """Return the key of the member that sends a request.
 
     Raises:
-        KafkaError: INVALID_REQUEST (42), it has no group id, or an empty or too long member id.
+        KafkaError: INVALID_REQUEST (42), the group id is missing, or the member id is empty or too long.
     """
     if group_id is None or not member_id or len(member_id) > MEMBER_ID_CHARACTERS_MAX:
         raise _invalid("a request of a share group needs a group id, and a member id of 1 to 36 characters")

@@ -1,4 +1,4 @@
-"""The settings of a share group at the leaders of partitions: its own, within the bounds of the broker."""
+"""The settings of a share group at partition leaders: the group's own, within the bounds of the broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DURATION = re.compile(
 
 
 class ShareGroupSettings(NamedTuple):
-    """What a share group has set, or what it has of the broker. The defaults are Apache Kafka's."""
+    """The settings of a share group: its own, or else the broker's. The defaults are Apache Kafka's."""
 
     lock_duration_ms: int = 30_000
     """`share.record.lock.duration.ms`: how long a member may keep a record without renewing its lock."""
@@ -35,9 +35,9 @@ class ShareGroupSettings(NamedTuple):
 
 
 def settings_of(own: Mapping[str, str], broker: NumericSettings) -> ShareGroupSettings:
-    """Return the settings of a group by the texts of its own ones.
+    """Return the settings of a group; `own` are the texts of its own settings.
 
-    A value that lies outside the bounds of the broker, which may have changed since, is taken to the bound.
+    A value outside of the bounds of the broker, which may have changed since it was set, is limited to them.
     """
     return ShareGroupSettings(
         group_setting(own, broker, "share", "record.lock.duration.ms"),
@@ -50,7 +50,7 @@ def settings_of(own: Mapping[str, str], broker: NumericSettings) -> ShareGroupSe
 
 
 def duration_ms(reset: str) -> int | None:
-    """Return the milliseconds of a reset by duration: 86400000 of ``by_duration:P1D``; None of others."""
+    """Return the duration of a reset in ms, 86400000 for ``by_duration:P1D``, or None for other resets."""
     if not reset.startswith(BY_DURATION):
         return None
     match = _DURATION.fullmatch(reset[len(BY_DURATION) :])

@@ -1,11 +1,11 @@
-"""One partition as one share group has it: what is in flight, who has locks, and what is to be stored.
+"""One partition of one share group: the records in flight, their locks, and the changes to be stored.
 
 Decides without I/O and without a clock: offsets of batches, and times in seconds of the monotonic clock, are
-arguments. Its owner reads the log, and stores what `next_write` says; one write at a time, so that what is
-stored later is what happened later.
+arguments. Its owner reads the log, and stores the result of `next_write`, one write at a time, so that writes
+are stored in the order of events.
 
-What always holds: a record has one owner at most, until its lock ends. What is acknowledged, and stored, is
-not handed out again. A record leaves the window acknowledged or archived only. The start offset only grows.
+Invariants: a record has at most one owner, until its lock ends. A record whose acknowledgement is stored is
+not delivered again. A record leaves the window only acknowledged or archived. The start offset only grows.
 
 Source: KIP-932; KIP-1206 for the limit of records.
 """
@@ -32,7 +32,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 class Stored(NamedTuple):
-    """A range of offsets with the state that is stored of it."""
+    """A range of offsets with their stored delivery state."""
 
     first: int
     last: int
@@ -50,7 +50,7 @@ class FoundBatch(NamedTuple):
 
 
 class Acquired(NamedTuple):
-    """A range of records that a member has acquired, and how often they were delivered, with this time."""
+    """A range of records that a member has acquired, and their delivery count including this delivery."""
 
     first: int
     last: int
@@ -58,7 +58,7 @@ class Acquired(NamedTuple):
 
 
 class Change:
-    """New states of records that are to be stored together. `error_code` is set once it is `settled`."""
+    """New states of records that are stored together. When `settled` is True, `error_code` has the result."""
 
     __slots__ = ("error_code", "is_applied", "settled", "states")
 
@@ -71,7 +71,7 @@ class Change:
 
 
 class Write(NamedTuple):
-    """What is to be stored of a share partition: the changes, and where the window is after them."""
+    """A write of a share partition's state: the changes, and the start offset of the window after them."""
 
     start_offset: int
     done_count: int
@@ -81,10 +81,10 @@ class Write(NamedTuple):
 
 
 class SharePartition:
-    """What one share group has in flight of one partition.
+    """The records that one share group has in flight in one partition.
 
-    `stored` are the ranges that were stored, of a leader before this one; what lies between them was never
-    delivered, as far as is stored, or its lock is gone.
+    `stored` are the ranges that an earlier leader has stored. Records between them were never
+    delivered, according to the stored state, or their locks are gone.
     """
 
     def __init__(self, start_offset: int, stored: Iterable[Stored] = (), *, is_stored: bool = True) -> None:
@@ -115,17 +115,17 @@ class SharePartition:
 
     @property
     def start_offset(self) -> int:
-        """The first offset that is neither acknowledged nor archived."""
+        """Return the first offset that is neither acknowledged nor archived."""
         return self.window.start
 
     @property
     def end_offset(self) -> int:
-        """The last offset that was handed out so far; the start offset - 1 where none was."""
+        """Return the last offset that was delivered so far, or the start offset - 1 if none was."""
         return self.window.end
 
     @property
     def next_offset(self) -> int:
-        """The offset from which on to read: the first that is free."""
+        """Return the offset to read from: the first that can be acquired."""
         window = self.window
         offset = max(self._free_from, window.start)
         if window.runs and offset <= window.end:
@@ -137,22 +137,20 @@ class SharePartition:
         return self._free_from
 
     def has_room(self, settings: ShareGroupSettings) -> bool:
-        """Return whether something may be acquired: what was released, or more while the window is not
-        full.
-        """
+        """Return True if records may be acquired: released ones, or new ones if the window is not full."""
         return self.next_offset <= self.window.end or len(self.window) < settings.max_record_locks
 
     @property
     def next_expiry(self) -> float:
-        """A time before which no lock ends, in seconds; `NEVER` without locks."""
+        """Return a time in seconds before which no lock expires, or `NEVER` without locks."""
         return self._next_expiry
 
     def is_held(self) -> bool:
-        """Return whether some record is acquired, or something is still to be stored."""
+        """Return True if some record is acquired, or some change is still to be stored."""
         return self._writing is not None or bool(self._queue) or any(run.member for run in self.window)
 
     def free_in(self, first: int, last: int) -> bool:
-        """Return whether any offset of a range is free, or was never handed out."""
+        """Return True if any offset of a range can be acquired, or was never delivered."""
         if last > self.window.end:
             return True
         return any(run.is_free for run in self.window.overlapping(first, last))
@@ -171,12 +169,12 @@ class SharePartition:
         batch_size: int = 0,
         is_exact: bool = False,
     ) -> list[Acquired]:
-        """Have a member acquire what is free in batches that were read; return the ranges.
+        """Acquire free records in batches that were read for a member; return the ranges.
 
-        `batches` are all batches of the log from `read_from` on, as far as they go: offsets between them do
-        not exist, and are archived. Whole batches are taken until `most` records or more are; with
+        `batches` are all batches of the log from `read_from` on, up to some offset: offsets between them do
+        not exist, and are archived. Whole batches are acquired until they have `most` records or more; with
         `is_exact` (record limit) no more than `most`. Ranges end with the batch in which they reach
-        `batch_size`. A record that was delivered often comes alone, in ever smaller ranges.
+        `batch_size`. Records that were delivered often are acquired alone, in ever smaller ranges.
         """
         taking = _Taking(self, settings, most, max(1, batch_size), is_exact)
         expected = read_from
@@ -213,15 +211,16 @@ class SharePartition:
     def acknowledge(
         self, member: str, ranges: Sequence[Acknowledged], settings: ShareGroupSettings, now: float
     ) -> Change | None:
-        """Begin what a member says of records that it has acquired; all of it, or nothing.
+        """Begin a member's acknowledgements of acquired records, which are accepted or refused as a whole.
 
-        Returns the change that is to be stored, after which it has happened; None where there is nothing to
-        store: renewals happen at once, and what lies below the start offset is done.
+        Returns the change to be stored, which takes effect once it is stored, or None if nothing is to be
+        stored: renewals take effect at once, and records below the start offset are done.
 
         Raises:
-            KafkaError: INVALID_REQUEST (42), a range lies behind what was acquired.
-                INVALID_RECORD_STATE (121), the member does not have a record, its state is being changed, or
-                the group takes no renewals.
+            KafkaError: INVALID_REQUEST (42), a range is beyond the last acquired record.
+                INVALID_RECORD_STATE (121), the member has not acquired a record, its state is being changed,
+                or
+                the group does not allow renewals.
         """
         change = Change(is_applied=False)
         renewed: list[Run] = []
@@ -265,12 +264,13 @@ class SharePartition:
     # --- locks that end ----------------------------------------------------------------------------------
 
     def release(self, member: str, settings: ShareGroupSettings) -> bool:
-        """Free all records that a member has, because its session has ended; return whether it had some."""
+        """Release all records of a member, because its session has ended; return True if it had some."""
         return self._release([run for run in self.window if run.member == member], settings)
 
     def end_locks(self, settings: ShareGroupSettings) -> int:
-        """Free all records that are acquired, as if their locks had ended; return how many. What is being
-        stored stays.
+        """Release all acquired records, as if their locks had expired; return the number of records.
+
+        Records whose changes are being stored are left out.
         """
         held = [run for run in self.window if run.member is not None and run.change is None]
         count = sum(len(run) for run in held)
@@ -278,7 +278,7 @@ class SharePartition:
         return count
 
     def expire(self, settings: ShareGroupSettings, now: float) -> bool:
-        """Free the records whose locks have ended; return whether there were some."""
+        """Release the records whose locks have expired; return True if there were some."""
         if now < self._next_expiry:
             return False
         ended = [run for run in self.window if run.deadline <= now]
@@ -302,13 +302,13 @@ class SharePartition:
         return True
 
     def archive_below(self, offset: int) -> bool:
-        """Archive everything below the start of the log; return whether there was something."""
+        """Archive all records below the start of the log; return True if there were some."""
         return self.window.move_start(offset)
 
     # --- storing -----------------------------------------------------------------------------------------
 
     def next_write(self) -> Write | None:
-        """Return what is to be stored now; None while something is being stored, or nothing is to be."""
+        """Return the next write, or None if there is nothing to store or another write is in progress."""
         if self._writing is not None or not self._queue:
             return None
         changes, self._queue = self._queue, []
@@ -318,7 +318,7 @@ class SharePartition:
         return self._writing
 
     def _after(self, changes: Sequence[Change]) -> tuple[int, int]:
-        """Return the start offset, and the count of what is done behind it, as they are after changes."""
+        """Return the start offset, and the number of done records after it, as they will be after changes."""
         coming = set(map(id, changes))
         start, done_count = self.window.start, 0
         is_open = False
@@ -333,10 +333,10 @@ class SharePartition:
         return start, done_count
 
     def written(self, write: Write, error_code: int) -> bool:
-        """Take note that a write has ended; return whether records have become free.
+        """Apply the result of a write; return True if records have become available.
 
-        Without an error its changes happen. With one they do not: records stay acquired until their locks
-        end. What has happened before stays so.
+        Without an error, its changes take effect. With an error they do not: records stay acquired until
+        their locks expire. Changes that took effect before the write are kept.
         """
         assert self._writing is write
         self._writing = None
@@ -361,9 +361,10 @@ class SharePartition:
         return freed
 
     def _end_applied(self, change: Change) -> None:
-        """Move on over records that were delivered as often as they may be, now that this was written.
+        """Advance past records that have reached the delivery limit, once this was written.
 
-        As at Apache Kafka also where it could not be: the next write says the start offset that includes it.
+        As in Apache Kafka, this happens even if the write failed: the start offset in the next write includes
+        it.
         """
         for first, last, state, _ in change.states:
             if state in DONE:
@@ -374,18 +375,18 @@ class SharePartition:
         self.window.move_start()
 
     def is_writing(self, write: Write) -> bool:
-        """Return whether a write is the one that is under way."""
+        """Return True if `write` is the one in progress."""
         return self._writing is write
 
     def give_up(self, error_code: int) -> None:
-        """End all changes that are not stored with an error: another one has the partition from now on."""
+        """End all changes that are not stored with an error, because another object now has the partition."""
         changes = [*(self._writing.changes if self._writing is not None else ()), *self._queue]
         self._writing, self._queue = None, []
         for change in changes:
             change.settled, change.error_code = True, error_code
 
     def _changed(self, change: Change) -> bool:
-        """Join, and move on, after records have got new states; return whether some are free."""
+        """Join runs and advance the start after state changes; return True if records became available."""
         freed = False
         for first, last, state, _ in change.states:
             if state is AVAILABLE:
@@ -398,7 +399,7 @@ class SharePartition:
 
 
 class _Taking:
-    """One pass over batches that were read: what of them is taken, and what is dropped."""
+    """One pass over batches that were read, which acquires or archives their records."""
 
     def __init__(
         self,
@@ -429,7 +430,7 @@ class _Taking:
         return self._settings.max_record_locks - (self._end - self._window.start + 1)
 
     def drop(self, first: int, last: int) -> None:
-        """Archive what of a range is free: there is nothing, or nothing for this group."""
+        """Archive the free records of a range, which do not exist or are not for this group."""
         window = self._window
         for run in list(window.overlapping(first, last)):
             if run.is_free:
@@ -450,12 +451,12 @@ class _Taking:
         self.dropped.states.append(Stored(first, last, ARCHIVED, count))
 
     def _flush(self) -> None:
-        """Have the window reach as far as what is taken, so that something can be put behind it."""
+        """Extend the window up to the end of the acquired records, so that more can be put behind."""
         if self._end > self._window.end:
             self._window.put(Run(self._window.end + 1, self._end, AVAILABLE))
 
     def take(self, first: int, last: int) -> None:
-        """Take what of a batch is free, or new."""
+        """Acquire the free and new records of a batch."""
         for run in self._window.overlapping(first, last):
             if not run.is_free or run.first > self._window.end:
                 continue
@@ -468,7 +469,7 @@ class _Taking:
             self.is_over = True
 
     def _take_free(self, run: Run, first: int, last: int) -> bool:
-        """Take offsets that were delivered before; return whether more may be taken."""
+        """Acquire records that were delivered before; return True if more may be acquired."""
         limit = self._settings.delivery_count_limit
         threshold = max(2, -(-limit // 2))
         if run.deliveries >= threshold:
@@ -511,7 +512,7 @@ class _Taking:
 
 
 def _after(type_: AcknowledgeType, count: int, settings: ShareGroupSettings) -> RecordState:
-    """Return the state of a record that was delivered `count` times, after an acknowledgement."""
+    """Return the state of a record after an acknowledgement, if it was delivered `count` times."""
     if type_ is AcknowledgeType.ACCEPT:
         return ACKNOWLEDGED
     if type_ is AcknowledgeType.RELEASE and count < settings.delivery_count_limit:

@@ -1,4 +1,7 @@
-"""CloudEvents a whole Arrow batch at a time. Needs numpy and pyarrow, and the compiled kernels to be fast."""
+"""Converts whole Arrow batches of CloudEvents.
+
+Needs numpy and pyarrow; fast only with the compiled kernels.
+"""
 
 from __future__ import annotations
 

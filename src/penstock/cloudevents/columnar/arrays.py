@@ -1,4 +1,4 @@
-"""Arrow arrays as the kernels see them: offsets and bytes, no copies where the layout allows it."""
+"""Arrow arrays in the form that the kernels use: offsets and bytes, without copies where possible."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOTHING.flags.writeable = False
 
 
 class Texts(NamedTuple):
-    """A string or binary column. `nulls` has a one for each null, or no entries where there are none."""
+    """A string or binary column. `nulls` has a 1 for each null row, and is empty if no row is null."""
 
     ends: Int32s
     data: Bytes
@@ -25,7 +25,7 @@ class Texts(NamedTuple):
 
 
 class HeaderLists(NamedTuple):
-    """A headers column: each row's header numbers (first, last), and the headers' names and values."""
+    """A headers column: each row's header numbers (first, last), and the names and values of all headers."""
 
     firsts: Int32s
     lasts: Int32s
@@ -34,20 +34,20 @@ class HeaderLists(NamedTuple):
 
 
 def zeros(size: int, dtype: type) -> Any:
-    """Zeros in memory from Arrow's pool, whose pages are there already."""
+    """Return a zeroed array in memory from Arrow's pool, whose pages are already mapped."""
     array = empty(size, dtype)
     array.fill(0)
     return array
 
 
 def read_only(array: Any) -> Any:
-    """Return the array, marked read-only: kernels are compiled once per kind of array."""
+    """Mark an array read-only and return it; kernels are compiled once for each kind of array."""
     array.flags.writeable = False
     return array
 
 
 def buffer_bytes(buffer: Any) -> Bytes:
-    """Return an Arrow buffer, which may be missing, as an array."""
+    """Return an Arrow buffer as an array; a missing buffer becomes an empty array."""
     if buffer is None or buffer.size == 0:
         return _NOTHING
     array: Bytes = read_only(np.frombuffer(buffer, np.uint8))
@@ -55,7 +55,7 @@ def buffer_bytes(buffer: Any) -> Bytes:
 
 
 def null_flags(array: Any) -> Bytes:
-    """Return one byte per entry, 1 where it is null; nothing where none is."""
+    """Return one byte per entry, 1 for a null; return an empty array if there are no nulls."""
     if array.null_count == 0:
         return _NOTHING
     flags = array.is_null().to_numpy(zero_copy_only=False).view(np.uint8)
@@ -67,7 +67,7 @@ def texts_of(array: Any, kind: Any) -> Texts:
     """Return a column as `Texts`; `kind` is pa.string() or pa.binary().
 
     Raises:
-        ConfigError: the column holds something else.
+        ConfigError: the column has another type.
     """
     if array.type != kind:
         if not _is_texty(array.type):
@@ -102,7 +102,7 @@ def header_lists(array: Any) -> HeaderLists:
     """Return a headers column (a list of structs of name and value) as `HeaderLists`.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the column has another type.
     """
     kind = array.type
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
@@ -123,7 +123,7 @@ def header_lists(array: Any) -> HeaderLists:
 
 
 class Entries(NamedTuple):
-    """A map column: where each row's entries end, and the names and values of all."""
+    """A map column: where the entries of each row end, and the names and values of all entries."""
 
     ends: Int32s
     names: Texts
@@ -134,7 +134,7 @@ def map_entries(array: Any) -> Entries:
     """Return a column of map<string, string> as `Entries`.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the column has another type.
     """
     if not pa.types.is_map(array.type):
         raise ConfigError(f"extensions must be map<string, string>, not {array.type}")
@@ -152,18 +152,18 @@ def constant_texts(text: bytes, size: int) -> Texts:
 
 
 def no_texts(size: int) -> Texts:
-    """Return a column without any text."""
+    """Return a column of nulls."""
     return Texts(read_only(zeros(size + 1, np.int32)), _NOTHING, read_only(np.ones(size, np.uint8)))
 
 
 def text_at(texts: Texts, row: int) -> bytes | None:
-    """Return one entry."""
+    """Return the text of one row, or None for a null."""
     if len(texts.nulls) and texts.nulls[row]:
         return None
     return texts.data[texts.ends[row] : texts.ends[row + 1]].tobytes()
 
 
 def text_array(kind: Any, ends: Int32s, data: Bytes, valid: Bytes, nulls: int) -> Any:
-    """Return an Arrow array of these parts; `valid` are its validity bits."""
+    """Return an Arrow array of the given parts; `valid` are its validity bits."""
     bits = pa.py_buffer(valid) if nulls else None
     return pa.Array.from_buffers(kind, len(ends) - 1, [bits, pa.py_buffer(ends), pa.py_buffer(data)], nulls)

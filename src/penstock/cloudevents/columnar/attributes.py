@@ -1,8 +1,8 @@
-"""The columns of attributes that a batch of events has, brought into one shape and judged.
+"""The attribute columns of a batch of events, converted to one form and validated.
 
-Columns of all types (strings large or small, typed extensions beside the map, times with or
-without their text), what comes out is one column of text for each attribute, one list of extensions
-for each row, and what is wrong with which row.
+The input may have columns of many types: strings large or small, typed extensions beside the map, times with
+or without their text. The output is one column of text for each attribute, one list of extensions for each
+row, and the error of each invalid row.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _TIME_TEXT_BYTES_MAX = 27
 
 
 class Attributes:
-    """The attributes of a batch of events."""
+    """The attributes of a batch of events, in one form, and the errors of invalid rows."""
 
     def __init__(self, batch: Any, extension_types: Mapping[str, AttributeType]) -> None:
         self.size: int = batch.num_rows
@@ -107,9 +107,7 @@ class Attributes:
         return no_texts(self.size) if array is None else texts_of(array, kind or pa.string())
 
     def _content_types(self) -> Texts:
-        """Return what the data are: `datacontenttype`, or JSON where `content_type` says that it was
-        implied.
-        """
+        """Return the media types of the data: `datacontenttype`, or JSON if `content_type` implies it."""
         given = self._columns.get("datacontenttype")
         effective = self._columns.get("content_type")
         if effective is None or (given is not None and given.null_count == 0):
@@ -146,7 +144,7 @@ class Attributes:
         return Texts(read_only(ends), read_only(target[: ends[-1]]), read_only(missing))
 
     def _entries(self) -> tuple[Any, Any, Entries]:
-        """Names and values of all extensions as Arrow arrays, and the same for the kernels."""
+        """Return the names and values of all extensions as Arrow arrays, and as `Entries` for the kernels."""
         columns = {name[3:]: array for name, array in self._columns.items() if name.startswith("ce_")}
         array = self._columns.get("extensions")
         if array is None or pa.types.is_null(array.type):
@@ -161,7 +159,7 @@ class Attributes:
         return names, values, entries
 
     def judge(self, mode: Mode) -> bool:
-        """Fill in `errors`. False where a valid row would be written in other words than its columns have."""
+        """Fill in `errors`; return False if a valid row would be written differently from its columns."""
         doubts = zeros(self.size, np.uint8)
         for name, slot in SLOTS.items():
             texts = self.texts[name]
@@ -196,7 +194,7 @@ class Attributes:
         """Return one row as an event.
 
         Raises:
-            InvalidEventError: it is none.
+            InvalidEventError: the row is not a valid event.
         """
         if row in self.errors:
             raise self.errors[row]
@@ -241,10 +239,10 @@ class Attributes:
 
 
 def times_in_micros(times: Any) -> Any:
-    """Microseconds since 1970 of a timestamp column.
+    """Return the times of a timestamp column in microseconds since 1970.
 
     Raises:
-        ConfigError: its times have no zone, or digits beyond the microsecond.
+        ConfigError: the times have no time zone, or digits beyond the microsecond.
     """
     if times.type.tz is None:
         raise ConfigError(
@@ -259,7 +257,7 @@ def times_in_micros(times: Any) -> Any:
 
 
 def _merge(names: Any, values: Any, ends: Int32s, columns: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Put the cells of extension columns among the entries of the map."""
+    """Merge the cells of extension columns into the entries of the extensions map."""
     size = len(ends) - 1
     first, count = int(ends[0]), int(ends[-1] - ends[0])
     all_names, all_values = [names.slice(first, count)], [values.slice(first, count)]

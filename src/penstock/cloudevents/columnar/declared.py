@@ -1,4 +1,4 @@
-"""Declared extensions as the kernels and Arrow see them."""
+"""Declared extensions in the form that the kernels and Arrow use."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _KINDS = {
 
 
 class Declared(NamedTuple):
-    """Names, one after another, where they end, and what kind each is of."""
+    """The concatenated names of declared extensions, where each name ends, and the kind of each extension."""
 
     names: Bytes
     ends: Int32s
@@ -56,13 +56,13 @@ class Declared(NamedTuple):
 
 
 def declared_table(extension_types: Mapping[str, AttributeType], *, strict: bool) -> Declared:
-    """Return the table of declared extensions. Only the lenient profile lets a partition key be empty."""
+    """Return the table of declared extensions. Only the lenient profile allows an empty partition key."""
     return _table(tuple(extension_types.items()), strict)
 
 
 @lru_cache(maxsize=16)
 def _table(types: tuple[tuple[str, AttributeType], ...], strict: bool) -> Declared:
-    """Cached: making the table takes as long as decoding hundreds of events."""
+    """Return the table of declared extensions, from a cache, since making it takes long."""
     kinds = {name: _KINDS[kind] for name, kind in types}
     if strict and kinds.get("partitionkey", STRING_KIND) == STRING_KIND:
         kinds["partitionkey"] = KEY_KIND
@@ -75,9 +75,7 @@ def _table(types: tuple[tuple[str, AttributeType], ...], strict: bool) -> Declar
 
 
 def type_of_column(column_type: Any) -> AttributeType | None:
-    """Return the CloudEvents type that a column of extensions has by itself; None for text, which may be
-    any.
-    """
+    """Return the CloudEvents type of a typed extension column, or None for a text column."""
     types = pa.types
     if types.is_boolean(column_type):
         return AttributeType.BOOLEAN

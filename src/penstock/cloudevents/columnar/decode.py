@@ -1,4 +1,7 @@
-"""A batch of records to columns of attributes. A row that is no valid event never fails the batch."""
+"""Decodes a batch of records to columns of attributes.
+
+A row that is not a valid event never fails the batch.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +30,19 @@ def decode_events(
     partitionkey_from_key: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Any:
-    """Return the batch with columns of attributes added; its own columns pass through as they are.
+    """Return the batch with columns of attributes added; its own columns stay unchanged.
 
     `batch` is a `pyarrow.RecordBatch` (or `Table`) with the columns `value` and `headers`, and `key`
-    for `partitionkey_from_key`. `columns` says which to add: names of `EVENT_SCHEMA`, or
-    ``ce_<name>`` for one extension in a column of its declared type. What is not asked for is not
-    built, but every rule is checked. The other options are those of `from_record`.
+    for `partitionkey_from_key`. `columns` are the columns to add: names of `EVENT_SCHEMA`, or
+    ``ce_<name>`` for one extension in a column of its declared type. Other columns are not built, but
+    every rule is checked. The other options are those of `from_record`.
 
-    `error` is null for a valid event and otherwise says what `from_record` would, rule first; the
-    other added columns are null then. `time_text` is filled where the text does not follow from
-    `time`; `content_type` is `datacontenttype`, or JSON where the format implied it.
+    `error` is null for a valid event; otherwise it is the outcome of `from_record`, rule first, and the
+    other added columns are null. `time_text` is set if the text does not follow from `time`;
+    `content_type` is `datacontenttype`, or JSON if the format implied it.
 
     Raises:
-        ConfigError: a column is missing, of the wrong type, unknown or there already.
+        ConfigError: a column is missing, of the wrong type, unknown, or already present.
     """
     options = DecodeOptions(profile, assume_structured, partitionkey_from_key, extension_types)
     _check_columns(batch.schema.names, columns)
@@ -54,7 +57,7 @@ def schema_for(
     schema: Any = None,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Any:
-    """Return the schema of what `decode_events` returns for batches of `schema`."""
+    """Return the schema that `decode_events` produces for batches of `schema`."""
     fields = [] if schema is None else list(schema)
     for name in columns:
         if name.startswith("ce_"):

@@ -1,8 +1,8 @@
-"""Columns of attributes to records.
+"""Encodes columns of attributes to records.
 
-The columns are judged one after another, rows in doubt by the constructor of `Event`, and then
-written, again one column at a time. Where a batch does not suit that (and where nothing is compiled)
-every row goes through `to_record`; the records are the same.
+The columns are first validated one by one, with doubtful rows checked by the constructor of `Event`, and then
+written, again column by column. If a batch is not suited to this, or nothing is compiled, every row goes
+through `to_record`; the resulting records are the same.
 """
 
 from __future__ import annotations
@@ -68,23 +68,23 @@ def encode_events(
     errors: Literal["raise", "column"] = "raise",
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Any:
-    """Records that carry the events of a batch: columns `key`, `value` and `headers`.
+    """Return the records that carry the events of a batch: columns `key`, `value` and `headers`.
 
     `batch` is a `pyarrow.RecordBatch` (or `Table`) with the columns that `decode_events` makes; `id`,
-    `source` and `type` must be there. A null cell is an attribute that is not set; `data` null is no
-    data. `time` is a timestamp with a zone, or text; where `time_text` is not null it counts.
-    Extensions come in the map `extensions`, or in a column ``ce_<name>`` each: a boolean, integer,
-    binary, timestamp or text. `content_type` counts where it says that JSON was implied.
+    `source` and `type` are required. A null cell is an attribute that is not set; null `data` is an
+    event without data. `time` is a timestamp with a zone, or text; `time_text` overrides it if not null.
+    Extensions are in the map `extensions`, or each in a column ``ce_<name>``: boolean, integer,
+    binary, timestamp or text. `content_type` is used only to find data that are implied to be JSON.
 
     `key` is the column of that name, or null; `key_mapper` may be `partitionkey_mapper`. The other
-    options are those of `to_record`. Columns that belong to no event (`topic`, `partition`, ...) pass
-    through after the three.
+    options are those of `to_record`. Columns that belong to no event (`topic`, `partition`, ...) follow
+    unchanged after the three.
 
     Raises:
-        EncodeError: a row is no valid event; the message says which and why. With
-            ``errors="column"`` a last column `error` says it instead, and the row's value and headers
-            are null.
-        ConfigError: a column is missing or of the wrong type, or the options are wrong.
+        EncodeError: a row is not a valid event; the message has the row and the reason. With
+            ``errors="column"``, a last column `error` has the reason instead, and the row's value and
+            headers are null.
+        ConfigError: a column is missing or of the wrong type, or the options are invalid.
     """
     if isinstance(batch, pa.Table):
         parts = [
@@ -158,7 +158,7 @@ def _write_rows(attributes: Attributes, mode: Mode, options: Mapping[str, Any]) 
 
 
 class _Writing:
-    """One batch on its way from columns to records. Rows with errors get neither value nor headers."""
+    """Writes one batch of columns as records. Rows with errors get neither value nor headers."""
 
     def __init__(self, attributes: Attributes, mode: Mode, text_data: bool, binary_headers: bool) -> None:
         self.attributes = attributes
@@ -194,13 +194,13 @@ class _Writing:
         return Texts(texts.ends, texts.data, read_only(nulls))
 
     def _data(self) -> Any:
-        """Return the data as they are, null where a row is wrong."""
+        """Return the data column unchanged, except that invalid rows are null."""
         ends, data, nulls = self._without_wrong(self.attributes.data)
         count = int(np.count_nonzero(nulls))
         return text_array(pa.binary(), ends, data, np.packbits(nulls == 0, bitorder="little"), count)
 
     def _headers(self, columns: Mapping[str, Texts], with_entries: bool) -> Any:
-        """Return a header for each text of each column, and for each extension."""
+        """Return a headers column with a header for each attribute text, and for each extension."""
         entries, order = self.attributes.entries, self.attributes.order
         columns = {name: texts for name, texts in columns.items() if not _is_empty(texts)}
         names = [name.encode() for name in columns]
@@ -249,7 +249,7 @@ class _Writing:
         return pa.Array.from_buffers(HEADERS_TYPE, self.size, [bits, pa.py_buffer(ends)], -1, 0, [structs])
 
     def _envelopes(self, columns: Mapping[str, Texts]) -> Any:
-        """Return the events in the JSON format. First all is measured, then row after row written."""
+        """Return the events in the JSON format: first compute the total size, then write row by row."""
         attributes, entries = self.attributes, self.attributes.entries
         present = {
             name: texts for name, texts in columns.items() if name != "specversion" and not _is_empty(texts)
@@ -270,7 +270,7 @@ class _Writing:
         return text_array(pa.binary(), ends, cut(target, int(ends[-1])), bits, len(attributes.errors))
 
     def _choices(self) -> Bytes:
-        """Return how the data of each row stand in its envelope."""
+        """Return the form in which the data of each row are put into its envelope."""
         attributes = self.attributes
         data = self._without_wrong(attributes.data)
         types = attributes.content_types
@@ -291,7 +291,7 @@ def _is_empty(texts: Texts) -> bool:
 
 
 def _members(columns: Mapping[str, Texts], ordinary: Mapping[str, bool]) -> tuple[tuple[Any, ...], int]:
-    """Columns of attributes as `write_envelopes` takes them, and what their members take at most."""
+    """Return attribute columns in the form for `write_envelopes`, and the greatest size of their members."""
     prefixes = [(_OPENING if name == "id" else f'","{name}":"').encode() for name in columns]
     facts = np.zeros((len(columns), envelope_write_kernels.FACTS), np.int32)
     total = 0
@@ -310,12 +310,12 @@ def _size(texts: Texts) -> int:
 
 
 def _side_by_side(texts: list[bytes], width: int) -> Bytes:
-    """Return each in its place of so many bytes."""
+    """Return the texts concatenated, each padded to `width` bytes."""
     return np.frombuffer(b"".join(text.ljust(width, b"\0") for text in texts), np.uint8)
 
 
 def _arrays(columns: Mapping[str, Texts]) -> list[Any]:
-    """Return the texts of every column, their ends and their nulls."""
+    """Return the bytes, the ends and the nulls of all columns."""
     return [[texts[part] for texts in columns.values()] for part in (1, 0, 2)]
 
 

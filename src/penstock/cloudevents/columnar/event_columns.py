@@ -1,4 +1,4 @@
-"""Arrow columns of events that were located in the rows of a batch."""
+"""Builds Arrow columns from the events that were located in the rows of a batch."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _OUTCOMES = pa.array(["event", "not an event", "invalid event"])
 
 
 class EventColumns:
-    """Arrow columns of the events that were located in the rows of a batch."""
+    """The Arrow columns of the events that were located in the rows of a batch."""
 
     def __init__(self, rows: LocatedRows) -> None:
         self._rows = rows
 
     def columns(self, names: Collection[str]) -> list[Any]:
-        """Columns of `EVENT_SCHEMA`, or of one extension each, as Arrow arrays."""
+        """Return columns of `EVENT_SCHEMA`, or of one extension each, as Arrow arrays."""
         made = [self._column(name) for name in names]
         self._gather([column for column in made if isinstance(column, LocatedTexts)])
         return [column.array() if isinstance(column, LocatedTexts) else column for column in made]
@@ -77,7 +77,7 @@ class EventColumns:
         return builders[name]()
 
     def _gather(self, columns: list[LocatedTexts]) -> None:
-        """Copy the texts together, some rows of every column at a time while their bytes are at hand."""
+        """Copy the texts of all columns, a block of rows at a time while its bytes are in the CPU's cache."""
         buffers = (self._rows.headers.values.data, self._rows.records.data, self._rows.side_bytes)
         for first in range(0, self._rows.size, _BLOCK_ROWS):
             last = min(first + _BLOCK_ROWS, self._rows.size)
@@ -178,7 +178,7 @@ class EventColumns:
         return events
 
     def _texts_by_row(self, column: int, no_claim: str) -> Any:
-        """Return a column of the texts about rows that are no events."""
+        """Return a column of texts about the rows that are not events; null for events."""
         others = self._rows.rows == table.NO_CLAIM
         texts = sorted({no_claim, *(str(error[column]) for error in self._rows.errors.values())})
         if not self._rows.errors and not others.any():
@@ -204,7 +204,7 @@ class EventColumns:
 
 
 class LocatedTexts:
-    """A column of texts that are still where they were found, with room for them side by side."""
+    """A column of texts that are not copied yet: their places, and room to copy them to."""
 
     def __init__(self, starts: Int32s, sizes: Int32s, places: Bytes, kind: Any = None) -> None:
         self.starts = starts
@@ -216,16 +216,14 @@ class LocatedTexts:
         self.target: Bytes = empty(int(self.ends[-1]), np.uint8)
 
     def array(self) -> Any:
-        """Return the Arrow array, once the texts are in `target`."""
+        """Return the Arrow array, once the texts have been copied to `target`."""
         if self.nulls == len(self.starts):
             return pa.nulls(len(self.starts), self._kind)
         return text_array(self._kind, self.ends, self.target, self._valid, self.nulls)
 
 
 def _typed(texts: Any, name: str, declared: AttributeType) -> Any:
-    """Return a column of canonical texts as a column of the declared type; null where a text is none of
-    it.
-    """
+    """Return a column of canonical texts as a column of the declared type; a misfit becomes null."""
     kind = ARROW_TYPES[declared]
     if kind == pa.string():
         return texts

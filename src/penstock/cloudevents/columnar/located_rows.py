@@ -1,8 +1,8 @@
-"""Each row of a batch of records: event or not, and at which bytes the parts of the event are.
+"""Classifies each row of a batch of records as event or not, and locates the parts of each event.
 
-Compiled loops read the rows that are regular, in any content mode and with any number of extensions. A row
-with anything unusual goes through `from_record`, alone, so that both paths give the same answer in the same
-words.
+Compiled loops read the regular rows, in any content mode and with any number of extensions. Each row with
+anything unusual goes through `from_record` alone, so that both paths give the same results with the same
+messages.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class DecodeOptions:
-    """The options of `decode_events`, for the kernels and for `from_record`."""
+    """The options of `decode_events`, in the forms for the kernels and for `from_record`."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class DecodeOptions:
 
 
 class LocatedRows:
-    """The rows of a batch of records: what each one is, and at which bytes the parts of its event are."""
+    """The rows of a batch of records: the class of each row, and the places of the parts of its event."""
 
     def __init__(self, batch: Any, options: DecodeOptions) -> None:
         self.size: int = batch.num_rows
@@ -165,13 +165,13 @@ class LocatedRows:
         self.entries = self.entries[: state[ENTRIES]]
 
     def _make_room(self, used: int, more: int) -> None:
-        """Keep `used` entries, with room for `more`; pages that stay empty cost nothing."""
+        """Enlarge the table of extensions to hold `used` + `more` entries, keeping the first `used`."""
         entries = empty((used + more) * table.ENTRY_FIELDS, np.int32).reshape(-1, table.ENTRY_FIELDS)
         entries[:used] = self.entries[:used]
         self.entries = entries
 
     def _ask(self, asked: Any, batch: Any) -> None:
-        """Let `from_record` judge these rows, and write their events to the side buffer."""
+        """Decode the rows in `asked` with `from_record`, and write their events to the side buffer."""
         keys = batch.column("key") if self.options.with_keys and "key" in batch.schema.names else None
         more: list[tuple[int, int, int, int]] = []
         for row in asked.tolist():
@@ -220,12 +220,12 @@ class LocatedRows:
 
 
 def _no_known_texts() -> Int32s:
-    """Room for the texts that a kernel has found to be valid: of two kinds, a position and a size each."""
+    """Return an empty table of valid texts for the kernels: two kinds, each with positions and sizes."""
     return np.full(2 * KNOWN_TEXTS * 2, -1, np.int32)
 
 
 def _time_cell(moment: datetime | None, text: str) -> tuple[int, int]:
-    """Microseconds since 1970, and how they relate to the text."""
+    """Return the microseconds since 1970 of a time, and how they relate to its text."""
     if moment is None:
         return 0, TIME_ONLY_TEXT
     utc = moment.astimezone(UTC)

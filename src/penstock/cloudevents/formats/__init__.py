@@ -1,1 +1,1 @@
-"""Event formats: JSON, Avro, Protobuf, and batches and lines of events."""
+"""Event formats: JSON, Avro and Protobuf, for single events and batches."""

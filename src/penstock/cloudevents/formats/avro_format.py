@@ -1,9 +1,9 @@
-"""The Avro event format (rules A1 to A4): a bare datum of the published schema, no header, no schema id.
+"""The Avro event format (rules A1 to A4): a datum of the published schema, without header or schema id.
 
 The schema is a record of `attribute`, a map of string to (null, boolean, int, string, bytes), and
 `data`, a union of bytes, null, boolean, map, array, double and string. Data are written as bytes, so
-that they stay as they are (the union would make every number a double); on reading every branch is
-understood, and what is no bytes or text becomes JSON.
+that they stay unchanged (the union would make every number a double). Every branch can be read; data
+that are neither bytes nor text become JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DOUBLE = struct.Struct("<d")
 
 
 def write_event(event: Event, *, text_data: bool = False) -> bytes:
-    """Return the event as an Avro datum. `text_data` writes text media types in UTF-8 as strings."""
+    """Return the event as an Avro datum. `text_data` writes data of text media types in UTF-8 as strings."""
     attributes = event.attributes()
     if event.content_type is not None:
         attributes["datacontenttype"] = event.content_type
@@ -55,7 +55,7 @@ def _attribute(value: AttributeValue) -> bytes:
 
 
 def _long(value: int) -> bytes:
-    """Return a zigzag varint."""
+    """Return an integer as a zigzag varint."""
     rest = value << 1 if value >= 0 else (-value << 1) - 1
     written = bytearray()
     while rest > 0x7F:
@@ -83,10 +83,10 @@ def read_event(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Event:
-    """Return the event that an Avro datum stands for.
+    """Return the event in an Avro datum.
 
     Raises:
-        InvalidEventError: A2, it is no such datum; or it is not a valid event.
+        InvalidEventError: the data are not such a datum (A2), or not a valid event.
     """
     reader = _Reader(data)
     attributes: dict[str, AttributeValue | None] = {}
@@ -104,7 +104,7 @@ def read_event(
 
 
 def _payload(value: object, content_type: str | None) -> tuple[bytes | None, bool]:
-    """Return the data as bytes, and whether they are JSON without being declared so."""
+    """Return the data as bytes, and True if they are JSON without a content type that says so."""
     if value is None or isinstance(value, bytes):
         return value, False
     if isinstance(value, str) and (content_type is None or not is_json(content_type)):
@@ -117,7 +117,7 @@ def _payload(value: object, content_type: str | None) -> tuple[bytes | None, boo
 
 
 class _Reader:
-    """Reads Avro's binary encoding. Every size is compared with the bytes that are left."""
+    """Reads Avro's binary encoding. Every size is checked against the number of remaining bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -151,7 +151,7 @@ class _Reader:
         return _Items(self)
 
     def branch(self, branches: tuple[Callable[[_Reader], object], ...]) -> object:
-        """Return a union: the number of the branch, then its value."""
+        """Read a value of a union: the number of the branch, then the value."""
         number = self.long()
         if not 0 <= number < len(branches):
             raise InvalidEventError("A2", f"the datum has branch {number} of a union of {len(branches)}")
@@ -167,7 +167,7 @@ class _Reader:
 
 
 class _Items:
-    """Counts the items of a map or array, which come in blocks."""
+    """Counts the items of a map or array, which are encoded in blocks."""
 
     def __init__(self, reader: _Reader) -> None:
         self._reader = reader
@@ -229,7 +229,7 @@ def _array_of(read: Callable[[_Reader], object]) -> Callable[[_Reader], list[obj
 
 
 def _json_object(reader: _Reader) -> object:
-    """Return the record of one field, `value`, that nested values are wrapped in."""
+    """Read the record with one field, `value`, in which the schema wraps nested values."""
     return reader.nested(_map_of(lambda inner: inner.branch(_NESTED)))
 
 

@@ -1,7 +1,7 @@
-"""Events in files and HTTP bodies: one in an event format, or a batch of them.
+"""Reads and writes events in files and HTTP bodies: a single event in an event format, or a batch.
 
-Kafka has no batches (rule K3); a file of events, or the body of an HTTP request, may be one. The media
-type says what the bytes are.
+Kafka has no batches (rule K3), but a file of events, or the body of an HTTP request, may be a batch. The
+media type decides.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def read_events(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> list[Event]:
-    """Return the events of a body with that content type, which may be a single event's or a batch's.
+    """Return the events of a body, whose content type is that of a single event or of a batch.
 
     Raises:
-        InvalidEventError: the bytes are not that, an event is not valid, or the format is unknown (K15).
+        InvalidEventError: the bytes are malformed, an event is invalid, or the format is unknown (K15).
     """
     media_type = essence(content_type)
     batch = _BATCHES.get(media_type)
@@ -53,11 +53,11 @@ def write_events(
     *,
     text_data: bool = False,
 ) -> bytes:
-    """Return the events as a body of that content type.
+    """Return the events as a body of a content type.
 
     Raises:
-        EncodeError: the format is unknown or has no batches, or a single event's was asked for and
-            there is not exactly one.
+        EncodeError: the format is unknown or has no batches, or the type is that of a single event
+            and there is not exactly one event.
     """
     media_type = essence(content_type)
     batch = _BATCHES.get(media_type)

@@ -1,9 +1,9 @@
-"""The JSON event format (rules J1 to J19, D15 to D18): one event, or a batch, to bytes and back.
+"""The JSON event format (rules J1 to J19, D15 to D18): converts an event, or a batch, to bytes and back.
 
-The data of an event are never re-rendered: on reading, the bytes between the quotes, braces or
-digits of `data` are cut out of the text; on writing, JSON data are put in as they are. That keeps
-number precision, member order and spelling. What cannot stand there as it is goes to `data_base64`.
-JSON data with white space around them do too: in `data` it would be lost.
+The data of an event are never reformatted: on reading, the text of the `data` value is cut out unchanged; on
+writing, JSON data are inserted unchanged. That keeps number precision, member order and spelling. Data that
+cannot be inserted unchanged go to `data_base64`, as do JSON data with white space around them, which would be
+lost in `data`.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def read_event(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Event:
-    """Return the event that a JSON object stands for.
+    """Return the event in a JSON object.
 
     Raises:
-        InvalidEventError: it is not JSON, or not a valid event.
+        InvalidEventError: the bytes are not JSON, or not a valid event.
     """
     try:
         text = str(data, "utf-8")
@@ -80,7 +80,7 @@ def read_event(
 
 
 def has_required_members(data: bytes) -> bool:
-    """Is it a JSON object with members for all four required attributes (rule D10)?"""
+    """Return True for a JSON object with members for all four required attributes (rule D10)."""
     try:
         members, _ = _scan(read_utf8(data))
     except InvalidEventError:
@@ -89,9 +89,7 @@ def has_required_members(data: bytes) -> bool:
 
 
 def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, AttributeType]) -> Event | None:
-    """Return the event, if its envelope has a layout that is known and all is as it should be; None for
-    others.
-    """
+    """Return the event, if its envelope has a known layout and is valid, or else None."""
     for layout in _layouts.learnt:
         match = layout.match(text)
         if match:
@@ -136,10 +134,10 @@ def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, Attr
 
 @remembered(maxsize=8192)
 def _check_all_repeated(source: str, type: str, content_type: str | None, dataschema: str | None) -> bool:
-    """Check what repeats from event to event, and return whether `data` stand as JSON.
+    """Check the attributes that repeat between events; return whether `data` are JSON.
 
-    A tab is the one character that JSON requires to be escaped and the rule of an attribute, C13, lets
-    through.
+    A tab is the only character that JSON must escape and that rule C13 allows in an attribute; it raises
+    ValueError.
     """
     if content_type is not None and "\t" in content_type:
         raise ValueError("left to the careful way")
@@ -265,10 +263,10 @@ def _read_data(value: object, text: str, content_type: str | None, lenient: bool
 
 
 def encode_text(string: str, content_type: str) -> bytes:
-    """Data that a format holds as a string, in the charset of their media type where that can be.
+    """Return data that a format has as a string, encoded in the charset of their media type if possible.
 
     Raises:
-        InvalidEventError: J15, the string is no text.
+        InvalidEventError: J15, the string cannot be encoded.
     """
     try:
         return string.encode(charset_of(content_type))
@@ -281,11 +279,11 @@ def encode_text(string: str, content_type: str) -> bytes:
 
 
 def write_event(event: Event, *, text_data: bool = False, one_line: bool = False) -> bytes:
-    """Return the event as a JSON object, without white space, attributes in a fixed order.
+    """Return the event as a JSON object, without white space, with the attributes in a fixed order.
 
-    `text_data` puts the data of text media types into `data` as a string where they are UTF-8;
-    without it they go to `data_base64`, which every reader turns back into the same bytes.
-    `one_line` does so with JSON data of several lines, too: the object then has no line break.
+    `text_data` puts UTF-8 data of text media types into `data` as a string; otherwise they go to
+    `data_base64`, which every reader converts back to the same bytes. `one_line` puts JSON data with line
+    breaks into `data_base64`, too, so that the object has no line break.
     """
     content_type = event.datacontenttype
     data = event.data
@@ -308,7 +306,7 @@ def write_event(event: Event, *, text_data: bool = False, one_line: bool = False
 
 @remembered(maxsize=4096)
 def _write_repeated(source: str, type: str, content_type: str | None, dataschema: str | None) -> str:
-    """Return the members that repeat from event to event."""
+    """Return the JSON members whose values repeat between events."""
     text = f',"source":{_quote(source)},"type":{_quote(type)}'
     if content_type is not None:
         text += f',"datacontenttype":{_quote(content_type)}'
@@ -316,7 +314,7 @@ def _write_repeated(source: str, type: str, content_type: str | None, dataschema
 
 
 def is_text_in_utf8(content_type: str) -> bool:
-    """Are such data text that `data` can hold as a string, when asked to (rule D16)?"""
+    """Return True if data of a media type are text that `data` can hold as a string (rule D16)."""
     return is_text(content_type) and charset_of(content_type) in ("utf-8", "ascii")
 
 
@@ -354,10 +352,10 @@ def read_batch(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> list[Event]:
-    """Return the events of a JSON array (rules J18, C25). For files and HTTP bodies; Kafka has no batches.
+    """Return the events of a JSON array (rules J18, C25), for files and HTTP bodies; Kafka has no batches.
 
     Raises:
-        InvalidEventError: it is not a JSON array, or one of its events is not valid.
+        InvalidEventError: the bytes are not a JSON array, or one of its events is invalid.
     """
     text = read_utf8(data)
     events: list[Event] = []

@@ -1,4 +1,4 @@
-"""JSON text by position: where the members of an object stand, and whether bytes are one JSON value."""
+"""Finds the places of an object's members in JSON text, and checks whether bytes are one JSON value."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def read_utf8(data: bytes) -> str:
 
 
 def scan_object(text: str) -> tuple[Members, dict[str, Span]]:
-    """Return the members of the one JSON object that `text` must be, and where in it their values stand.
+    """Return the members of the single JSON object in `text`, and the spans of their values.
 
     Raises:
-        InvalidEventError: it is no JSON object (J1), or has a member twice (D18).
+        InvalidEventError: the text is not a JSON object (J1), or a member is repeated (D18).
     """
     try:
         members, spans, end = scan_object_at(text, skip_white_space(text, 0))
@@ -58,7 +58,7 @@ def scan_object(text: str) -> tuple[Members, dict[str, Span]]:
 
 
 def _why_no_object(text: str) -> str:
-    """Return what is in place of a JSON object."""
+    """Return the reason why a text is not a JSON object."""
     if skip_white_space(text, 0) == len(text):
         return "the value is empty, not a JSON object"
     try:
@@ -72,13 +72,13 @@ def _why_no_object(text: str) -> str:
 
 
 def skip_white_space(text: str, position: int) -> int:
-    """Return where the next character that is no white space stands, or the end of the text."""
+    """Return the position of the next character that is not white space, or the end of the text."""
     match = _white_space(text, position)
     return match.end() if match else position
 
 
 def scan_object_at(text: str, start: int) -> tuple[Members, dict[str, Span], int]:
-    """Return the members of the object that begins at `start`, the places of their values, and where it ends.
+    """Return the members of the object at `start`, the spans of their values, and the object's end.
 
     Raises:
         ValueError, IndexError: the text is not JSON, or not an object.
@@ -112,7 +112,7 @@ def scan_object_at(text: str, start: int) -> tuple[Members, dict[str, Span], int
 
 
 def json_text(data: bytes) -> str | None:
-    """`data` as text if it is one JSON value with nothing around it, else None."""
+    """Return `data` as text if it is exactly one JSON value, without white space around it, or else None."""
     try:
         text = data.decode()
         _, end = scan_value(text, 0)
@@ -124,7 +124,7 @@ def json_text(data: bytes) -> str | None:
 
 
 def _json_text_carefully(data: bytes) -> str | None:
-    """`json_text` for JSON with numbers that are too long for Python's integers."""
+    """Do what `json_text` does, for JSON with numbers that are too long for Python's integers."""
     try:
         text = data.decode()
         _, end = decode_at(text, 0)

@@ -1,8 +1,8 @@
-"""Layouts of JSON envelopes: a program writes its events with the same members in the same order.
+"""Layouts of JSON envelopes: most programs write their events with the same members in the same order.
 
-The layouts of the first events are kept, each as a pattern that takes an envelope apart in one
-step. It fits envelopes whose members are texts without escapes, with the data at the end, if there are
-any; all others, and those that are no valid events, are read member by member.
+The layouts of the first events are kept as patterns, each of which splits an envelope in one step. A pattern
+fits envelopes whose members are texts without escapes, with the data, if any, at the end; all other
+envelopes, and invalid events, are read member by member.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _VALUE = '"([^"]*+)"'
 
 
 class Layout:
-    """The members of an envelope in their order.
+    """The members of an envelope in their order, and a pattern for them.
 
     `match` is the pattern. `fields` are the groups of the fields in the order id, source, type,
-    datacontenttype, subject, time, dataschema, data_base64 (the last group never takes part, and stands
-    for fields that are not there); `extensions` says which groups the extensions are. With `has_data`
+    datacontenttype, subject, time, dataschema, data_base64 (the last group never matches, and stands
+    for missing fields); `extensions` has the groups of the extensions. With `has_data`,
     the match ends where the data begin.
     """
 
@@ -55,7 +55,7 @@ def _member(name: str) -> str:
 
 
 class Layouts:
-    """What was learnt. The tuple is replaced, never changed, so that threads may share it."""
+    """The layouts found so far. The tuple is replaced, never changed, so that threads can share it."""
 
     __slots__ = ("learnt",)
 
@@ -63,12 +63,12 @@ class Layouts:
         self.learnt: tuple[Layout, ...] = ()
 
     def prefer(self, layout: Layout) -> None:
-        """Try this one first: the next event is likely to be of the same program."""
+        """Put a layout first, since the next event is probably from the same program."""
         if layout is not self.learnt[0]:
             self.learnt = (layout, *(other for other in self.learnt if other is not layout))
 
     def learn(self, members: Mapping[str, object]) -> None:
-        """Keep the layout of an envelope that was a valid event, if a pattern can fit it."""
+        """Store the layout of a valid event's envelope, if a pattern can match it."""
         names = tuple(members)
         if len(self.learnt) >= LAYOUTS_MAX or len(names) > MEMBERS_MAX:
             return

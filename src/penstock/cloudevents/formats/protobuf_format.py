@@ -1,7 +1,7 @@
-"""The Protobuf event format (rules R1 to R5): one CloudEvent message, or a batch of them.
+"""The Protobuf event format (rules R1 to R5): one CloudEvent message, or a batch.
 
 The messages are few and small, so no protobuf library is needed.
-A Timestamp has no offset and at most nanoseconds, so a time comes back as the same instant in UTC.
+A Timestamp has no offset and at most nanoseconds, so a time is read back as the same instant in UTC.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NANOS = 1_000_000_000
 
 
 def write_event(event: Event, *, text_data: bool = False) -> bytes:
-    """Return the event as a CloudEvent message. `text_data` writes text media types in UTF-8 to `text_data`.
+    """Return the event as a CloudEvent message. `text_data` writes UTF-8 data of text types to `text_data`.
 
     Raises:
         EncodeError: R5, the time is outside of the years 1 to 9999.
@@ -123,10 +123,10 @@ def read_event(
     lenient: bool = False,
     extension_types: Mapping[str, AttributeType] = WELL_KNOWN_EXTENSIONS,
 ) -> Event:
-    """Return the event that a CloudEvent message stands for.
+    """Return the event in a CloudEvent message.
 
     Raises:
-        InvalidEventError: R1, it is no such message; or it is not a valid event.
+        InvalidEventError: the bytes are not such a message (R1), or not a valid event.
     """
     attributes: dict[str, AttributeValue | None] = {}
     try:
@@ -145,7 +145,7 @@ def read_batch(
     """Return the events of a CloudEventBatch message.
 
     Raises:
-        InvalidEventError: it is no such message, or one of its events is not valid.
+        InvalidEventError: the bytes are not such a message, or one of its events is invalid.
     """
     bodies: list[bytes] = []
     fields = _fields(data)
@@ -165,7 +165,7 @@ def read_batch(
 
 
 def _fields(data: bytes) -> Fields:
-    """Return the fields of a message; what is limited is its size, as that of the record that holds it."""
+    """Return the fields of a message. Only its size is limited, by that of the record that holds it."""
     return Fields(data, FieldBudget())
 
 

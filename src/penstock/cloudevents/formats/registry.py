@@ -1,4 +1,4 @@
-"""Which event formats can be read and written, by media type (rules K14, K15, K3)."""
+"""The event formats that can be read and written, by media type (rules K14, K15, K3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FormatName = Literal["json", "avro", "protobuf"]
 
 
 class Format(Protocol):
-    """What a module of an event format offers."""
+    """The functions that the module of an event format has."""
 
     MEDIA_TYPE: str
 
@@ -28,5 +28,5 @@ _FORMATS: Mapping[str, Format] = {"json": json_format, "avro": avro_format, "pro
 
 
 def format_named(name: str) -> Format | None:
-    """Return the format called `name`, which is what follows the ``+`` of its media type; None for others."""
+    """Return the format called `name`, the part after ``+`` in its media type, or None if it is unknown."""
     return _FORMATS.get(name)

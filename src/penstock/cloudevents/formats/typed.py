@@ -1,7 +1,7 @@
-"""Events from formats that say the type of every attribute (Avro, Protobuf; JSON says some).
+"""Makes events from formats with typed attributes: Avro and Protobuf, and partly JSON.
 
-`read_extension` settles what a declared type and the type that arrived make together; `build_event`
-checks a whole set of attributes and makes the event.
+`read_extension` reconciles the declared type of an extension with the type that arrived; `build_event` checks
+a whole set of attributes and makes the event.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _TYPED_TEXT = (Timestamp, URI, URIReference)
 
 
 def read_extension(name: str, value: object, lenient: bool, declared: AttributeType | None) -> AttributeValue:
-    """Return the value of an extension. Text becomes the declared type; anything else must have it already.
+    """Return the value of an extension: text is converted to the declared type, other values must have it.
 
-    The lenient profile keeps what is not of the declared type as it came.
+    The lenient profile keeps a value of another type unchanged.
 
     Raises:
-        InvalidEventError: no attribute can have such a value (C5), or not this one (C16, T1 to T7).
+        InvalidEventError: no attribute can have such a value (C5), or not this attribute (C16, T1 to T7).
     """
     if isinstance(value, str):
         kind = declared or AttributeType.STRING
@@ -82,10 +82,10 @@ def build_event(
     extension_types: Mapping[str, AttributeType],
     rule: str,
 ) -> Event:
-    """Return the event with these attributes; None stands for one that is not set.
+    """Return the event with the given attributes; None stands for an attribute that is not set.
 
     Raises:
-        InvalidEventError: a rule is broken; `rule` where an attribute of the core has the wrong type.
+        InvalidEventError: a rule is broken; `rule` is the one for a core attribute of the wrong type.
     """
     core: dict[str, str | None] = dict.fromkeys(CORE)
     extensions: dict[str, AttributeValue] = {}

@@ -1,1 +1,1 @@
-"""Avro: schemas, their resolution into programs for the compiled loop, compatibility, and rows."""
+"""Avro: schemas, programs that resolve them for a fast loop, compatibility checks, and rows."""

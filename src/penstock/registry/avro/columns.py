@@ -1,4 +1,4 @@
-"""Avro values of one writer's schema as Arrow columns, and the rows that are none, each with its reason."""
+"""Reads Avro values of one writer's schema into Arrow columns, and gives reasons for undecoded rows."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ STORE_NUMBERS_MAX = 1 << 25
 def read_columns(
     program: Program, data: Bytes, starts: Ints, ends: Ints, reasons: Bytes
 ) -> tuple[pa.Array, Ints]:
-    """Return the values between `starts` and `ends`, and their rows; `reasons` gets the reason of each row.
+    """Return the decoded values between `starts` and `ends`, and their row numbers.
+
+    `reasons` gets, for each row, the reason why it is not decoded, or 0.
 
     Raises:
-        DecodeError: one row by itself takes more memory than allowed, or a column more than Arrow holds.
+        DecodeError: one row takes more memory than allowed, or a column more than an Arrow array can hold.
     """
     gathering = Gathering(program.root, len(starts))
     places: list[Ints] = []
@@ -74,35 +76,35 @@ def read_columns(
 
 
 class AvroFormat:
-    """The format Avro, decoded with the reader's schema: see `penstock.registry.decoding.Format`."""
+    """The Avro implementation of `penstock.registry.decoding.Format`, with a reader's schema."""
 
     def __init__(self, schema: Schema, referenced: Mapping[str, Schema]) -> None:
-        """Take the reader's schema, and those that it refers to.
+        """Parse the reader's schema, with the schemas that it refers to.
 
         Raises:
-            SchemaError: it is no Avro schema.
+            SchemaError: the text is not an Avro schema.
         """
         self._reader = parse_avro(schema.text, [each.text for each in referenced.values()])
         self.type = arrow_type(self._reader)
 
     def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> AvroReading:
-        """Return how values of a writer's schema are read.
+        """Return a reader of values that were written with a writer's schema.
 
         Raises:
-            SchemaError: it is no Avro schema, or cannot be resolved into the reader's.
+            SchemaError: the text is not an Avro schema, or cannot be resolved into the reader's schema.
         """
         parsed = parse_avro(writer.text, [each.text for each in referenced.values()])
         return AvroReading(compile_program(parsed, self._reader))
 
 
 class AvroReading:
-    """Reads Avro values of one writer's schema."""
+    """Reads Avro values of one writer's schema into columns of the reader's schema."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
-        """Return an array, the rows that are in it, and the reason of each other row."""
+        """Return an array, the numbers of the rows in the array, and a reason for each other row."""
         reasons = np.zeros(len(starts), dtype=np.uint8)
         array, rows = read_columns(self._program, data, starts, ends, reasons)
         dead = {int(row): REASONS[int(reasons[row])] for row in np.flatnonzero(reasons)}

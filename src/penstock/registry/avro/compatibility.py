@@ -1,4 +1,4 @@
-"""Whether values of one Avro schema can be read by another, and where they cannot.
+"""Checks whether values of one Avro schema can be read with another, and finds where they cannot.
 
 The kinds of incompatibility have the names of Avro's own checker for Java.
 """
@@ -22,14 +22,14 @@ PROBLEMS_MAX = 100
 
 
 def incompatibilities(reader: Type, writer: Type) -> list[str]:
-    """Return why a reader cannot read what a writer writes; nothing where it can read all of it."""
+    """Return the reasons why values of `writer` cannot be read with `reader`; an empty list if all can."""
     checker = _Checker()
     checker.compare(reader, writer, "/")
     return checker.found[:PROBLEMS_MAX]
 
 
 class _Checker:
-    """Compares two types, and keeps which pairs were compared: types may hold themselves."""
+    """Compares two types recursively, and keeps the pairs compared so far, since types may be recursive."""
 
     def __init__(self) -> None:
         self.found: list[str] = []

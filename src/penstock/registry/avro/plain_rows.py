@@ -1,4 +1,4 @@
-"""Plain JSON as rows of an Avro schema: the inverse of what ``penstock consume --value avro`` prints.
+"""Converts plain JSON to rows of an Avro schema, the inverse of ``penstock consume --value avro``.
 
 Bytes are base64, decimals and UUIDs text, times ISO 8601 or numbers of their unit, maps objects or lists of
 pairs. A value of a union is one that fits a branch, or an object with the name of the branch, as in Avro's
@@ -35,10 +35,10 @@ _SHOWN_CHARACTERS = 60
 
 
 def avro_row(value: Any, kind: Type, place: str = "$") -> Any:
-    """Return what fastavro writes for a JSON value.
+    """Return a JSON value in the form that fastavro writes.
 
     Raises:
-        EncodeError: it does not fit the type; the message has its place in the value.
+        EncodeError: the value does not fit the type; the message names the place in the value.
     """
     if isinstance(kind, Union):
         return _branch(value, kind, place)
@@ -122,7 +122,7 @@ def _branch(value: Any, kind: Union, place: str) -> Any:
 
 
 def _tagged(made: Any, branch: Type) -> Any:
-    """Return a row of a record with its name, by which fastavro finds the branch of a union."""
+    """Return a record's row with the record's name, by which fastavro finds the branch of a union."""
     return (branch.name, made) if isinstance(branch, Record) else made
 
 
@@ -193,10 +193,10 @@ def _decimal(value: Any, kind: Type, place: str) -> decimal.Decimal:
 
 
 def _moment(text: str, logical: str) -> int:
-    """Return the number that stands for a date or time as text.
+    """Return the number of a date or time that is given as text, in the unit of the logical type.
 
     Raises:
-        ValueError: the text is none.
+        ValueError: the text is not a date or time.
     """
     if logical == "date":
         return (datetime.date.fromisoformat(text) - EPOCH).days

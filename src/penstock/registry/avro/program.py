@@ -1,8 +1,9 @@
-"""Schema resolution: a writer's and a reader's schema become a program for the loop that reads values.
+"""Schema resolution: compiles a writer's and a reader's schema to a program for the loop that reads values.
 
-The rules are those of Avro's specification: fields by name or alias, defaults for what the writer lacks,
-numbers widened, bytes as text, symbols by name. What cannot be resolved anywhere is an error; what cannot be
-resolved for some branches of the writer's unions makes the rows with these branches unreadable.
+The rules are those of Avro's specification: fields are matched by name or alias, missing fields get defaults,
+numbers are widened, bytes become text, symbols are matched by name. A schema that can never be resolved is an
+error; if only some branches of the writer's unions cannot be resolved, rows with these branches are
+unreadable.
 """
 
 from __future__ import annotations
@@ -63,12 +64,12 @@ _NUMBERS = {
 
 
 class UnresolvableError(SchemaError):
-    """Values of the writer's schema cannot be read by the reader's; the message says where they differ."""
+    """Raised if the reader's schema cannot read values of the writer's; the message names the difference."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """What the loop runs, and the tree of columns that it fills."""
+    """The operations that the loop runs, and the tree of columns that the operations fill."""
 
     ops: Any
     tables: Any
@@ -80,7 +81,7 @@ def compile_program(writer: Type, reader: Type) -> Program:
     """Return the program that reads values of `writer` into the columns of `reader`.
 
     Raises:
-        UnresolvableError: that cannot be.
+        UnresolvableError: values of `writer` cannot be read with `reader`.
         SchemaError: one of the schemas is too large.
     """
     compiler = _Compiler()
@@ -106,7 +107,7 @@ def arrow_type(reader: Type) -> pa.DataType:
 
 
 def optional_branch(made: Type) -> Type | None:
-    """Return the type of a union of null and one other; None for any other type."""
+    """Return type T of a union of null and T, or None for any other type."""
     if isinstance(made, Union) and len(made.branches) == 2:
         others = [branch for branch in made.branches if branch.kind != "null"]
         return others[0] if len(others) == 1 else None
@@ -114,7 +115,7 @@ def optional_branch(made: Type) -> Type | None:
 
 
 def branch_labels(branches: tuple[Type, ...]) -> list[str]:
-    """Return what the members of a union are called: short names of named types, where they differ."""
+    """Return labels for the branches of a union: short names where they are unique, else full names."""
     short = [branch_name(branch).rpartition(".")[2] for branch in branches]
     return [
         name if short.count(name) == 1 else branch_name(branch)
@@ -123,7 +124,7 @@ def branch_labels(branches: tuple[Type, ...]) -> list[str]:
 
 
 class _Compiler:
-    """Writes operations, and keeps what later ones have to fill in."""
+    """Emits the operations of a program, and fills in jump and call targets once they are known."""
 
     def __init__(self) -> None:
         self.ops: list[int] = []
@@ -136,7 +137,7 @@ class _Compiler:
     # --- the tree of columns ---
 
     def node(self, made: Type, group: int, above: tuple[Type, ...], *, optional: bool = False) -> Node:
-        """Return the node of a reader's type, with its columns laid out."""
+        """Return the node of a reader's type, with its columns allocated."""
         if len(self.layout.group_of) > COLUMNS_MAX:
             raise SchemaError(f"the schema has more than {COLUMNS_MAX:,} columns")
         if isinstance(made, Union):
@@ -201,7 +202,7 @@ class _Compiler:
     # --- reading ---
 
     def emit(self, *numbers: int) -> int:
-        """Write an operation, and return its place."""
+        """Append an operation, and return its position."""
         if len(self.ops) > OPERATIONS_MAX * op.WIDTH:
             raise SchemaError("the schema is too large: its types are used in too many places")
         place = len(self.ops)
@@ -209,7 +210,7 @@ class _Compiler:
         return place
 
     def read(self, writer: Type, reader: Type, node: Node, place: str) -> None:
-        """Write what reads a value of `writer` into `node`, which is that of `reader`."""
+        """Emit the operations that read a value of `writer` into `node`, the node of type `reader`."""
         if isinstance(writer, Union):
             self._read_union(writer, reader, node, place)
         elif isinstance(reader, Union):
@@ -223,7 +224,10 @@ class _Compiler:
             self._read_plain(writer, reader, node, place)
 
     def _attempt(self, step: Callable[[], None]) -> str | None:
-        """Take a step; where it cannot be resolved take it back, and return why."""
+        """Run `step`.
+
+        If it cannot be resolved, remove its operations and return the reason; else return None.
+        """
         ops, tables, calls = len(self.ops), len(self.tables), len(self._calls)
         try:
             step()
@@ -283,7 +287,7 @@ class _Compiler:
         )
 
     def _enter(self, reader: Union, node: Node, branch: Type) -> Node:
-        """Mark a branch of the reader's union as the one that is there, and return its node."""
+        """Emit operations that mark `branch` as the branch present in the reader's union; return its node."""
         if node.valid != nodes.NO_COLUMN:
             self.emit(op.SET, node.valid, node.group, 1)
         others = [each for each in reader.branches if each.kind != "null"]
@@ -360,7 +364,7 @@ class _Compiler:
     # --- what is not wanted ---
 
     def skip(self, writer: Type) -> None:
-        """Write what reads past a value."""
+        """Emit the operations that read past a value of `writer`."""
         if isinstance(writer, avro.Record):
             if self._is_recursive(writer):
                 self._calls.append((self.emit(op.CALL), writer))
@@ -399,14 +403,14 @@ class _Compiler:
             self.emit(operation, nodes.NO_COLUMN, 0, checked)
 
     def _is_recursive(self, record: avro.Record) -> bool:
-        """Return whether a record holds itself."""
+        """Return True if a record contains itself, directly or through other types."""
         known = self._recursive.get(id(record))
         if known is None:
             known = self._recursive[id(record)] = _reaches(record, record, set())
         return known
 
     def write_skippers(self) -> None:
-        """Write what reads past records that hold themselves, and put its place into the calls."""
+        """Emit subroutines that read past recursive records, and fill in their positions in the calls."""
         while self._calls:
             at, record = self._calls.pop()
             if id(record) not in self._skippers:
@@ -420,7 +424,7 @@ class _Compiler:
     # --- defaults ---
 
     def default(self, reader: Type, node: Node, value: Any) -> None:
-        """Write what stores a default. Zeros, empty texts and nulls are in the store by themselves."""
+        """Emit operations that store a default value. Zero, empty text and null need no operation."""
         if isinstance(reader, Union):
             branch = next(each for each in reader.branches if avro.fits_default(each, value))
             if branch.kind != "null":
@@ -461,7 +465,7 @@ class _Compiler:
 
 
 def _reaches(made: Type, goal: Type, seen: set[int]) -> bool:
-    """Return whether a type holds `goal`, at any depth."""
+    """Return True if a type contains `goal` at any depth."""
     if id(made) in seen:
         return False
     seen.add(id(made))
@@ -478,7 +482,7 @@ def _reaches(made: Type, goal: Type, seen: set[int]) -> bool:
 
 
 def _candidates(writer: Type, reader: Union) -> list[Type]:
-    """Return the branches of a reader's union that may take a value, the likeliest first."""
+    """Return the branches of a reader's union that may accept a writer's value, the best match first."""
     name = branch_name(writer)
 
     def distance(branch: Type) -> int:
@@ -493,7 +497,7 @@ def _candidates(writer: Type, reader: Union) -> list[Type]:
 
 
 def _same_units(writer: Type, reader: Type, place: str) -> None:
-    """Refuse what would be read as another time or another decimal than was written."""
+    """Raise `UnresolvableError` if the logical types or decimal scales of writer and reader differ."""
     if writer.logical is None or reader.logical is None:
         return
     if writer.logical != reader.logical or writer.scale != reader.scale:
@@ -501,7 +505,7 @@ def _same_units(writer: Type, reader: Type, place: str) -> None:
 
 
 def _text_maker(writer: Type) -> Callable[[bytes], str]:
-    """Return what makes JSON of a value of a record that holds itself."""
+    """Return a function that converts a value of a recursive record to JSON text."""
     import io
 
     from fastavro import parse_schema, schemaless_reader
@@ -515,7 +519,7 @@ def _text_maker(writer: Type) -> Callable[[bytes], str]:
 
 
 def _bytes_as_text(value: object) -> str:
-    """Bytes in JSON are as Avro's JSON encoding has them: a character for each byte."""
+    """Return bytes as text with one character per byte, as in Avro's JSON encoding."""
     if not isinstance(value, bytes):
         raise TypeError(f"no JSON for {type(value).__name__}")
     return value.decode("latin-1")

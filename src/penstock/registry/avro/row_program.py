@@ -1,7 +1,7 @@
-"""Rows as Avro by compiled code: a program of nested tuples for each schema.
+"""Writes rows as Avro with compiled code, from a program of nested tuples for each schema.
 
-The compiled function takes rows as they nearly always are: dictionaries with values of the schema's types. It
-leaves the rest to fastavro: two programs that decide would differ one day.
+The compiled function takes dictionaries whose values have exactly the schema's types. It leaves all other
+rows to fastavro, so that there are no two implementations of the conversions that could differ.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ write_row: Any = getattr(LIBRARY, "write_avro_row", None)
 
 
 class _Uncompiled(Exception):
-    """The schema has something that only fastavro writes."""
+    """Raised if a schema has a type that only fastavro writes."""
 
 
 def row_program(text: str, referenced: Iterable[str]) -> Program | None:
-    """Return the program of a schema; None where it holds itself, or has a union of several types.
+    """Return a schema's program, or None if the schema is recursive or has a union of several types.
 
-    There is none either without the compiled function, or where a program has registered logical types of its
-    own with fastavro.
+    It also returns None if the compiled function is missing, or if logical types are registered with
+    fastavro.
     """
     if write_row is None or not _has_plain_types():
         return None

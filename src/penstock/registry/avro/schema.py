@@ -1,7 +1,7 @@
-"""Avro schemas: their JSON becomes objects in which every name is resolved.
+"""Avro schemas: parses their JSON to objects in which every name is resolved.
 
-https://avro.apache.org/docs/1.12.0/specification/. A schema that refers to others of a registry is parsed
-with their names known.
+https://avro.apache.org/docs/1.12.0/specification/. A schema that refers to other schemas of a registry is
+parsed together with these.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class SchemaError(DecodeError):
-    """The text is no schema; the message says where and why."""
+    """Raised if a text is not a valid schema; the message has the place and the reason."""
 
 
 class _NoDefault:
@@ -37,7 +37,7 @@ NO_DEFAULT = _NoDefault()
 
 @dataclass(eq=False)
 class Type:
-    """A type: a primitive one by its kind, with its logical type where that is known and valid."""
+    """A type: `kind` is its primitive or complex type; `logical` its logical type, if known and valid."""
 
     kind: str
     logical: str | None = None
@@ -70,14 +70,14 @@ class Field:
 
 @dataclass(eq=False)
 class Record(Named):
-    """A record, or an error, which is written as one."""
+    """A record, or an Avro error, which is encoded like a record."""
 
     fields: list[Field] = field(default_factory=list)
 
 
 @dataclass(eq=False)
 class Enum(Named):
-    """An enum; `default` stands for symbols that a reader lacks."""
+    """An enum; `default` replaces symbols that the reader's schema lacks."""
 
     symbols: tuple[str, ...] = ()
     default: str | None = None
@@ -85,37 +85,37 @@ class Enum(Named):
 
 @dataclass(eq=False)
 class Fixed(Named):
-    """So many bytes."""
+    """A value of a fixed number of bytes."""
 
     size: int = 0
 
 
 @dataclass(eq=False)
 class Array(Type):
-    """A list of items."""
+    """An array of items of one type."""
 
     items: Type = field(default_factory=lambda: Type("null"))
 
 
 @dataclass(eq=False)
 class Map(Type):
-    """A map from text to values."""
+    """A map from strings to values of one type."""
 
     values: Type = field(default_factory=lambda: Type("null"))
 
 
 @dataclass(eq=False)
 class Union(Type):
-    """One of several types."""
+    """A union: a value has one of several types."""
 
     branches: tuple[Type, ...] = ()
 
 
 def parse_avro(text: str, referenced: Iterable[str] = ()) -> Type:
-    """Return the type that a schema says, in which the schemas `referenced` are known.
+    """Return the type that a schema defines; the names of the schemas `referenced` are known to it.
 
     Raises:
-        SchemaError: the text is no Avro schema, or has too many types.
+        SchemaError: the text is not an Avro schema, or has too many types.
     """
     parser = _Parser()
     for each in referenced:
@@ -124,10 +124,10 @@ def parse_avro(text: str, referenced: Iterable[str] = ()) -> Type:
 
 
 def loaded(text: str) -> Any:
-    """Return the JSON of a schema; a bare name of a type is taken as one.
+    """Return the parsed JSON of a schema. The bare name of a primitive type is accepted, too.
 
     Raises:
-        SchemaError: it is no JSON, or too large.
+        SchemaError: the text is not JSON, or is too large.
     """
     if len(text) > SCHEMA_BYTES_MAX:
         raise SchemaError(f"the schema has {len(text):,} characters: {SCHEMA_BYTES_MAX:,} are allowed")
@@ -140,7 +140,7 @@ def loaded(text: str) -> Any:
 
 
 class _Parser:
-    """Parses schemas one after another; later ones know the names of earlier ones."""
+    """Parses schemas in turn; each can use the names that earlier schemas define."""
 
     def __init__(self) -> None:
         self._names: dict[str, Named] = {}
@@ -201,7 +201,7 @@ class _Parser:
         return Union("union", branches=branches)
 
     def _name(self, found: Mapping[str, Any], space: str, place: str) -> tuple[str, str, tuple[str, ...]]:
-        """Return the full name, the namespace of what is inside, and the full names of the aliases."""
+        """Return a type's full name, the namespace for the names inside it, and its full aliases."""
         name = found.get("name")
         if not isinstance(name, str) or not all(_NAME.fullmatch(part) for part in name.split(".")):
             raise SchemaError(f"{place}: {name!r} is no name of a type")
@@ -290,7 +290,7 @@ _LOGICAL = {
 
 
 def _logical(made: Type, found: Mapping[str, Any], size: int) -> Type:
-    """Give a type its logical type, where it may have it; otherwise, as Avro says, the type stays plain."""
+    """Set a type's logical type if it is valid for the type; otherwise, as Avro requires, ignore it."""
     logical = found.get("logicalType")
     if logical not in _LOGICAL.get(made.kind, ()):
         return made
@@ -330,7 +330,7 @@ _FITTING: dict[str, tuple[type, ...]] = {
 
 
 def fits_default(made: Type, default: Any) -> bool:
-    """Return whether JSON is a default of a type; of a union, of any branch of it, as Avro 1.12 allows."""
+    """Return True if a JSON value is a valid default of a type; for a union, of any branch (Avro 1.12)."""
     if isinstance(made, Union):
         return any(fits_default(branch, default) for branch in made.branches)
     if isinstance(made, Enum):
@@ -362,7 +362,7 @@ def fits_default(made: Type, default: Any) -> bool:
 
 
 def as_json(made: Type, known: set[str] | None = None) -> Any:
-    """Return a type as the JSON of a schema; a name that was written before stands for its type."""
+    """Return a type as the JSON of a schema, with each named type defined once and then named."""
     known = set() if known is None else known
     if isinstance(made, Named):
         if made.name in known:

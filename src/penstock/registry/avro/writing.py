@@ -1,7 +1,7 @@
-"""Columns as Avro values in bulk: a program from a schema and an Arrow type, and a loop that runs it.
+"""Writes columns as Avro values in bulk: compiles a schema and an Arrow type to a program for a fast loop.
 
-`write_columns` writes what it is sure to write as fastavro would: types that fit, unions of one type with
-null, numbers in range. For everything else it returns None, and the caller writes row by row.
+`write_columns` handles only what it writes exactly as fastavro would: matching types, unions of one type with
+null, numbers in range. For all other columns it returns None, and the caller writes row by row.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Mask = NDArray[np.bool_]
 
 
 class _Unsure(Exception):
-    """This part is not written in bulk."""
+    """Raised if a part of a column cannot be written in bulk."""
 
 
 @dataclass
 class _Program:
-    """Operations, the columns that they read, and the room that values take at most."""
+    """The operations, the columns that they read, and an upper bound for the size of the output."""
 
     ops: list[int] = field(default_factory=list)
     columns: list[Ints] = field(default_factory=list)
@@ -48,32 +48,34 @@ class _Program:
 
     @property
     def at(self) -> int:
-        """Where the next operation stands."""
+        """Return the position of the next operation."""
         return len(self.ops)
 
     def add(self, op: int, column: int = 0, group: int = 0, c: int = 0, d: int = 0) -> int:
-        """Append an operation, and return where it stands."""
+        """Append an operation, and return its position."""
         self.ops += [op, column, group, c, d]
         return len(self.ops) - loop.WIDTH
 
     def column(self, *numbers: Any) -> int:
-        """Keep columns of numbers side by side, and return the place of the first."""
+        """Append columns of numbers, and return the position of the first."""
         self.columns += [np.ascontiguousarray(each, dtype=np.int64) for each in numbers]
         return len(self.columns) - len(numbers)
 
     def text(self, piece: NDArray[np.uint8]) -> int:
-        """Keep bytes, and return where they begin."""
+        """Append bytes to the program's data, and return the position of the first."""
         self.pieces.append(piece)
         self.bytes += len(piece)
         return self.bytes - len(piece)
 
     def reserve(self, group: int, size: int, extra: int = 0) -> None:
-        """Make room for values of at most so many bytes, one for each row of a group, and for others."""
+        """Add `size` bytes for each value of a group, and `extra` bytes, to the bound of the output."""
         self.room += self.counts[group] * size + extra
 
 
 def write_columns(column: pa.Array, schema: Type, prefix: bytes) -> pa.Array | None:
-    """Return the rows of a column as Avro values behind `prefix`, nulls as nulls; None where rows must be.
+    """Return each value of a column as `prefix` and Avro bytes, or None if rows must be written singly.
+
+    Nulls stay nulls.
 
     Raises:
         EncodeError: a text is not UTF-8, or the values have more than 2 GiB.
@@ -137,7 +139,7 @@ def _written(column: pa.Array, schema: Type, prefix: bytes) -> pa.Array | None:
 def _value(
     program: _Program, column: pa.Array, schema: Type, group: int, alive: Mask, depth: int = 0
 ) -> None:
-    """Append what writes a column's values, of which those that are not `alive` are never asked for."""
+    """Append operations that write a column's values; rows not `alive` are never written, so not checked."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if isinstance(schema, Union):
@@ -271,7 +273,7 @@ def _texts(column: pa.Array) -> None:
 
 
 def _span(program: _Program, op: int, column: pa.Array, group: int) -> None:
-    """Append what writes texts or bytes: an array of `large_string`, `large_binary` or `binary`."""
+    """Append operations that write an array of `large_string`, `large_binary` or `binary`."""
     width = np.int64 if column.type in (pa.large_string(), pa.large_binary()) else np.int32
     _, offsets_buffer, data = column.buffers()
     offsets = np.frombuffer(offsets_buffer, dtype=width)[column.offset : column.offset + len(column) + 1]
@@ -297,7 +299,7 @@ def _record(program: _Program, column: pa.Array, schema: Record, group: int, ali
 
 
 def _absent(program: _Program, each: Field, group: int) -> None:
-    """A field that the column lacks: null, where that is its default."""
+    """Append operations that write null for a field without a column, if null is the field's default."""
     if each.default is not None or each.default is NO_DEFAULT:
         raise _Unsure
     if isinstance(each.type, Union):
@@ -313,7 +315,7 @@ def _absent(program: _Program, each: Field, group: int) -> None:
 def _list(
     program: _Program, column: pa.Array, parts: list[Type], group: int, alive: Mask, depth: int
 ) -> None:
-    """A list, or a map, which is a list of keys and values."""
+    """Append operations that write a list, or a map, which is a list of keys and values."""
     kind = column.type
     is_map = len(parts) == 2
     if not (pa.types.is_map(kind) if is_map else pa.types.is_list(kind) or pa.types.is_large_list(kind)):

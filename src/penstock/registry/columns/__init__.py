@@ -1,1 +1,1 @@
-"""Values to columns: compiled loops for Avro, Protobuf and JSON, and Arrow arrays of what they found."""
+"""Decodes values to Arrow columns, with compiled loops for Avro, Protobuf and JSON."""

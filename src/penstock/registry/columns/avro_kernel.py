@@ -1,8 +1,8 @@
-"""The loop that reads Avro values into columns: it runs a program of small operations once for each row.
+"""The loop that reads Avro values into columns, by running a program of small operations for each row.
 
-`penstock.registry.avro.program` makes the program from the writer's and the reader's schema. Every number
-goes to ``store[base[column] + filled[group]]``: a group is the rows themselves, or the items of one list.
-What is null stays zero. A row that does not fit its schema is undone, and its reason noted.
+`penstock.registry.avro.program` makes the program from the writer's and the reader's schema. Every number is
+stored at ``store[base[column] + filled[group]]``; a group is the rows themselves, or the items of one list.
+Nulls stay zero. If a row does not fit its schema, its numbers are removed again, and the reason is stored.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ FREE_ITEMS = 1024
 
 @kernel
 def undo_row(group_of: Ints, base: Ints, store: Ints, filled: Ints, saved: Ints, caps: Ints) -> None:
-    """Make zero what a row has written, and drop its items."""
+    """Zero everything that a row has stored, and remove its list items."""
     for column in range(len(base)):
         group = group_of[column]
         last = min(filled[group] + 1, caps[group])
@@ -87,7 +87,7 @@ def read_avro(
     stack: Ints,
     reasons: Bytes,
 ) -> tuple[int, int]:
-    """Read values from `row` on; return the row at which the loop stopped, and the full group or -1."""
+    """Read values from `row` on; return the row where the loop stopped, and the full group or -1."""
     groups = len(filled)
     while row < len(starts):
         at = starts[row]

@@ -1,9 +1,9 @@
-"""The loop that writes columns as Avro values: it runs a program of small operations once for each row.
+"""The loop that writes columns as Avro values, by running a program of small operations for each row.
 
-`penstock.registry.avro.writing` makes the program from the schema and the type of the column. Numbers lie in
-``store[base[column] + at_item[group]]``: a group is the rows themselves, or the items of one list, which lie
+`penstock.registry.avro.writing` makes the program from the schema and the type of the column. Numbers are
+read from ``store[base[column] + at_item[group]]``; a group is the rows themselves, or the items of one list,
 in the order in which they are written. The caller has checked that every number fits its type, and that the
-target has room for the longest form of everything.
+target has room for the longest encoding of every value.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DECIMAL_BYTES = 17
 
 @kernel
 def put_varint(target: Bytes, at: int, number: int) -> int:
-    """Write a number as a zig-zag varint; return the position behind it."""
+    """Write a number as a zig-zag varint; return the position after it."""
     rest = (number << 1) ^ (number >> 63)
     while rest & -128:
         put_byte(target, at, (rest & 0x7F) | 0x80)
@@ -52,7 +52,7 @@ def put_varint(target: Bytes, at: int, number: int) -> int:
 
 @kernel
 def put_span(target: Bytes, at: int, data: Bytes, start: int, size: int) -> int:
-    """Copy some bytes; return the position behind them."""
+    """Copy `size` bytes; return the position after them."""
     if size > 16:
         copy_bytes(target, at, data, start, size)
     else:
@@ -63,7 +63,7 @@ def put_span(target: Bytes, at: int, data: Bytes, start: int, size: int) -> int:
 
 @kernel
 def put_decimal(target: Bytes, at: int, low: int, high: int) -> int:
-    """Write a number of sixteen bytes in as few as hold it, after their count; return the position behind."""
+    """Write a 16-byte integer in the fewest bytes, after their count; return the position after it."""
     sign = high >> 63
     size = 16
     while size > 1:
@@ -95,7 +95,7 @@ def write_avro(
     ends: Int32s,
     target: Bytes,
 ) -> int:
-    """Write a value for each row that is present, and where rows end; return how many bytes there are."""
+    """Write a value for each present row, and store where each row ends; return the number of bytes."""
     at = 0
     for row in range(len(present)):
         if byte_at(present, row):

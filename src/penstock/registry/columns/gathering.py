@@ -1,7 +1,7 @@
-"""The columns of many batches as one array: each batch goes where it will stay, and is not joined later.
+"""Collects the columns of many batches in one array, and writes most batches directly to their final place.
 
-Columns of numbers and text at the top of a schema have room for all rows from the start. Every other column
-is an array for each batch, and these are joined at the end.
+Top-level columns of numbers and text have room for all rows from the start. Every other column is an array
+for each batch; these arrays are joined at the end.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ MORE = 1.1
 
 
 class Gathering:
-    """The array of a schema, made batch by batch."""
+    """Builds the array of a schema, batch by batch."""
 
     def __init__(self, root: Node, rows: int) -> None:
-        """Take the tree of columns, and how many rows there are at most."""
+        """Prepare columns for the tree `root`, and for at most `rows` rows."""
         self._root = root
         self._count = 0
         is_plain = root.kind == STRUCT and root.valid == NO_COLUMN
@@ -44,10 +44,10 @@ class Gathering:
         self._whole = _Joined(root)
 
     def add(self, store: Store, data: Bytes) -> None:
-        """Take what a loop has stored.
+        """Add the rows that a loop has stored.
 
         Raises:
-            DecodeError: the bytes of a column are more than an Arrow array holds.
+            DecodeError: a column has more bytes than an Arrow array can hold.
         """
         count = int(store.filled[self._root.group])
         if not count:
@@ -60,7 +60,7 @@ class Gathering:
         self._count += count
 
     def array(self) -> pa.Array:
-        """Return all rows."""
+        """Return the array of all rows."""
         if not self._count:
             return pa.nulls(0, self._root.type)
         if self._parts is None:
@@ -70,13 +70,13 @@ class Gathering:
 
 
 class _Part(Protocol):
-    """One column of the array."""
+    """A column under construction."""
 
     def add(self, store: Store, data: Bytes, at: int, count: int) -> None:
-        """Put `count` rows of a batch at a row."""
+        """Add `count` rows of a batch, the first of them as row `at`."""
 
     def array(self, count: int) -> pa.Array:
-        """Return the column of the first `count` rows."""
+        """Return the column with its first `count` rows."""
 
 
 def _part(node: Node, rows: int) -> _Part:
@@ -88,7 +88,7 @@ def _part(node: Node, rows: int) -> _Part:
 
 
 class _Validity:
-    """Which rows of a column are not null."""
+    """The flags of a column's rows that are not null."""
 
     def __init__(self, node: Node, rows: int) -> None:
         self._node = node
@@ -99,7 +99,7 @@ class _Validity:
             self._flags[at : at + count] = store.column(self._node.valid, self._node.group)
 
     def mask(self, count: int) -> tuple[pa.Buffer | None, int]:
-        """Return the bits of Arrow, if there is a null, and how many there are."""
+        """Return Arrow's validity bitmap, or None if no row is null, and the number of nulls."""
         if self._flags is None:
             return None, 0
         flags = self._flags[:count]
@@ -108,7 +108,7 @@ class _Validity:
 
 
 class _Numbers:
-    """Numbers and flags, in the width of their type."""
+    """A column of numbers or flags, in the width of their type."""
 
     def __init__(self, node: Node, rows: int) -> None:
         self._node = node
@@ -129,7 +129,7 @@ class _Numbers:
 
 
 class _Spans:
-    """Text and bytes, behind one another."""
+    """A column of text or bytes, stored one after another."""
 
     def __init__(self, node: Node, rows: int) -> None:
         self._node = node
@@ -164,7 +164,7 @@ class _Spans:
 
 
 class _Joined:
-    """A column of another kind: an array for each batch."""
+    """A column of any other kind, made of one array per batch."""
 
     def __init__(self, node: Node) -> None:
         self._node = node

@@ -1,9 +1,9 @@
-"""The loop that reads JSON values into columns: it follows tables made from the shape that values have.
+"""The loop that reads JSON values into columns, controlled by tables made from the shape of the values.
 
-`penstock.registry.json_schema.program` makes the tables. Numbers go to
-``store[base[column] + filled[group]]``, as with Avro; what is null or missing stays zero. The loop reads what
-nearly all values are. A row with anything else (another type, a number of many digits, a name that comes
-twice, text that is no JSON) is undone and marked, and the caller reads it by Python's parser, which decides.
+`penstock.registry.json_schema.program` makes the tables. Numbers are stored at ``store[base[column] +
+filled[group]]``, as in the Avro loop; null and missing values stay zero. The loop reads the common forms of
+values. A row with anything else (another type, a number with many digits, a repeated name, invalid JSON) is
+removed and marked, and the caller reads it with Python's parser, which decides.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ODD = 1
 
 @kernel
 def space_end(data: Bytes, at: int, end: int) -> int:
-    """The position behind white space."""
+    """Return the position after white space."""
     while at < end:
         byte = byte_at(data, at)
         if byte > 32 or byte not in (32, 10, 13, 9):
@@ -61,7 +61,7 @@ def space_end(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def hex_at(data: Bytes, at: int, end: int) -> int:
-    """The number that four hexadecimal digits are, or -1."""
+    """Return the number that four hexadecimal digits stand for, or -1 if there are no four digits."""
     if end - at < 4:
         return -1
     number = 0
@@ -80,7 +80,7 @@ def hex_at(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def put_code(scratch: Bytes, to: int, code: int) -> int:
-    """Write a code point as UTF-8; return the position behind it."""
+    """Write a code point as UTF-8; return the position after it."""
     if code < 0x80:
         put_byte(scratch, to, code)
         return to + 1
@@ -102,7 +102,10 @@ def put_code(scratch: Bytes, to: int, code: int) -> int:
 
 @kernel
 def unescaped(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> tuple[int, int]:
-    """Write a string without its escapes; return the positions behind it in both, -1 first if it is none."""
+    """Decode a string with escapes into `scratch`; return the positions after it in both buffers.
+
+    The first position is -1 if the string is invalid.
+    """
     begin = to
     while at < end:
         byte = byte_at(data, at)
@@ -155,10 +158,10 @@ def unescaped(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> tuple[
 
 @kernel
 def read_string(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> tuple[int, int, int, int]:
-    """The start and size of a string whose quote is before `at`, the position behind it, the new `to`.
+    """Return start and size of the string whose opening quote is before `at`, its end, and the new `to`.
 
-    A string with escapes is written into the scratch, and its start is below 0: -1 is the first byte there.
-    The position is -1 where there is no string.
+    A string with escapes is decoded into `scratch`, and its start is negative: -1 is the first byte of
+    `scratch`. The end is -1 if there is no valid string.
     """
     begin = at
     is_plain = True
@@ -198,7 +201,7 @@ def read_string(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> tupl
 
 @kernel
 def literal_end(data: Bytes, at: int, end: int) -> int:
-    """The position behind null, true or false; -1 where there is none."""
+    """Return the position after null, true or false, or -1 if none of them is at `at`."""
     if end - at >= 4:
         byte = byte_at(data, at)
         second, third, fourth = byte_at(data, at + 1), byte_at(data, at + 2), byte_at(data, at + 3)
@@ -214,7 +217,7 @@ def literal_end(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def skipped_value(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> int:
-    """The position behind a value of any shape, by JSON's grammar; -1 where it is for Python's parser."""
+    """Return the position after a value of any shape, or -1 if Python's parser has to read the value."""
     depth = 0
     objects = 0
     while True:
@@ -275,7 +278,7 @@ def skipped_value(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> in
 
 @kernel
 def skipped_name(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> int:
-    """The position behind a name and its colon; -1 where there is none."""
+    """Return the position after a member's name and its colon, or -1 if there is no valid name."""
     if at >= end or byte_at(data, at) != 34:
         return -1
     _, _, at, _ = read_string(data, at + 1, end, scratch, to)
@@ -289,7 +292,7 @@ def skipped_name(data: Bytes, at: int, end: int, scratch: Bytes, to: int) -> int
 
 @kernel
 def long_number_end(data: Bytes, at: int, end: int) -> int:
-    """The position behind a number of up to 300 digits that no column holds; -1 if it is none."""
+    """Return the position after a number of up to 300 characters, or -1 if there is no valid number."""
     stop = min(end, at + 300)
     if at < stop and byte_at(data, at) == 45:
         at += 1
@@ -319,7 +322,7 @@ def long_number_end(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def name_hash(data: Bytes, start: int, size: int) -> int:
-    """A number by which a name is looked up."""
+    """Return the hash of a member's name for the table of properties."""
     found = int(size)
     for index in range(size):
         found = wrap64(found * 31 + byte_at(data, start + index))
@@ -328,7 +331,7 @@ def name_hash(data: Bytes, start: int, size: int) -> int:
 
 @kernel
 def is_same(one: Bytes, start: int, other: Bytes, other_start: int, size: int) -> bool:
-    """Whether two spans have the same bytes."""
+    """Return True if two spans have the same bytes."""
     index = 0
     while index < size and byte_at(one, start + index) == byte_at(other, other_start + index):
         index += 1
@@ -346,7 +349,7 @@ def field_named(
     first_slot: int,
     mask: int,
 ) -> int:
-    """The property of an object that has a name; -1 where there is none."""
+    """Return the property with a name in the table of an object, or -1 if the object has none."""
     if mask < 0:
         return -1
     slot = name_hash(data, start, size) & mask
@@ -360,7 +363,7 @@ def field_named(
 
 @kernel
 def has_twin(data: Bytes, store: Ints, starts: int, sizes: int, first: int, last: int) -> bool:
-    """Whether two keys of a map are the same, or may be: many, and those with escapes, are not compared."""
+    """Return True if a map has equal keys, or may have: keys are not compared if many or escaped."""
     if last - first > MAP_ENTRIES_MAX:
         return True
     for index in range(first, last):
@@ -376,7 +379,7 @@ def has_twin(data: Bytes, store: Ints, starts: int, sizes: int, first: int, last
 
 @kernel
 def is_expected(data: Bytes, at: int, end: int, names: Bytes, fields: Ints, field: int) -> bool:
-    """Whether the name that begins at `at`, behind its quote, is that of a property, and a quote follows."""
+    """Return True if the name that begins at `at`, after its quote, is that of property `field`."""
     size = fields[field * FIELD + 1]
     if end - at <= size:
         return False
@@ -415,7 +418,7 @@ def read_json(
     state: Ints,
     reasons: Bytes,
 ) -> tuple[int, int]:
-    """Read values from `row` on; return the row at which the loop stopped, and the full group or -1."""
+    """Read values from `row` on; return the row where the loop stopped, and the full group or -1."""
     groups = len(filled)
     while row < len(starts):
         end = ends[row]

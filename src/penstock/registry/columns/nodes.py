@@ -1,7 +1,7 @@
-"""Output columns: the tree that a reader's schema makes, and the Arrow arrays of what a loop has stored.
+"""Output columns: the tree of columns of a reader's schema, and the Arrow arrays of what a loop has stored.
 
-Every node has its places in the store of a loop: a column of numbers, two for a span of bytes, one more where
-it may be null. The items of a list are a group of their own.
+Every node has columns in the store of a loop: one for a number, two for a span of bytes, and one more if the
+node may be null. The items of a list form their own group of rows.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ COLUMN_BYTES_MAX = (1 << 31) - 1
 
 @dataclass(eq=False)
 class Node:
-    """A column, or a part of one.
+    """A column of the output, or a part of a column.
 
-    `column` is its first place in the store, `valid` the place that says which are not null, `group` the
-    group of its rows, `items` that of a list's items.
+    `column` is the node's first column in the store, `valid` the column with the flags of rows that are not
+    null, `group` the group of its rows, `items` the group of a list's items.
     """
 
     kind: int
@@ -47,12 +47,12 @@ class Node:
 
     @property
     def nullable(self) -> bool:
-        """Whether the column may hold nulls."""
+        """Return True if the column may hold nulls."""
         return self.valid != NO_COLUMN or self.kind == NULL
 
 
 class Layout:
-    """The places of all nodes: which group each column belongs to, and the constants that defaults are in."""
+    """The allocation of columns to groups of rows, and the constant bytes of default values."""
 
     def __init__(self) -> None:
         self.group_of: list[int] = []
@@ -60,24 +60,27 @@ class Layout:
         self.constants = bytearray()
 
     def add(self, group: int, count: int = 1) -> int:
-        """Return the first of `count` new columns of a group."""
+        """Add `count` columns to a group, and return the first."""
         self.group_of += [group] * count
         return len(self.group_of) - count
 
     def add_group(self) -> int:
-        """Return a new group."""
+        """Add a group of rows, and return its number."""
         self.groups += 1
         return self.groups - 1
 
     def constant(self, data: bytes) -> int:
-        """Keep some bytes, and return where a span of them begins: a negative number."""
+        """Add constant bytes, and return their start as a position in a span: a negative number."""
         start = -1 - len(self.constants)
         self.constants += data
         return start
 
 
 class Store:
-    """The numbers that a loop writes, by column: grown where a group is full, cleared for the next rows."""
+    """The numbers that a loop stores, by column.
+
+    It grows when a group is full, and is cleared for the next rows.
+    """
 
     def __init__(self, layout: Layout, rows: int) -> None:
         self.group_of = np.array(layout.group_of or [0], dtype=np.int64)
@@ -94,7 +97,7 @@ class Store:
         self.numbers = np.zeros(int(sizes.sum()), dtype=np.int64)
 
     def grow(self, group: int) -> None:
-        """Double the room of a group, and keep what is in the store."""
+        """Double the room of a group, keeping what is stored."""
         before, base, caps = self.numbers, self.base, self.caps[self.group_of]
         self.caps[group] *= 2
         self._lay_out()
@@ -104,20 +107,20 @@ class Store:
             ]
 
     def clear(self) -> None:
-        """Make the store empty, and keep its room: memory that was used is used again."""
+        """Remove all rows, but keep the memory for the next ones."""
         for column, group in enumerate(self.group_of.tolist()):
             begin = self.base[column]
             self.numbers[begin : begin + min(self.filled[group] + 1, self.caps[group])] = 0
         self.filled[:] = 0
 
     def column(self, column: int, group: int) -> Ints:
-        """Return what a column holds."""
+        """Return the numbers stored in a column of a group."""
         begin = self.base[column]
         return self.numbers[begin : begin + self.filled[group]]
 
     @property
     def size(self) -> int:
-        """How many numbers there is room for."""
+        """Return the capacity of the store, in numbers."""
         return len(self.numbers)
 
 
@@ -125,7 +128,7 @@ def to_array(node: Node, store: Store, data: Bytes) -> pa.Array:
     """Return the Arrow array of a node.
 
     Raises:
-        DecodeError: its bytes are more than an Arrow array holds.
+        DecodeError: the node has more bytes than an Arrow array can hold.
     """
     count = int(store.filled[node.group])
     mask, nulls = _validity(node, store, count)
@@ -209,7 +212,7 @@ def _spans(
 
 
 def _symbols(node: Node, numbers: Ints, count: int, mask: pa.Buffer | None, nulls: int) -> pa.Array:
-    """Return the texts of an enum; a number that has none is written in digits."""
+    """Return the symbols of enum numbers as an array; a number without a symbol becomes its digits."""
     known = node.symbols
     if all(key == place for place, key in enumerate(known)):
         texts, indices = list(known.values()), numbers

@@ -1,8 +1,8 @@
-"""Numbers written in decimal digits, as the nearest double, exactly.
+"""Converts decimal numbers to the nearest double, exactly.
 
-The way is Daniel Lemire's ("Number Parsing at a Gigabyte per Second", 2021): one or two products with a table
-of powers of five. The few numbers that it cannot decide, and those that `POWERS` does not cover, are left to
-the caller.
+The algorithm is Daniel Lemire's ("Number Parsing at a Gigabyte per Second", 2021): one or two products with a
+table of powers of five. The few numbers that the algorithm cannot decide, and those that `POWERS` does not
+cover, are left to the caller.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INT64_MIN = -(1 << 63)
 
 
 def _powers() -> Ints:
-    """The first 128 bits of each power of five, high and low."""
+    """Return the first 128 bits of each power of five, as high and low words."""
     found = []
     for power in range(POWER_MIN, POWER_MAX + 1):
         if power >= 0:
@@ -49,11 +49,11 @@ POWERS = _powers()
 
 @kernel
 def read_number(data: Bytes, at: int, end: int) -> tuple[int, int, int, int]:
-    """The digits of a number, the power of ten they are times, the position behind it, and its sign.
+    """Return the digits of a JSON number, its power of ten, the position after it, and its sign.
 
-    The sign is 0, or -1 below zero; for a number without point and exponent 2 is added to it. The position
-    is -1 where there is no number of JSON, where its digits are more than eighteen, and where nothing is
-    behind it.
+    The sign is 0, or -1 for a negative number; for a number without point and exponent, 2 is added. The
+    position is -1 if there is no JSON number, if it has more than eighteen digits, or if the data ends with
+    the number.
     """
     sign = 0
     if at < end and byte_at(data, at) == 45:
@@ -112,9 +112,9 @@ def read_number(data: Bytes, at: int, end: int) -> tuple[int, int, int, int]:
 
 @kernel
 def number_bits(number: int, power: int, sign: int, powers: Ints) -> tuple[int, int]:
-    """The bits of the double nearest to ``number * 10**power``, and 1; 0 where the caller has to decide.
+    """Return (bits, 1) for the double nearest to ``number * 10**power``, or (0, 0) if undecided.
 
-    `sign` is that of `read_number`: an integer -0 has no sign, as Python's parser reads it.
+    `sign` is that of `read_number`: an integer -0 has no sign, as in Python's parser.
     """
     if number == 0:
         return (INT64_MIN if sign == -1 else 0), 1

@@ -1,7 +1,7 @@
-"""The loop that reads Protobuf messages into columns: it looks up each field in tables made from the schema.
+"""The loop that reads Protobuf messages into columns, with tables of fields made from the schema.
 
-Numbers go to ``store[base[column] + filled[group]]``, as with Avro. What a message leaves out stays zero; a
-field that comes twice is read twice, and the last one stays; parts of one message are put together.
+Numbers are stored at ``store[base[column] + filled[group]]``, as in the Avro loop. Missing fields stay zero.
+If a field is repeated, its last value counts; the parts of an embedded message are merged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEPTH_MAX = 100
 
 @kernel
 def entry_of(entries: Ints, first: int, count: int, hint: int, number: int) -> int:
-    """The place of a field among `count` from `first` on, sorted by number; -1 where there is none."""
+    """Return the place of a field among `count` entries sorted by number, or -1 if it is missing."""
     if hint < count and entries[(first + hint) * ENTRY] == number:
         return hint
     low = 0
@@ -55,7 +55,7 @@ def entry_of(entries: Ints, first: int, count: int, hint: int, number: int) -> i
 
 @kernel
 def scalar(data: Bytes, at: int, end: int, kind: int) -> tuple[int, int]:
-    """A number, and the position behind it, which is the negative reason where there is none."""
+    """Return a number and the position after it; the position is a negative reason if it cannot be read."""
     if kind == FIXED64:
         if end - at < 8:
             return 0, -1
@@ -79,7 +79,7 @@ def scalar(data: Bytes, at: int, end: int, kind: int) -> tuple[int, int]:
 
 @kernel
 def skipped(data: Bytes, at: int, end: int, wire: int) -> int:
-    """The position behind a field that is not known, or the negative reason where there is none."""
+    """Return the position after an unknown field, or a negative reason if the field cannot be read."""
     if wire == 0:
         _, at = unsigned_varint(data, at, end)
         return at
@@ -114,7 +114,7 @@ def read_protobuf(
     stack: Ints,
     reasons: Bytes,
 ) -> tuple[int, int]:
-    """Read messages from `row` on; return the row at which the loop stopped, and the full group or -1."""
+    """Read messages from `row` on; return the row where the loop stopped, and the full group or -1."""
     groups = len(filled)
     while row < len(starts):
         at = starts[row]

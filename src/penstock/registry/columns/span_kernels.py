@@ -1,6 +1,6 @@
-"""Loops that both formats share: text that is checked, bytes copied together, decimals.
+"""Loops that all formats share: they check UTF-8, concatenate spans of bytes, and read decimals.
 
-Under the rules of `penstock.records.kernels`: arrays and integers, and checks in the callers.
+The rules of `penstock.records.kernels` apply: only arrays and integers; the callers check the arguments.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ REASONS = {
 
 @kernel
 def is_utf8(data: Bytes, at: int, end: int) -> bool:
-    """Whether some bytes are UTF-8."""
+    """Return True if the bytes are valid UTF-8."""
     while at < end:
         if at + 8 <= end:
             if word_at(data, at) & -9187201950435737472 == 0:
@@ -89,8 +89,9 @@ def is_utf8(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def unsigned_varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """A varint as 64 bits, and the position behind it; the position is -1 where it does not end, -2 where it
-    has more than ten bytes.
+    """Return a varint as 64 bits, and the position after it.
+
+    The position is -1 if the varint does not end, and -2 if it has more than ten bytes or 64 bits.
     """
     number = 0
     shift = 0
@@ -110,9 +111,9 @@ def unsigned_varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
 def copy_spans(
     data: Bytes, constants: Bytes, starts: Ints, sizes: Ints, count: int, ends: Int32s, target: Bytes
 ) -> None:
-    """Copy spans together from ``ends[0]`` on, and write where each ends.
+    """Concatenate spans in `target` from ``ends[0]`` on, and store where each span ends.
 
-    Starts below 0 are in the constants, from -1 down.
+    A negative start refers to the constants: -1 is their first byte.
     """
     to = int(ends[0])
     for index in range(count):
@@ -138,7 +139,7 @@ def copy_spans(
 
 @kernel
 def read_decimals(data: Bytes, constants: Bytes, starts: Ints, sizes: Ints, count: int, words: Ints) -> None:
-    """Read big-endian numbers in two's complement, of at most sixteen bytes, as low and high words."""
+    """Read big-endian two's complement integers of at most 16 bytes as low and high words."""
     for index in range(count):
         start = starts[index]
         size = sizes[index]

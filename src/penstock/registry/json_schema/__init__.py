@@ -1,1 +1,1 @@
-"""JSON: the columns that a JSON Schema says, or that values show, and compatibility of JSON Schemas."""
+"""JSON: columns by a JSON Schema or by the values themselves, and compatibility of JSON Schemas."""

@@ -1,8 +1,8 @@
-"""Quick checks of values by a JSON Schema: functions that say of nearly all valid values that they are.
+"""Fast checks of values against a JSON Schema: functions that accept nearly all valid values.
 
-A function that says no has not decided: jsonschema does, with its message. It takes some 80 µs for eight
-properties, these functions some 2. They are made for schemas of the common words alone; of any other word,
-there is none.
+A value that such a function does not accept is checked again by jsonschema, which decides and makes the error
+message. jsonschema takes some 80 µs for eight properties, these functions some 2. They are made only for
+schemas with common keywords; a schema with any other keyword has none.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 class _Unknown(Exception):
-    """The schema has a word, or a word a meaning, for which there is no quick check."""
+    """Raised if a schema has a keyword, or a use of a keyword, for which there is no fast check."""
 
 
 def check_of(schema: Any) -> Check | None:
-    """Return what says of most valid values that they are; None where the schema has other words."""
+    """Return a function that accepts nearly all valid values, or None if the schema has other keywords."""
     try:
         return _Maker().check(schema, 0)
     except _Unknown:

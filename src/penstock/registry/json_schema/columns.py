@@ -1,4 +1,4 @@
-"""JSON values as Arrow columns: a compiled loop for most, Python's parser where a row is unusual."""
+"""Reads JSON values as Arrow columns: with a compiled loop, and with Python's parser for unusual rows."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ NEWLINE, BRACE, CLOSING_BRACE = 0x0A, 0x7B, 0x7D
 
 
 class JsonFormat:
-    """JSON with the reader's schema, or with the shape that the first values have."""
+    """JSON with a reader's schema, or with the shape inferred from the first values."""
 
     def __init__(self, schema: Schema | None, referenced: Mapping[str, Schema]) -> None:
-        """Take the reader's schema, and those that it refers to.
+        """Parse the reader's schema, if there is one, with the schemas that it refers to.
 
         Raises:
-            DecodeError: it is no JSON Schema.
+            DecodeError: the text is not a JSON Schema.
         """
         self.shape: Shape | None = None
         if schema is not None:
@@ -52,22 +52,22 @@ class JsonFormat:
 
     @property
     def type(self) -> pa.DataType | None:
-        """The Arrow type; None before values have shown it."""
+        """Return the Arrow type, or None if it is inferred and no values have been read."""
         return None if self.shape is None else self.shape.type
 
     def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> JsonReading:
-        """Return how values are read: JSON itself says what it holds, without the writer's schema."""
+        """Return a reader of JSON values. The writer's schema is not used, since JSON describes itself."""
         return JsonReading(self)
 
 
 class JsonReading:
-    """Reads JSON values into the shape of a format."""
+    """Reads JSON values into columns of the format's shape."""
 
     def __init__(self, format: JsonFormat) -> None:
         self._format = format
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
-        """Return an array, the rows that are in it, and the reason of each other row."""
+        """Return an array, the numbers of the rows in the array, and a reason for each other row."""
         if self._format.shape is None:
             self._format.shape = _inferred(data, starts, ends)
         shape = self._format.shape
@@ -92,10 +92,10 @@ class JsonReading:
 
 
 def parse_json_schema(text: str) -> Any:
-    """Return the JSON of a schema.
+    """Return the parsed JSON of a schema.
 
     Raises:
-        DecodeError: it is no JSON, or neither an object nor a truth value.
+        DecodeError: the text is not JSON, or is neither an object nor a boolean.
     """
     try:
         found = json.loads(text)
@@ -107,7 +107,7 @@ def parse_json_schema(text: str) -> Any:
 
 
 def _joined(data: Bytes, starts: Ints, ends: Ints) -> bytes | None:
-    """Return rows as lines, or None where a row is not one object on one line."""
+    """Return the rows as lines of text, or None if a row is not a single object on one line."""
     sizes = ends - starts
     if not len(sizes) or int(sizes.min()) < 2:
         return None
@@ -128,7 +128,7 @@ def _joined(data: Bytes, starts: Ints, ends: Ints) -> bytes | None:
 
 
 def _table(lines: bytes) -> pa.Table | None:
-    """Return what Arrow's parser makes of lines, or None where it refuses one."""
+    """Return lines of JSON as a table by Arrow's parser, or None if the parser refuses a line."""
     try:
         return arrow_json.read_json(
             pa.BufferReader(lines),
@@ -141,7 +141,7 @@ def _table(lines: bytes) -> pa.Table | None:
 def _one_by_one(
     data: Bytes, starts: Ints, ends: Ints, rows: Ints, shape: Shape, dead: dict[int, str]
 ) -> tuple[pa.Array, Ints]:
-    """Return some rows by Python's parser: an array, and which of them are in it; the others go to `dead`."""
+    """Read rows with Python's parser; return an array and its row numbers, and put the others into `dead`."""
     values, kept = [], []
     for row in rows.tolist():
         try:
@@ -170,10 +170,10 @@ def _is_text(value: Any, shape: Shape) -> bool:
 
 
 def loaded(data: bytes) -> Any:
-    """Return the value that JSON text holds.
+    """Return the value of a JSON text. NaN and infinities are accepted, since many writers write them.
 
     Raises:
-        DecodeError: it is no JSON. NaN and infinities are taken, since many writers write them.
+        DecodeError: the text is not JSON.
     """
     try:
         return json.loads(data.decode("utf-8"))
@@ -186,7 +186,7 @@ def loaded(data: bytes) -> Any:
 
 
 def _inferred(data: Bytes, starts: Ints, ends: Ints) -> Shape:
-    """Return the shape that rows show; JSON text where they have none together."""
+    """Return the common shape of the rows, or the shape of JSON text if they have no common shape."""
     lines = _joined(data, starts, ends) if int((ends - starts).sum()) < CHUNK_BYTES else None
     table = None if lines is None else _table(lines)
     if table is not None and table.num_rows == len(starts):

@@ -1,7 +1,7 @@
-"""Whether a JSON Schema takes every value that another one takes, and where it does not.
+"""Checks whether one JSON Schema accepts every value that another accepts, and finds where it does not.
 
-The check is of what most schemas have: types, properties, required names, bounds, enums, items, alternatives.
-Kinds of incompatibility have the names of Confluent's checker.
+Checked are the keywords of most schemas: types, properties, required names, bounds, enums, items,
+alternatives. The kinds of incompatibility have the names of Confluent's checker.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _SHRINKING |= {"minItems": "MIN_ITEMS", "minProperties": "MIN_PROPERTIES"}
 
 
 def incompatibilities(reader: Any, writer: Any, referenced: Mapping[str, Any] | None = None) -> list[str]:
-    """Return why a reader's schema refuses values that a writer's takes; nothing where it takes all."""
+    """Return the reasons why `reader` refuses values that `writer` accepts; an empty list if none."""
     checker = _Checker(reader, writer, referenced or {})
     checker.compare(reader, writer, "#", 0)
     return checker.found[:PROBLEMS_MAX]
 
 
 class _Checker:
-    """Compares two schemas part by part."""
+    """Compares two schemas part by part, and collects the incompatibilities."""
 
     def __init__(self, reader: Any, writer: Any, referenced: Mapping[str, Any]) -> None:
         self.found: list[str] = []

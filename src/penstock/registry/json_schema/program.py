@@ -1,4 +1,4 @@
-"""The tables by which the loop over JSON values fills columns, made from the shape that values have."""
+"""Makes the tables that control the loop over JSON values, from the shape of the values."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SCALARS = {
 
 
 class Chunk(NamedTuple):
-    """Some rows as an array; `odd` are those that it lacks, because they are for Python's parser."""
+    """Some rows as an array; `odd` are rows left out of it, which Python's parser has to read."""
 
     array: pa.Array
     rows: Ints
@@ -57,10 +57,10 @@ class Chunk(NamedTuple):
 
 
 class Program:
-    """The tree of columns of a shape, and the tables by which the loop fills it."""
+    """The tree of columns of a shape, and the tables that control how the loop fills them."""
 
     def __init__(self, shape: Shape) -> None:
-        """Lay out the columns of a shape."""
+        """Allocate columns and make tables for a shape."""
         self.layout = Layout()
         self._nodes: list[list[int]] = []
         self._fields: list[list[int]] = []
@@ -76,7 +76,7 @@ class Program:
         self.stack_size = (self._depth + 1) * kernel.FRAME_NUMBERS
 
     def _node(self, shape: Shape, group: int, depth: int) -> tuple[Node, int]:
-        """Return the node of a shape, and its place in the table."""
+        """Return the node of a shape, and its position in the table of nodes."""
         self._depth = max(self._depth, depth)
         entry = [nodes.NO_COLUMN] * kernel.NODE
         place = len(self._nodes) * kernel.NODE
@@ -117,7 +117,7 @@ class Program:
         self._items_node = Node(stored, shape.type, group, sizes, items=items, children=children)
 
     def _object(self, entry: list[int], children: list[tuple[str, int]]) -> None:
-        """Put the properties of an object into the tables."""
+        """Add the properties of an object to the tables."""
         first = len(self._fields)
         entry[kernel.CHILD], entry[kernel.COUNT] = first, len(children)
         size = 2
@@ -139,10 +139,11 @@ class Program:
         self._slots += slots
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> Iterator[Chunk]:
-        """Read values into columns, some thousands at a time.
+        """Yield chunks of rows, some thousands at a time.
 
         Raises:
-            DecodeError: one value has more items than memory allows, or a column more bytes than Arrow holds.
+            DecodeError: one value has more items than memory allows, or a column more bytes than Arrow can
+                hold.
         """
         count = len(starts)
         reasons = np.zeros(count, dtype=np.uint8)
@@ -206,7 +207,7 @@ def _as_text(data: bytes) -> str:
 
 
 def is_readable(shape: Shape) -> bool:
-    """Return whether the loop reads values of a shape: every name stands in JSON as it is, and comes once."""
+    """Return True if the loop can read a shape: its names are unique, and need no escapes in JSON."""
     names = [name for name, _ in shape.children]
     if shape.kind == OBJECT and (
         len(set(names)) < len(names)

@@ -1,7 +1,7 @@
-"""Shapes of JSON values: what a JSON Schema says, or values show, as Arrow types; and values put into one.
+"""Shapes of JSON values, as Arrow types: derived from a JSON Schema or from values.
 
-What has no single shape (several types, a type that holds itself, objects without named properties) is kept
-as JSON text. Null and a missing property are null in every shape.
+What has no single shape (several types, a recursive type, objects without named properties) is kept as JSON
+text. Null and missing properties are null in every shape.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _PLAIN = {
 
 
 class MisfitError(DecodeError):
-    """A value has another shape than its schema says."""
+    """Raised if a value has another shape than its schema defines."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What values are like: a kind, and what is inside of it."""
+    """The structure of JSON values: a kind, and the shapes of the parts."""
 
     kind: str
     children: tuple[tuple[str, Shape], ...] = ()
@@ -55,7 +55,7 @@ class Shape:
 
     @property
     def type(self) -> pa.DataType:
-        """The Arrow type."""
+        """Return the Arrow type of the shape."""
         if self.kind == OBJECT:
             return pa.struct([pa.field(name, shape.type) for name, shape in self.children])
         if self.kind == LIST:
@@ -66,7 +66,7 @@ class Shape:
 
     @property
     def is_parsed_by_arrow(self) -> bool:
-        """Whether Arrow's parser reads values of this shape by itself."""
+        """Return True if Arrow's JSON parser can read values of this shape."""
         if self.kind in (MAP, TEXT):
             return False
         return all(shape.is_parsed_by_arrow for _, shape in self.children)
@@ -77,16 +77,16 @@ EMPTY = Shape(NOTHING)
 
 
 def shape_of_schema(root: Any, referenced: Mapping[str, Any]) -> Shape:
-    """Return the shape that a JSON Schema says.
+    """Return the shape that a JSON Schema defines.
 
     Raises:
-        DecodeError: it is no JSON Schema, or a reference leads nowhere.
+        DecodeError: the value is not a JSON Schema, or a reference cannot be resolved.
     """
     return _Reader(root, referenced).shape(root, root, (f"{id(root)}#",), 0)
 
 
 class _Reader:
-    """Follows a schema and its references."""
+    """Derives shapes from a schema and its references."""
 
     def __init__(self, root: Any, referenced: Mapping[str, Any]) -> None:
         self._root = root
@@ -175,7 +175,7 @@ class _Reader:
 
 
 def shape_of_type(kind: pa.DataType) -> Shape:
-    """Return the shape of an Arrow type that was inferred; times are text, as they were written."""
+    """Return the shape of an inferred Arrow type; times become text, as they were written."""
     if pa.types.is_struct(kind):
         return Shape(OBJECT, tuple((field.name, shape_of_type(field.type)) for field in kind))
     if pa.types.is_list(kind):
@@ -208,7 +208,7 @@ def shape_of_value(value: Any) -> Shape:
 
 
 def merged(one: Shape, other: Shape) -> Shape:
-    """Return the shape that values of two shapes fit: JSON text where there is none."""
+    """Return a shape that values of both shapes fit: JSON text if they have nothing in common."""
     if one == other or other.kind == NOTHING:
         return one
     if one.kind == NOTHING:
@@ -228,10 +228,10 @@ def merged(one: Shape, other: Shape) -> Shape:
 
 
 def fitted(value: Any, shape: Shape, place: str = "the value") -> Any:
-    """Return a value as an array of the shape's type takes it.
+    """Convert a JSON value to the form that an array of the shape's type accepts.
 
     Raises:
-        MisfitError: it has another shape; the message says where.
+        MisfitError: the value has another shape; the message names the place.
     """
     if value is None and shape.kind != TEXT:
         return None

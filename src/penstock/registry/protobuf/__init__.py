@@ -1,1 +1,1 @@
-"""Protobuf: schemas as text or descriptors, messages as columns, and compatibility."""
+"""Protobuf: schemas as text or descriptors, messages as columns, and compatibility checks."""

@@ -1,4 +1,4 @@
-"""Protobuf messages as Arrow columns: the tables of the loop made from descriptors, and what it reads."""
+"""Reads Protobuf messages as Arrow columns: makes the loop's tables from descriptors, and runs the loop."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ _SCALARS: dict[int, tuple[int, int, int, pa.DataType]] = {
 
 
 class Tables:
-    """The tree of columns of a message type, and the tables by which the loop fills it."""
+    """The tree of columns of a message type, and the tables that control how the loop fills them."""
 
     def __init__(self, message: Descriptor) -> None:
-        """Lay out the columns of a message type.
+        """Allocate columns and make tables for a message type.
 
         Raises:
-            ProtobufSchemaError: it has too many.
+            ProtobufSchemaError: the message type has too many columns.
         """
         self.layout = Layout()
         self._frames: list[list[list[int]]] = []
@@ -128,7 +128,7 @@ class Tables:
         return Node(nodes.LIST, kind, group, sizes, items=items, children=[child]), entry
 
     def _value(self, field: FieldDescriptor, group: int, above: tuple[str, ...], entry: list[int]) -> Node:
-        """Return the node of one value of a field, in `group`."""
+        """Return the node of one value of a field, with its columns in `group`."""
         if field.message_type is None:
             wire, kind, stored, arrow = _SCALARS[field.type]
             entry[kernel.WIRE], entry[kernel.KIND] = wire, kind
@@ -155,7 +155,7 @@ class Tables:
         return node
 
     def _skip(self, message: Descriptor) -> int:
-        """Return the frame by which a message is looked through, without columns."""
+        """Return the number of the frame with which the loop reads past a message, without columns."""
         known = self._skips.get(message.full_name)
         if known is not None:
             return known
@@ -178,13 +178,13 @@ class Tables:
 
 
 class ProtobufFormat:
-    """Protobuf with the reader's message type: see `penstock.registry.decoding.Format`."""
+    """The Protobuf implementation of `penstock.registry.decoding.Format`, with a reader's message type."""
 
     def __init__(self, schema: Schema, referenced: Mapping[str, Schema], message: str | None) -> None:
-        """Take the reader's schema, those that it refers to, and the name of the message type.
+        """Parse the reader's schema, with the schemas that it refers to, and find the message type.
 
         Raises:
-            ProtobufSchemaError: it is no schema, or has no such message.
+            ProtobufSchemaError: the text is not a Protobuf schema, or has no such message.
         """
         file = parse_protobuf(schema.text, {name: each.text for name, each in referenced.items()})
         self._message = message_at(file, (0,)) if message is None else message_named(file, message)
@@ -194,7 +194,7 @@ class ProtobufFormat:
     def reading(
         self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]
     ) -> ProtobufReading:
-        """Return how messages of a writer's schema are read: by the numbers of the reader's fields.
+        """Return a reader of a writer's messages, which matches fields by number.
 
         Raises:
             DecodeError: the message at `path` is of another type.
@@ -214,7 +214,7 @@ class ProtobufReading:
         self._tables = tables
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
-        """Return an array, the rows that are in it, and the reason of each other row."""
+        """Return an array, the numbers of the rows in the array, and a reason for each other row."""
         tables = self._tables
         reasons = np.zeros(len(starts), dtype=np.uint8)
         stack = np.zeros((kernel.DEPTH_MAX + 1) * kernel.FRAME_NUMBERS, dtype=np.int64)
@@ -261,7 +261,7 @@ class ProtobufReading:
 
 
 def _text_maker(message: Descriptor) -> Callable[[bytes], str]:
-    """Return what makes JSON of a message that holds itself."""
+    """Return a function that converts a recursive message to JSON text."""
     made: Any = GetMessageClass(message)
 
     def as_text(data: bytes) -> str:

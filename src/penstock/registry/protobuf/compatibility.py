@@ -1,7 +1,8 @@
-"""Whether a Protobuf schema reads what another one writes, and where it does not.
+"""Checks whether one Protobuf schema can read the messages of another, and finds where it cannot.
 
-The rules are those of Confluent's checker: numbers of fields keep types of the same wire format, messages
-stay, required fields neither come nor go, and a oneof neither loses fields nor takes in older ones together.
+The rules are those of Confluent's checker: field numbers keep types of the same wire format, messages are not
+removed, required fields are neither added nor removed, and a oneof neither loses fields nor combines older
+ones.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PROBLEMS_MAX = 100
 
 
 def incompatibilities(reader: FileDescriptor, writer: FileDescriptor) -> list[str]:
-    """Return why a reader misreads what a writer writes; nothing where it reads all of it."""
+    """Return the reasons why `reader` misreads messages of `writer`; an empty list if there are none."""
     found: list[str] = []
     wanted = dict(_messages(reader))
     for name, message in _messages(writer):
@@ -35,7 +36,7 @@ def incompatibilities(reader: FileDescriptor, writer: FileDescriptor) -> list[st
 
 
 def _messages(file: FileDescriptor) -> list[tuple[str, Descriptor]]:
-    """Return all messages but entries of maps, by their names without the package."""
+    """Return all messages except map entries, with their names without the package."""
     found: list[tuple[str, Descriptor]] = []
 
     def collect(prefix: str, messages: list[Descriptor]) -> None:

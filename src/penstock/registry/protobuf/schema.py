@@ -1,4 +1,4 @@
-"""Protobuf schemas: text of ``.proto`` files, or descriptors in base64, become descriptors of messages.
+"""Protobuf schemas: converts ``.proto`` text, or base64 descriptors, to descriptors of messages.
 
 Text is parsed by proto-schema-parser; names are resolved by Google's library.
 """
@@ -61,14 +61,14 @@ _WELL_KNOWN = frozenset(
 
 
 class ProtobufSchemaError(DecodeError):
-    """The text is no Protobuf schema; the message says why."""
+    """Raised if a text is not a valid Protobuf schema; the message has the reason."""
 
 
 def parse_protobuf(text: str, referenced: Mapping[str, str] | None = None) -> FileDescriptor:
-    """Return the descriptor of a file, which imports the files `referenced` by name.
+    """Return the descriptor of a file, which can import the files `referenced` by name.
 
     Raises:
-        ProtobufSchemaError: the text is no schema, or refers to what is not there.
+        ProtobufSchemaError: the text is not a schema, or refers to something that does not exist.
     """
     pool = descriptor_pool.DescriptorPool()
     known: set[str] = set()
@@ -105,10 +105,10 @@ def _add_well_known(pool: descriptor_pool.DescriptorPool, name: str, known: set[
 
 
 def file_of(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
-    """Return a file of text, or of a serialized descriptor in base64, under a name.
+    """Return the file of a text, or of a serialized descriptor in base64, with a name.
 
     Raises:
-        ProtobufSchemaError: it is neither.
+        ProtobufSchemaError: the text is neither a schema nor a descriptor.
     """
     if len(text) > SCHEMA_BYTES_MAX:
         raise ProtobufSchemaError(
@@ -121,7 +121,7 @@ def file_of(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
 
 
 def _serialized(text: str) -> bytes:
-    """Return a file as bytes: what the text says, or the descriptor that it is."""
+    """Return the serialized descriptor of a schema that is given as text or as base64."""
     try:
         file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError, ProtobufDecodeError):
@@ -141,7 +141,7 @@ def _parsed(text: str) -> descriptor_pb2.FileDescriptorProto:
     from proto_schema_parser.parser import Parser
 
     class Refusal(ErrorListener):  # type: ignore[misc]
-        """Makes an error of what the parser would print and pass over."""
+        """An error listener that raises what the parser would otherwise print and ignore."""
 
         def syntaxError(self, _recognizer, _symbol, line, column, message, _error):  # type: ignore[no-untyped-def] # noqa: N802
             raise ProtobufSchemaError(
@@ -255,7 +255,7 @@ def _enum(tree: Any, made: Any) -> None:
 
 
 def _resolve(file: descriptor_pb2.FileDescriptorProto) -> None:
-    """Write the full names of the types that the file itself has; Google's library finds those of imports."""
+    """Insert the full names of types defined in the file; Google's library resolves imported types."""
     own: dict[str, int] = {}
 
     def collect(prefix: str, messages: Iterable[Any], enums: Iterable[Any]) -> None:
@@ -289,7 +289,7 @@ def message_at(file: FileDescriptor, path: Iterable[int]) -> Descriptor:
     """Return the message type at a path of message indexes.
 
     Raises:
-        ProtobufSchemaError: there is none.
+        ProtobufSchemaError: there is no message type at the path.
     """
     proto = descriptor_pb2.FileDescriptorProto()
     file.CopyToProto(proto)
@@ -304,10 +304,10 @@ def message_at(file: FileDescriptor, path: Iterable[int]) -> Descriptor:
 
 
 def message_named(file: FileDescriptor, name: str) -> Descriptor:
-    """Return a message type by its full name, or by its name in the file.
+    """Return a message type by its full name, or by its name within the file's package.
 
     Raises:
-        ProtobufSchemaError: there is none.
+        ProtobufSchemaError: there is no message type with the name.
     """
     for full in (name, f"{file.package}.{name}"):
         try:
@@ -318,7 +318,7 @@ def message_named(file: FileDescriptor, name: str) -> Descriptor:
 
 
 def path_of(message: Descriptor) -> tuple[int, ...]:
-    """Return the message indexes of a message type."""
+    """Return the path of message indexes of a message type."""
     found: list[int] = []
     current: Descriptor | None = message
     while current is not None:
@@ -332,7 +332,7 @@ def path_of(message: Descriptor) -> tuple[int, ...]:
 
 
 def as_text(file: FileDescriptor) -> str:
-    """Return a file as registries take it besides text: its descriptor in base64."""
+    """Return a file's descriptor in base64, which registries accept in place of its text."""
     proto = descriptor_pb2.FileDescriptorProto()
     file.CopyToProto(proto)
     return base64.b64encode(proto.SerializeToString()).decode()
@@ -343,7 +343,7 @@ _NAMES = {number: name for name, number in _SCALARS.items()}
 
 
 def proto_text(file: FileDescriptor) -> str:
-    """Return a file as text, the same for the same descriptor; most options are left out."""
+    """Return a file as canonical text, equal for equal descriptors; most options are left out."""
     proto = descriptor_pb2.FileDescriptorProto()
     file.CopyToProto(proto)
     is_proto3 = proto.syntax == "proto3"

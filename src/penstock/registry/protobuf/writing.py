@@ -1,6 +1,6 @@
-"""Columns as Protobuf messages: a schema made of an Arrow type, and rows as messages take them.
+"""Writes columns as Protobuf messages: derives a schema from an Arrow type, and converts rows.
 
-Protobuf has no null: a field that is null is not set, and a null list or map is an empty one.
+Protobuf has no null: a null field is not set, and a null list or map is empty.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SCALARS: tuple[tuple[Any, str], ...] = (
 
 
 def protobuf_schema(kind: pa.DataType, name: str = "value") -> str:
-    """Return a Protobuf schema, as text, for an Arrow type: a struct, which becomes the message `name`.
+    """Return a Protobuf schema, as text, for an Arrow struct type, which becomes the message `name`.
 
     Raises:
         ConfigError: Protobuf has no counterpart of a type.
@@ -86,7 +86,7 @@ def _type(kind: pa.DataType, nested: str) -> str:
 
 
 def message_row(value: Any, kind: pa.DataType) -> Any:
-    """Return a row of `to_pylist` as constructors of messages take it: without what is null."""
+    """Return a row of `to_pylist` in the form of a message's constructor arguments, without nulls."""
     if value is None:
         return None
     if pa.types.is_struct(kind):

@@ -1,1 +1,1 @@
-"""A schema registry: what decides, the topic that keeps its records, and the server that clients ask."""
+"""A schema registry server: its state, the topic that stores its records, and its HTTP interface."""

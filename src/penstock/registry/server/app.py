@@ -1,4 +1,4 @@
-"""The requests of a schema registry, as Confluent's answers them, on Starlette."""
+"""The HTTP interface of a schema registry, compatible with Confluent's, on Starlette."""
 
 from __future__ import annotations
 
@@ -46,29 +46,29 @@ _log = logger_named("penstock.registry")
 
 
 class Log(Protocol):
-    """Where the records of a registry go; what is written has changed the state when `write` returns.
+    """Stores the records of a registry. When `write` returns, its records have changed the state.
 
-    The state is read, and changed, by those that hold `lock`.
+    The state is read and changed only by threads that hold `lock`.
     """
 
     state: RegistryState
     lock: threading.RLock
 
     def ready(self) -> int:
-        """Return the term in which records may be written, once the state has all that was written before."""
+        """Wait until the state has all earlier records; return the term in which records may be written."""
 
     def write(self, records: list[LogRecord], term: int) -> None:
-        """Write records that were decided in a term, and return when the state has them."""
+        """Write records that were decided in a term; return when the state has them."""
 
     def catch_up(self) -> None:
-        """Return when the state has all that was written up to now."""
+        """Return when the state has all records written up to now."""
 
 
 Handler = Callable[["Call"], Any]
 
 
 class Call:
-    """One request: its path, its query and its body, read and bounded."""
+    """One request: its path, its query and its body, whose size is limited."""
 
     def __init__(self, log: Log, request: Request, body: Any) -> None:
         self.state = log.state
@@ -78,27 +78,27 @@ class Call:
         self.body: Mapping[str, Any] = body
 
     def write(self, records: list[LogRecord]) -> None:
-        """Write records after the answer is made, and before it is sent."""
+        """Add records to be written before the answer is sent."""
         self.records += records
 
     def path(self, name: str) -> str:
-        """Return a part of the path."""
+        """Return a parameter of the path, unquoted."""
         return urllib.parse.unquote(str(self._request.path_params[name]))
 
     def flag(self, name: str) -> bool:
-        """Return whether the query says that something is true."""
+        """Return True if a query parameter is ``true``."""
         return self._request.query_params.get(name, "").lower() == "true"
 
     def query(self, name: str, default: str = "") -> str:
-        """Return a part of the query."""
+        """Return a query parameter, or `default` if it is missing."""
         return self._request.query_params.get(name, default)
 
     def queries(self, name: str) -> list[str]:
-        """Return all parts of the query that have a name."""
+        """Return all values of a query parameter."""
         return self._request.query_params.getlist(name)
 
     def page(self, found: list[Any]) -> list[Any]:
-        """Return the part of a list that ``offset`` and ``limit`` say."""
+        """Return the part of a list that the query parameters ``offset`` and ``limit`` select."""
         offset, limit = self._number("offset", 0), self._number("limit", -1)
         return found[offset : offset + limit if limit >= 0 else None]
 
@@ -112,12 +112,13 @@ class Call:
 def application(
     log: Log, users: Mapping[str, str] | None = None, forwarder: Forwarder | None = None
 ) -> ASGIApp:
-    """Return the application that answers for a log.
+    """Return the ASGI application of a registry.
 
     Args:
-        log: what keeps the records.
-        users: names and passwords of those alone that are answered (basic authentication); None for all.
-        forwarder: what sends writes to the elected registry; None where there is no other.
+        log: stores the records.
+        users: names and passwords of the users that are allowed (basic authentication); None allows all
+            requests.
+        forwarder: sends writes to the elected registry; None if there is no other registry.
     """
     desk = _Desk(log, users, forwarder)
 
@@ -157,7 +158,7 @@ def application(
     )
 
     async def as_sent(scope: Scope, receive: Receive, send: Send) -> None:
-        """Route by the path as it was sent: the name of a subject may hold a slash, as ``%2F``."""
+        """Route by the raw path, since the name of a subject may contain a slash as ``%2F``."""
         raw = scope.get("raw_path")
         await routed(scope if raw is None else {**scope, "path": raw.decode("latin-1")}, receive, send)
 
@@ -177,7 +178,7 @@ def _json(found: Any, status: int = 200, headers: Mapping[str, str] | None = Non
 
 
 class _Desk:
-    """Answers requests: reads from the state, writes one after another, or at the elected registry."""
+    """Answers requests: reads from the state; writes in turn, or forwards them to the elected registry."""
 
     def __init__(self, log: Log, users: Mapping[str, str] | None, forwarder: Forwarder | None) -> None:
         self._log = log
@@ -188,7 +189,7 @@ class _Desk:
         self._caught_up_at = float("-inf")
 
     async def answer(self, request: Request, handler: Handler) -> Response:
-        """Return the answer to a request."""
+        """Return the response to a request."""
         users = self._users
         if users is not None and not _is_known(users, request.headers.get("authorization", "")):
             return _json(
@@ -266,9 +267,7 @@ class _Desk:
         return Response(answer.data, answer.status, media_type=MEDIA_TYPE)
 
     def _known(self, request: Request, body: Any) -> Any:
-        """Return the answer to a registration of what is registered, for which nothing is written; or
-        None.
-        """
+        """Return the answer to a registration if the schema is already registered, or None if it is new."""
         call = Call(self._log, request, body)
         with self._log.lock:
             try:
@@ -278,7 +277,7 @@ class _Desk:
         return None if call.records else found
 
     async def _catch_up(self) -> None:
-        """Read the topic to its end; if that takes too long, go on with the present state."""
+        """Read the topic to its end; if that takes too long, continue with the present state."""
         asked_at = time.monotonic()
         async with self._catching_up:
             if self._caught_up_at >= asked_at:
@@ -326,8 +325,9 @@ def _is_known(users: Mapping[str, str], authorization: str) -> bool:
 
 
 def _as_format(call: Call, schema: Schema) -> Schema:
-    """Return a schema in the format that the query asks for: Protobuf may be wanted as a descriptor in
-    base64.
+    """Return a schema in the format that the query requests.
+
+    With ``format=serialized``, a Protobuf schema becomes its descriptor in base64.
     """
     if schema.type == PROTOBUF and call.query("format") == "serialized":
         from penstock.registry.protobuf.schema import as_text, parse_protobuf

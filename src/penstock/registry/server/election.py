@@ -1,6 +1,6 @@
-"""The election of the registry that writes, among all registries on one topic: a member of their group.
+"""Elects the registry that writes, among all registries on one topic, through a consumer group.
 
-A thread with an event loop of its own keeps the membership. The outcome is read from any thread.
+A thread with an event loop of its own maintains the membership. The outcome can be read from any thread.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _log = logger_named("penstock.registry")
 
 
 class Writing(Protocol):
-    """The right to write, which is taken over and given up."""
+    """The right to write, which the elected registry takes over and gives up."""
 
     def lead(self) -> None:
-        """Take over the right to write, from the registry that had it."""
+        """Take over the right to write from the registry that had it."""
 
     def resign(self) -> None:
-        """Give it up. Returns when nothing is being written."""
+        """Give up the right to write. Returns when no write is in progress."""
 
 
 class Election:
-    """Takes part in the elections, and has the log lead and resign by their outcomes."""
+    """Takes part in elections, and makes the log lead or resign according to their outcomes."""
 
     def __init__(
         self,
@@ -49,10 +49,10 @@ class Election:
         settings: MembershipSettings,
         writing: Writing,
     ) -> None:
-        """Take the cluster whose group elects, and where this registry is reached.
+        """Set up elections in a group of a cluster; `identity` has this registry's address.
 
         Raises:
-            ConfigError: an option of `config` is unknown or wrong.
+            ConfigError: an option of `config` is unknown or invalid.
         """
         self.outcome = NO_OUTCOME
         """Who writes now."""
@@ -74,8 +74,8 @@ class Election:
 
         Raises:
             ConfigError: another registry has the same URL.
-            KafkaError, NetworkError, RequestTimeoutError: there is no outcome in time, and why.
-            Exception: the thread of the election has ended with it before the first outcome.
+            KafkaError, NetworkError, RequestTimeoutError: there is no outcome in time, with the reason.
+            Exception: the election's thread failed with it before the first outcome.
         """
         self._loop = asyncio.new_event_loop()
         self._thread.start()
@@ -94,12 +94,12 @@ class Election:
             self._thread.join()
 
     def fenced(self) -> None:
-        """Ask for another election: another registry has taken over the right to write."""
+        """Request another election, since another registry has taken over the right to write."""
         self.outcome = NO_OUTCOME
         self._call(self._rejoin)
 
     def _call(self, function: Callable[[], None]) -> None:
-        """Call a function in the thread of the election, if that runs."""
+        """Call a function in the election's thread, if the thread runs."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(function)
@@ -139,7 +139,7 @@ class Election:
     # --- the role of this registry ---
 
     async def assigned(self, assignment: Assignment, *, is_own: bool) -> None:
-        """Go on by the outcome of an election."""
+        """Apply the outcome of an election."""
         if assignment.error:
             what = (
                 f"another registry has the URL {self._identity.url} too, or two others have one: give each "
@@ -160,7 +160,7 @@ class Election:
             self._settle()
 
     async def revoked(self) -> None:
-        """Write nothing until the next outcome."""
+        """Stop writing until the next outcome."""
         self.outcome = NO_OUTCOME
         self._is_elected = False
         if self._taking_over is not None:
@@ -169,7 +169,7 @@ class Election:
         await asyncio.to_thread(self._writing.resign)
 
     def failed(self, error: PenstockError) -> None:
-        """Keep why there is no outcome, for those that wait for the first one, which may never come."""
+        """Store the reason why there is no outcome, for `start`, which waits for the first one."""
         if self._is_settled.is_set():
             return
         self._failure = error
@@ -197,7 +197,7 @@ class Election:
 
 
 def _is_passing(error: PenstockError) -> bool:
-    """Return whether another try may help, without a change of settings or rights."""
+    """Return True if a retry may succeed without a change of settings or permissions."""
     if isinstance(error, KafkaError):
         return error.retriable or error.code in MEMBER_CODES
     return isinstance(error, NetworkError | RequestTimeoutError)

@@ -1,4 +1,4 @@
-"""Writes that another registry has to make: found out, sent there, and answered as it answers."""
+"""Forwards writes to the elected registry, and returns its answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _log = logger_named("penstock.registry")
 
 
 class Outcome(NamedTuple):
-    """The registry that writes, by the last election."""
+    """The registry that writes, according to the last election."""
 
     url: str | None
     """The URL of the elected registry; None if there is none."""
@@ -44,15 +44,15 @@ ALONE = Outcome(None, True)
 
 
 class Leaders(Protocol):
-    """What has the outcome of elections."""
+    """An object that has the outcome of elections."""
 
     @property
     def outcome(self) -> Outcome:
-        """Return the registry that writes now."""
+        """Return the registry that currently writes."""
 
 
 class Alone:
-    """There is no other registry: this one writes."""
+    """The outcome if there is no other registry: this registry writes."""
 
     outcome = ALONE
 
@@ -65,22 +65,22 @@ class Answer(NamedTuple):
 
 
 class UnreachableError(RefusedError):
-    """Nothing listens at the address of the elected registry: it has got nothing of the request."""
+    """Raised if nothing listens at the elected registry's address, so that it did not receive the request."""
 
     def __init__(self, url: str, error: OSError) -> None:
         super().__init__(500, 50003, f"The elected registry at {url} cannot be reached: {error}")
 
 
 class Forwarder:
-    """Sends writes to the elected registry. On one event loop."""
+    """Sends writes to the elected registry. Use it on one event loop."""
 
     def __init__(self, leaders: Leaders, ca: str | None = None, *, passes_users: bool = False) -> None:
-        """Take what has the outcomes of elections.
+        """Set up forwarding to the registry that `leaders` names.
 
         Args:
-            leaders: what has the outcomes.
-            ca: a file of certificates in PEM that sign that of the elected registry; None for the system's.
-            passes_users: whether names and passwords go along with writes.
+            leaders: has the outcomes of elections.
+            ca: a PEM file of certificates that sign the elected registry's; None uses the system's.
+            passes_users: whether names and passwords are forwarded with writes.
 
         Raises:
             ConfigError: the file cannot be read.
@@ -97,11 +97,14 @@ class Forwarder:
             raise ConfigError(f"{ca} has no certificates of authorities: {error}") from None
 
     def stop(self) -> None:
-        """End the wait of writes for an election, because this registry is stopped. From any thread."""
+        """End the waiting of writes for an election, since this registry is being stopped. Thread-safe."""
         self._is_stopped = True
 
     def abandon(self) -> None:
-        """End the connections to the elected registry: no request waits for its answers. From any thread."""
+        """Close the connections to the elected registry, so that no request waits for its answer.
+
+        Thread-safe.
+        """
         with self._lock:
             for connection in self._open:
                 sock: socket.socket | None = connection.sock  # which http.client takes away at any time
@@ -110,10 +113,10 @@ class Forwarder:
                         sock.shutdown(socket.SHUT_RDWR)
 
     async def leader(self) -> Outcome:
-        """Return the registry that writes, once there is one: this one, or that with a URL.
+        """Wait until a registry is elected; return it: this registry, or another one with its URL.
 
         Raises:
-            RefusedError: there is none in time (50004).
+            RefusedError: no registry is elected in time (50004).
         """
         found = self._leaders.outcome
         if found.is_own or found.url is not None:
@@ -136,8 +139,8 @@ class Forwarder:
         """Forward a request to the elected registry at a URL, and return its answer.
 
         Raises:
-            UnreachableError: nothing listens there (50003).
-            RefusedError: it does not answer (50003), or the request was forwarded before (50004).
+            UnreachableError: nothing listens at the URL (50003).
+            RefusedError: the registry does not answer (50003), or the request was already forwarded (50004).
         """
         if FORWARD_HEADER.lower() in headers:
             # Two registries that each take the other for the elected one would forward without an end.

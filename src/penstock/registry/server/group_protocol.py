@@ -1,6 +1,6 @@
-"""What registries of one topic write to their group: where each is reached, and which one is elected.
+"""The messages of the registries' consumer group: the address of each registry, and the elected one.
 
-The group has the protocol type ``sr`` and the one protocol ``v0`` of Confluent's registry, in the same JSON,
+The group has the protocol type ``sr`` and the protocol ``v0`` of Confluent's registry, in the same JSON,
 so that registries of both kinds can be members of one group.
 """
 
@@ -23,7 +23,7 @@ DOCUMENT_BYTES_MAX = 64 << 10
 
 @dataclass(frozen=True)
 class Identity:
-    """A registry as its group has it: where it is reached, and whether it may be elected."""
+    """A registry as its group describes it: its address, and whether it may be elected."""
 
     host: str
     port: int
@@ -38,7 +38,7 @@ class Identity:
         return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the identity as Confluent's registry writes it."""
+        """Return the identity in the JSON of Confluent's registry."""
         return {
             "version": VERSION,
             "host": self.host,
@@ -50,7 +50,7 @@ class Identity:
 
     @classmethod
     def of(cls, found: object) -> Identity:
-        """Return the identity that a document of JSON says; raise `DecodeError` if it says none."""
+        """Return the identity in a JSON document; raise `DecodeError` if it is malformed."""
         if not isinstance(found, dict):
             raise DecodeError("the identity of a registry is no object of JSON")
         host, port, scheme = found.get("host"), found.get("port"), found.get("scheme") or "http"
@@ -64,7 +64,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Assignment:
-    """The outcome of an election: the registry that writes, if there is one, or what is wrong."""
+    """The outcome of an election: the registry that writes, if there is one, or an error."""
 
     leader_id: str | None
     """The member id of the elected registry."""
@@ -73,17 +73,17 @@ class Assignment:
 
 
 def identity_bytes(identity: Identity) -> bytes:
-    """Return what a registry says of itself when it joins the group."""
+    """Return a registry's identity as metadata for joining the group."""
     return json.dumps(identity.as_json()).encode()
 
 
 def identity_in(data: bytes) -> Identity:
-    """Return what a member says of itself. Raises `DecodeError` where it is malformed."""
+    """Return the identity in a member's metadata. Raises `DecodeError` if it is malformed."""
     return Identity.of(_document(data))
 
 
 def assignment_bytes(assignment: Assignment) -> bytes:
-    """Return the outcome of an election as members get it."""
+    """Return the outcome of an election as bytes of an assignment."""
     found: dict[str, Any] = {"version": VERSION, "error": assignment.error}
     if assignment.leader is not None:
         found["master"] = assignment.leader_id
@@ -92,7 +92,7 @@ def assignment_bytes(assignment: Assignment) -> bytes:
 
 
 def assignment_in(data: bytes) -> Assignment:
-    """Return the outcome of an election out of an assignment. Raises `DecodeError` where it is malformed."""
+    """Return the outcome of an election from an assignment. Raises `DecodeError` if it is malformed."""
     found = _document(data)
     if not isinstance(found, dict) or not isinstance(found.get("error", NO_ERROR), int):
         raise DecodeError("the assignment of a registry is no object of JSON, or has no error code")
@@ -106,7 +106,7 @@ def assignment_in(data: bytes) -> Assignment:
 
 
 def elect(members: Mapping[str, Identity]) -> Assignment:
-    """Return the elected registry: that of before, otherwise the eligible one with the smallest URL."""
+    """Return the previously elected registry, or else the eligible one with the smallest URL."""
     eligible = {name: each for name, each in members.items() if each.is_eligible}
     before = [name for name, each in eligible.items() if each.is_leader]
     chosen = before if len(before) == 1 else sorted(eligible, key=lambda name: (eligible[name].url, name))

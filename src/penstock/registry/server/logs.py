@@ -1,10 +1,11 @@
-"""Where the records of a registry are kept: in memory, or in the topic ``_schemas`` of any Kafka.
+"""Stores the records of a registry in memory, or in the topic ``_schemas`` of any Kafka.
 
-The topic is that of Confluent's registry, record for record: one partition, compacted, keys and values in
-JSON. A registry reads it from the beginning, and follows what others write.
+The topic has the format of Confluent's registry: one partition, compacted, keys and values in JSON. A
+registry reads it from the beginning, and follows what other registries write.
 
-Where several registries have the topic, the elected one writes in transactions of one transactional id.
-Taking the id over fences the one that was elected before, however late it notices: no two of them write.
+If several registries share the topic, the elected one writes in transactions with a shared transactional id.
+Initializing the id fences the previously elected registry, so that two registries never write at the same
+time.
 """
 
 from __future__ import annotations
@@ -44,34 +45,34 @@ _log = logger_named("penstock.registry")
 
 
 class MemoryLog:
-    """Keeps records in the state alone: for tests."""
+    """Keeps the records only in the state: for tests."""
 
     def __init__(self) -> None:
         self.state = RegistryState()
         self.lock = threading.RLock()
 
     def ready(self) -> int:
-        """Return the term: there is one, since one registry alone has the state."""
+        """Return the only term, since one registry alone has the state."""
         return 0
 
     def write(self, records: list[LogRecord], term: int) -> None:
-        """Change the state by records."""
+        """Apply records to the state."""
         with self.lock:
             for key, value in records:
                 self.state.apply(key, value)
 
     def catch_up(self) -> None:
-        """There is nothing to wait for."""
+        """Do nothing, since the state is always current."""
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing, since nothing is open."""
 
 
 class TopicLog:
-    """Keeps records in a topic, and the state as all records of the topic say.
+    """Keeps records in a topic, and a state that reflects all records of the topic.
 
-    A term is a time without another writer: what is decided in one term is not written in the next. Without
-    a `transactional_id` there is one term, and no other registry may write.
+    A term is a period without another writer: what is decided in one term is not written in the next. Without
+    a `transactional_id` there is a single term, and no other registry may write.
     """
 
     def __init__(
@@ -81,13 +82,13 @@ class TopicLog:
         topic: str = TOPIC,
         transactional_id: str | None = None,
     ) -> None:
-        """Create the topic where it is missing, and read it to its end.
+        """Create the topic if it is missing, and read it to its end.
 
-        With a `transactional_id` nothing is written before `lead`.
+        With a `transactional_id`, nothing is written before `lead` is called.
 
         Raises:
             ConfigError: the topic has several partitions.
-            KafkaError, NetworkError, RequestTimeoutError: the cluster refuses, or does not answer.
+            KafkaError, NetworkError, RequestTimeoutError: the cluster refuses a request, or does not answer.
         """
         self.state = RegistryState()
         self.lock = threading.RLock()
@@ -122,26 +123,26 @@ class TopicLog:
         """Begin a term: fence the registry that wrote before, and read all that it has written.
 
         Raises:
-            KafkaError, TransactionError, NetworkError, RequestTimeoutError: the cluster refuses, or does not
-                answer in time. It can be called again.
+            KafkaError, TransactionError, NetworkError, RequestTimeoutError: the cluster refuses a request,
+                or does not answer in time. The call can be repeated.
         """
         with self._writing:
             self._leads = True
             self._begin_term()
 
     def resign(self) -> None:
-        """End the term. Returns when nothing is being written any more."""
+        """End the term. Returns when no write is in progress."""
         with self._writing:
             if self._transactional_id is not None:
                 self._leads = False
                 self._stop_producer()
 
     def ready(self) -> int:
-        """Return the term, once the state has all that was written before.
+        """Wait until the state has all earlier records, and return the term.
 
         Raises:
             RefusedError: this registry is not elected.
-            PenstockError: as `lead`, where it is not known what became of the last records.
+            PenstockError: as in `lead`, if the outcome of the last write is unknown.
         """
         with self._writing:
             if not self._leads:
@@ -151,12 +152,12 @@ class TopicLog:
             return self._term
 
     def write(self, records: list[LogRecord], term: int) -> None:
-        """Write records that were decided in a term, and return when the state has them.
+        """Write records that were decided in a term; return when the state has them.
 
         Raises:
             RefusedError: the term has ended, or another registry has fenced this one.
-            KafkaError, TransactionError, NetworkError, RequestTimeoutError: they cannot be written, or not be
-                read in time. They may be in the topic all the same.
+            KafkaError, TransactionError, NetworkError, RequestTimeoutError: the records cannot be written,
+                or not be read back in time. The topic may have them nevertheless.
         """
         if not records:
             return
@@ -187,10 +188,10 @@ class TopicLog:
             self._is_doubtful = False
 
     def catch_up(self) -> None:
-        """Return when the state has all that is in the topic now.
+        """Return when the state has all records that the topic has now.
 
         Raises:
-            KafkaError, NetworkError, RequestTimeoutError: it cannot be read, or not in time.
+            KafkaError, NetworkError, RequestTimeoutError: the topic cannot be read, or not in time.
         """
         self._wait_for(self._end(), CATCH_UP_TIMEOUT_S)
 
@@ -278,7 +279,7 @@ class TopicLog:
                 self._news.notify_all()
 
     def _apply(self, offset: int, key: bytes | None, value: bytes | None) -> None:
-        """Change the state by a record. One that makes no sense is passed over, with a warning."""
+        """Apply a record to the state. Log a warning for a malformed record, and ignore it."""
         try:
             found: dict[str, Any] = json.loads(key or b"")
             self.state.apply(found, None if value is None else json.loads(value))
@@ -289,9 +290,7 @@ class TopicLog:
 
 
 def _is_fenced(producer: Producer[bytes, bytes], error: TransactionError) -> bool:
-    """Return whether another producer has the transactional id now: the partition, or the coordinator, says
-    so.
-    """
+    """Return True if the broker says that another producer now uses the transactional id."""
     if isinstance(error, ProducerFencedError):
         return True
     try:

@@ -1,6 +1,6 @@
 """One registry's membership in the group of all registries on a topic: joining, heartbeats, leaving.
 
-Does no I/O of its own: it is given what sends requests and what waits.
+It does no I/O of its own: the caller supplies the objects that send requests and wait.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _MOVED = frozenset(
 
 
 class GroupCoordinator(Protocol):
-    """What finds the coordinator of the group, and sends requests to it."""
+    """Finds the coordinator of the group, and sends requests to it."""
 
     async def known(self) -> int:
-        """Return the node that coordinates the group."""
+        """Return the id of the broker that coordinates the group."""
 
     def forget(self, node: int | None) -> None:
         """Drop the address of the coordinator, so that it is looked up again."""
@@ -63,16 +63,16 @@ class GroupCoordinator(Protocol):
 
 
 class Role(Protocol):
-    """What a registry does with the outcomes of elections."""
+    """The actions of a registry after an election."""
 
     async def assigned(self, assignment: Assignment, *, is_own: bool) -> None:
-        """Go on by an outcome; `is_own` says that this registry is elected."""
+        """Apply the outcome of an election; `is_own` means that this registry is elected."""
 
     async def revoked(self) -> None:
-        """Write nothing more until the next outcome. Returns when nothing is being written."""
+        """Stop writing until the next outcome. Returns when no write is in progress."""
 
     def failed(self, error: PenstockError) -> None:
-        """Take a reason for which there is no outcome; the registry goes on trying."""
+        """Receive the reason why there is no outcome; the registry keeps trying."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class MembershipSettings:
 
 
 class Membership:
-    """Keeps a registry in the group, and passes on every outcome of an election."""
+    """Keeps a registry in the group, and reports every outcome of an election to its role."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Membership:
         self._complain_at = float("-inf")
 
     async def run(self) -> None:
-        """Join, and go on until cancelled; then leave the group."""
+        """Join the group, and stay a member until cancelled; then leave the group."""
         try:
             while True:
                 await self._step()
@@ -119,7 +119,7 @@ class Membership:
             await self._leave()
 
     def rejoin(self) -> None:
-        """Let the next step join again, because the outcome of the last election does not hold."""
+        """Make the next step join again, because the outcome of the last election is no longer valid."""
         self._must_join = True
         self.identity = replace(self.identity, is_leader=False)
 
@@ -192,9 +192,7 @@ class Membership:
         await self._role.assigned(assignment, is_own=is_own)
 
     def _assignments(self, answer: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
-        """Return the outcome for every member. One that says nothing of itself that makes sense has no say in
-        it.
-        """
+        """Return the outcome of an election for every member. Members with malformed metadata are ignored."""
         members = {}
         for each in answer.members:
             try:
@@ -232,7 +230,7 @@ class Membership:
         raise error_for(code, f"{api}, group {self._settings.group_id!r} of the registries")
 
     async def _leave(self) -> None:
-        """Leave the group, so that the others need not wait for the end of the session."""
+        """Leave the group, so that the other members need not wait until the session expires."""
         await self._role.revoked()
         if not self._member_id or self._node is None:
             return

@@ -1,4 +1,4 @@
-"""A schema registry in this process: for tests and laptops, in memory or in a topic of any Kafka."""
+"""A schema registry in this process, for tests and laptops, which stores schemas in memory or in a topic."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ ABANDON_AFTER_S = 1.0
 
 
 class Registry:
-    """A schema registry, which answers as Confluent's does.
+    """A schema registry that is compatible with Confluent's.
 
     >>> with Registry() as registry:
     ...     registry.client().register("orders-value", Schema('"string"'))
     1
 
-    Without `bootstrap_servers` schemas are kept in memory. With it they are in the topic ``_schemas``, in the
-    records of Confluent's registry, which may have written the topic before and may take it over again.
+    Without `bootstrap_servers`, schemas are kept in memory. With it, they are stored in the topic
+    ``_schemas``, in the format of Confluent's registry, which may have written the topic before and may take
+    it over again.
 
-    Without `advertised` one registry at a time may write to a topic. With it, all registries of the topic
-    elect one in a group, by the protocol of Confluent's registry, and the others forward writes to it.
+    Without `advertised`, only one registry at a time may write to a topic. With it, all registries of the
+    topic elect one in a group, by the protocol of Confluent's registry, and the others forward writes to it.
     """
 
     def __init__(
@@ -58,25 +59,27 @@ class Registry:
         heartbeat_interval_ms: int = 3_000,
         ca: str | None = None,
     ) -> None:
-        """Take where it listens, and where schemas are kept.
+        """Set up a registry; `start` makes it listen.
 
         Args:
-            bootstrap_servers: a Kafka whose topic keeps the schemas.
+            bootstrap_servers: the cluster with the topic that stores the schemas; None stores them in memory.
             host: the address to listen on.
             port: the port to listen on; 0 is any free one.
-            users: names and passwords of those that may ask (basic authentication); None for all.
-            certificate: a file of certificates in PEM: the registry speaks TLS.
+            users: names and passwords of the users that are allowed (basic authentication); None allows all
+                requests.
+            certificate: a PEM file of certificates, with which the registry serves TLS.
             key: a file with the key of the certificate.
             config: further options of the clients that read and write the topic.
             topic: the name of the topic.
-            advertised: where other registries of the topic reach this one: a host, with or without a port
-                (``host.name`` of Confluent's registry). None where there is no other.
-            group_id: the group in which they elect, and the transactional id of the elected one
+            advertised: the address at which other registries of the topic reach this one: a host, with or
+                without
+                a port (``host.name`` of Confluent's registry). None if there is no other registry.
+            group_id: the group in which the registries elect, and the transactional id of the elected one
                 (``schema.registry.group.id``).
-            leader_eligibility: whether this one may be elected (``leader.eligibility``).
+            leader_eligibility: whether this registry may be elected (``leader.eligibility``).
             session_timeout_ms: how long a registry that has died stays elected, in milliseconds.
-            heartbeat_interval_ms: how often each registry says that it lives, in milliseconds.
-            ca: a file of certificates in PEM that sign those of the other registries; None for the system's.
+            heartbeat_interval_ms: the interval of each registry's heartbeats, in milliseconds.
+            ca: a PEM file of certificates that sign those of the other registries; None uses the system's.
 
         Raises:
             ConfigError: arguments contradict each other, or one is malformed.
@@ -108,23 +111,23 @@ class Registry:
 
     @property
     def url(self) -> str:
-        """The URL for clients. Raises `ConfigError` before the start."""
+        """Return the URL for clients. Raises `ConfigError` before the start."""
         if self._socket is None:
             raise ConfigError("the registry has not been started: use it in a with statement, or call start")
         host, port = self._socket.getsockname()[:2]
         return f"{'https' if self._certificate else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
     def client(self, **settings: object) -> RegistryClient:
-        """Return a client of this registry; `settings` are those of `RegistryClient` beside the URL."""
+        """Return a client of this registry; `settings` are those of `RegistryClient` except the URL."""
         return RegistryClient({"url": self.url, **settings})
 
     def start(self) -> Registry:
-        """Read the schemas, listen, and return this registry.
+        """Read the schemas, begin to listen, and return this registry.
 
         Raises:
             MissingDependencyError: the extra ``registry`` is not installed.
-            NetworkError: the address cannot be listened on, or the Kafka cannot be reached.
-            KafkaError, ConfigError: the topic cannot be used, or the group; another registry has this URL.
+            NetworkError: the address cannot be listened on, or the cluster cannot be reached.
+            KafkaError, ConfigError: the topic or the group cannot be used, or another registry has this URL.
             RequestTimeoutError: there is no outcome of an election within 60 s.
         """
         try:
@@ -187,7 +190,7 @@ class Registry:
 
     @property
     def is_elected(self) -> bool:
-        """Return whether this registry writes, rather than forwarding writes to another one."""
+        """Return True if this registry writes, and False if it forwards writes to another registry."""
         if self._election is None:
             return self._socket is not None
         return self._election.outcome.is_own
@@ -201,7 +204,7 @@ class Registry:
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """Stop listening, and close what the registry has open. Another registry is elected at once."""
+        """Stop listening, and close all connections. Another registry is elected at once."""
         if self._forwarder is not None:
             self._forwarder.stop()
         if self._election is not None:
@@ -234,7 +237,7 @@ class Registry:
 
 
 def _host_and_port(text: str) -> tuple[str, int | None]:
-    """Return the host, and the port if there is one, of ``host``, ``host:port`` or ``[host]:port``."""
+    """Split ``host``, ``host:port`` or ``[host]:port``; return the host, and the port or None."""
     try:
         parts = urllib.parse.urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port

@@ -1,7 +1,7 @@
-"""What a schema registry holds, and what it decides: subjects, versions, ids, compatibility, modes.
+"""The state of a schema registry, and its decisions: subjects, versions, ids, compatibility, modes.
 
-It does no I/O. A request is decided against the state and returns the records that would change it; they
-change it when they come back out of the log, here and in every other registry on the same topic.
+No I/O. The decision about a request returns the records that would change the state. The state changes when
+the records are read back from the log, in this and every other registry on the same topic.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LogRecord = tuple[dict[str, Any], dict[str, Any] | None]
 
 
 class RefusedError(PenstockError):
-    """A request is refused, with the status of HTTP, and the error code and text of Confluent's registry."""
+    """Raised if a request is refused: has the HTTP status, error code and message of Confluent's registry."""
 
     def __init__(self, status: int, code: int, message: str) -> None:
         super().__init__(message)
@@ -52,27 +52,27 @@ class RefusedError(PenstockError):
 
 
 def no_subject(subject: str) -> RefusedError:
-    """Return the refusal of a subject that is not there."""
+    """Return the error for a subject that does not exist."""
     return RefusedError(404, 40401, f"Subject '{subject}' not found.")
 
 
 def no_version(version: object) -> RefusedError:
-    """Return the refusal of a version that is not there."""
+    """Return the error for a version that does not exist."""
     return RefusedError(404, 40402, f"Version {version} not found.")
 
 
 def no_schema(what: object = "") -> RefusedError:
-    """Return the refusal of a schema that is not there."""
+    """Return the error for a schema that does not exist."""
     return RefusedError(404, 40403, f"Schema {what} not found" if what != "" else "Schema not found")
 
 
 def no_leader() -> RefusedError:
-    """Return the refusal of a write while no registry is elected."""
+    """Return the error for a write while no registry is elected."""
     return RefusedError(500, 50004, "No registry is elected to write: try again in some seconds")
 
 
 def stopped() -> RefusedError:
-    """Return the refusal of a request that was under way when the registry was stopped."""
+    """Return the error for a request that was in progress when the registry was stopped."""
     return RefusedError(
         500,
         50004,
@@ -93,7 +93,7 @@ class Version:
     """``metadata`` and ``ruleSet``, as they were given."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the version as answers have it."""
+        """Return the version as JSON for answers."""
         found: dict[str, Any] = {
             "subject": self.subject,
             "version": self.number,
@@ -105,7 +105,7 @@ class Version:
 
 
 def schema_json(schema: Schema, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return a schema as answers have it."""
+    """Return a schema as JSON for answers."""
     return {
         **({} if schema.type == AVRO else {"schemaType": schema.type}),
         **schema.as_json(),
@@ -114,18 +114,18 @@ def schema_json(schema: Schema, more: Mapping[str, Any] | None = None) -> dict[s
 
 
 def guid_of(schema: Schema) -> str:
-    """Return the GUID of a schema, which is the same wherever it is registered."""
+    """Return the GUID of a schema, which is the same in every registry."""
     digest = hashlib.md5(json.dumps(schema.as_json(), sort_keys=True).encode(), usedforsecurity=False)
     return str(uuid.UUID(bytes=digest.digest()))
 
 
 def context_of(subject: str) -> str:
-    """Return the context of a subject, as in ``:.team:orders-value``; the default one is a dot."""
+    """Return the context of a subject, such as ``.team`` in ``:.team:orders-value``; the default is a dot."""
     return subject[1:].partition(":")[0] if subject.startswith(":.") else DEFAULT_CONTEXT
 
 
 class RegistryState:
-    """Subjects and their versions, levels and modes; changed by records of the log alone."""
+    """Subjects and their versions, compatibility levels and modes; changed only by records of the log."""
 
     def __init__(self) -> None:
         self.subjects: dict[str, dict[int, Version]] = {}
@@ -144,7 +144,7 @@ class RegistryState:
     # --- the log ---
 
     def apply(self, key: Mapping[str, Any], value: Mapping[str, Any] | None) -> None:
-        """Change the state by one record; what is unknown changes nothing."""
+        """Apply one record to the state; records of unknown kinds are ignored."""
         kind, subject = key.get("keytype"), key.get("subject")
         if kind == "SCHEMA" and isinstance(subject, str):
             self._apply_schema(subject, int(key["version"]), value)
@@ -184,7 +184,7 @@ class RegistryState:
         self._by_schema.setdefault((context, self._as_compared(schema)), version.id)
 
     def _drop(self, gone: Version) -> None:
-        """Drop the id and the schema of a version that has gone, unless another version has the same."""
+        """Drop the id and the schema of a removed version, unless another version has the same schema."""
         context = context_of(gone.subject)
         holders = self._holders[context, gone.id]
         holders.discard((gone.subject, gone.number))
@@ -206,7 +206,7 @@ class RegistryState:
     # --- looking ---
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
-        """Return the versions of a subject, oldest first; raise `RefusedError` if there are none."""
+        """Return the versions of a subject, oldest first; raise `RefusedError` if it has none."""
         found = self.subjects.get(subject, {})
         chosen = [found[number] for number in sorted(found) if deleted or not found[number].is_deleted]
         if not chosen:
@@ -214,7 +214,7 @@ class RegistryState:
         return chosen
 
     def version(self, subject: str, number: str, *, deleted: bool = False) -> Version:
-        """Return one version: a number, ``latest`` or -1; raise `RefusedError` if there is none."""
+        """Return a version of a subject: ``latest``, -1 or a number; raise `RefusedError` if missing."""
         wanted = version_number(number)
         found = self.versions(subject, deleted=deleted)
         if wanted is None:
@@ -225,7 +225,7 @@ class RegistryState:
         raise no_version(wanted)
 
     def by_id(self, schema_id: int, subject: str | None = None) -> Schema:
-        """Return the schema with an id, in the context of a subject; raise `RefusedError` otherwise."""
+        """Return the schema with an id in the context of a subject; raise `RefusedError` if there is none."""
         context = context_of(subject or "")
         found = self.ids.get(context, {}).get(schema_id)
         if found is None:
@@ -250,7 +250,7 @@ class RegistryState:
         ]
 
     def referring_to(self, subject: str, number: int) -> list[int]:
-        """Return the ids of the schemas that refer to a version."""
+        """Return the ids of the schemas that refer to a version of a subject."""
         return sorted(
             {
                 version.id
@@ -262,7 +262,7 @@ class RegistryState:
         )
 
     def referenced(self, schema: Schema) -> dict[str, Schema]:
-        """Return the schemas that a schema refers to, at any depth, those referred to first."""
+        """Return the schemas that a schema refers to, at any depth, in order of dependency."""
         found: dict[str, Schema] = {}
 
         def collect(each: Schema, depth: int) -> None:
@@ -286,7 +286,7 @@ class RegistryState:
         return found
 
     def level(self, subject: str) -> str:
-        """Return the compatibility level that holds for a subject."""
+        """Return the compatibility level of a subject, or the global level if it has none of its own."""
         for key in (subject, None):
             found = self.configs.get(key, {}).get("compatibilityLevel")
             if found:
@@ -294,13 +294,13 @@ class RegistryState:
         return "BACKWARD"
 
     def mode(self, subject: str | None) -> str:
-        """Return the mode that holds for a subject, or for all."""
+        """Return the mode of a subject, or the global mode if it has none of its own."""
         return self.modes.get(subject) or self.modes.get(None) or "READWRITE"
 
     # --- deciding ---
 
     def checked(self, body: Mapping[str, Any], *, normalize: bool = False) -> Schema:
-        """Return the schema of a request as the registry keeps it; raise `RefusedError` if it is none."""
+        """Return the canonical schema of a request; raise `RefusedError` if it is invalid."""
         text, kind = body.get("schema"), body.get("schemaType") or AVRO
         if kind not in TYPES:
             raise RefusedError(422, 42201, f"Invalid schema type {kind}")
@@ -313,16 +313,14 @@ class RegistryState:
             raise RefusedError(422, 42201, f"Invalid schema {text:.200}, details: {error}") from None
 
     def same(self, subject: str, schema: Schema, *, deleted: bool = False) -> Version | None:
-        """Return the version of a subject that has a schema."""
+        """Return the version of a subject that has a schema, or None if no version has it."""
         for version in self.subjects.get(subject, {}).values():
             if self._as_compared(version.schema) == schema and (deleted or not version.is_deleted):
                 return version
         return None
 
     def _as_compared(self, schema: Schema) -> Schema:
-        """Return a schema of the log in the form in which requests are: other registries print it
-        otherwise.
-        """
+        """Return the canonical form of a schema in the log; other registries store other forms."""
         found = self._canonical.get(schema)
         if found is None:
             try:
@@ -335,7 +333,7 @@ class RegistryState:
     def register(
         self, subject: str, body: Mapping[str, Any], *, normalize: bool = False
     ) -> tuple[Version, list[LogRecord]]:
-        """Return the version that a schema becomes, or is, and the records for it."""
+        """Return the new or existing version of a schema, and the records to write for it."""
         normalize = normalize or bool(self.configs.get(subject, {}).get("normalize"))
         schema = self.checked(body, normalize=normalize)
         known = self.same(subject, schema)
@@ -378,7 +376,7 @@ class RegistryState:
     def incompatibilities(
         self, subject: str, schema: Schema, against: Iterable[Version] | None = None, level: str | None = None
     ) -> list[str]:
-        """Return why a schema may not become the next version of a subject, by its level."""
+        """Return the reasons why a schema may not become the next version of a subject, by its level."""
         level = level or self.level(subject)
         if level == "NONE":
             return []
@@ -409,7 +407,7 @@ class RegistryState:
         return list(dict.fromkeys(found))
 
     def delete_version(self, subject: str, number: str, *, permanent: bool) -> tuple[int, list[LogRecord]]:
-        """Return the number of a version that goes, and the records for it."""
+        """Return the number of the version to delete, and the records to write for the deletion."""
         self._refuse_read_only(subject)
         version = self.version(subject, number, deleted=permanent)
         if self.referring_to(subject, version.number):
@@ -431,7 +429,7 @@ class RegistryState:
         return version.number, [schema_record(gone)]
 
     def delete_subject(self, subject: str, *, permanent: bool) -> tuple[list[int], list[LogRecord]]:
-        """Return the numbers of the versions of a subject that goes, and the records for it."""
+        """Return the version numbers of the subject to delete, and the records to write for the deletion."""
         self._refuse_read_only(subject)
         every = self.versions(subject, deleted=True)
         found = every if permanent else [each for each in every if not each.is_deleted]
@@ -463,9 +461,7 @@ class RegistryState:
         return numbers, records
 
     def _mark(self, subject: str) -> list[LogRecord]:
-        """Return the record that keeps the highest id for ever: what is deleted here may be the last that has
-        it.
-        """
+        """Return the record that stores the highest id, so that ids of deleted schemas are never reused."""
         context = context_of(subject)
         highest = self._highest.get(context, 0)
         if highest <= self._marked.get(context, 0):
@@ -475,7 +471,7 @@ class RegistryState:
     def set_config(
         self, subject: str | None, body: Mapping[str, Any]
     ) -> tuple[dict[str, Any], list[LogRecord]]:
-        """Return the settings of a subject, or of all, and the records for them."""
+        """Return the settings of a subject, or the global settings, and the records that store them."""
         level = body.get("compatibility") or body.get("compatibilityLevel")
         if level is not None and str(level).upper() not in LEVELS:
             raise RefusedError(
@@ -493,7 +489,7 @@ class RegistryState:
         return dict(body), [({"keytype": "CONFIG", "subject": subject, "magic": 0}, stored)]
 
     def set_mode(self, subject: str | None, mode: object, *, force: bool) -> list[LogRecord]:
-        """Return the records that set the mode of a subject, or of all."""
+        """Return the records that set the mode of a subject, or the global mode."""
         if mode not in MODES:
             raise RefusedError(
                 422,
@@ -531,7 +527,7 @@ def _put(kept: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 def version_number(text: str) -> int | None:
-    """Return a version as a number, or None for the newest; raise `RefusedError` if it is neither."""
+    """Return the number of a version, or None for the latest; raise `RefusedError` if it is neither."""
     if text in ("latest", "-1"):
         return None
     if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31:
@@ -561,7 +557,7 @@ def schema_record(version: Version) -> LogRecord:
 
 
 def canonical(schema: Schema, referenced: Mapping[str, Schema], *, normalize: bool = False) -> Schema:
-    """Return a schema as it is kept and compared; raise `DecodeError` if it is none."""
+    """Return a schema in the form in which it is stored and compared; raise `DecodeError` if invalid."""
     if schema.type == PROTOBUF:
         from penstock.registry.protobuf.schema import parse_protobuf, proto_text
 

@@ -1,13 +1,13 @@
-"""Chaos by seed: faults and moments drawn from a number, and a checker of what the application did.
+"""Chaos tests with a seed: faults and their moments are drawn from a number; a checker judges each run.
 
     @chaos(seed=7, runs=200, at_least_once=True)
     def test_billing(kafka_broker, kafka_history):
         kafka_history.flow("orders", "bills", group="billing", of=lambda record: record.key)
         bill_everything(kafka_broker.bootstrap_servers)
 
-Each run has a broker of its own and faults of its own. A run that fails is run again with fewer faults. The
-report names the seed, the shortest list of faults that still fails, what was found, and how to replay it.
-`History` checks by itself, too: without faults, and with any client.
+Each run has its own broker and its own faults. A run that fails is repeated with fewer faults. The report
+names the seed, the shortest list of faults that still fails, the findings, and how to replay the run.
+`History`, the checker, also works alone: without faults, and with any client.
 """
 
 from __future__ import annotations

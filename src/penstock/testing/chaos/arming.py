@@ -1,8 +1,8 @@
 """Puts the faults of a plan into a broker or a cluster, and takes them out again.
 
-What concerns a connection or an answer is a fault of `penstock.broker.faults.faults`. What concerns a broker
-as a whole happens in its thread, before the request is handled: members are expelled, the clock jumps.
-A thread moves leaders and coordinators of a cluster, and restarts brokers, right after the moment.
+Faults of a connection or an answer are those of `penstock.broker.faults.faults`. Faults of a whole broker
+happen in the broker's thread before the request is handled: members are expelled, the clock jumps.
+A separate thread moves leaders and coordinators of a cluster, and restarts brokers, right after that request.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ class Armed:
 
     @property
     def happened(self) -> tuple[int, ...]:
-        """The numbers of the faults that have happened."""
+        """Return the numbers of the faults that have happened."""
         return tuple(number for number, fault in self._faults if fault.count)
 
     def pause(self) -> None:
-        """Let no fault happen, and count no request, until `resume`."""
+        """Suspend all faults, and count no requests, until `resume` is called."""
         for fault in self._own:
             self._served.faults.remove(fault)
 
     def resume(self) -> None:
-        """Go on after `pause`."""
+        """Put the faults that `pause` suspended back into force."""
         faults = self._served.faults
         with faults.changed:
             faults.active = (*faults.active, *(each for each in self._own if each not in faults.active))
 
     def disarm(self) -> None:
-        """Take the faults out, and wait for the lever that is being moved."""
+        """Remove the faults, and wait for the moves and restarts that have begun."""
         self.pause()
         self._hand.stop()
 
@@ -94,7 +94,7 @@ class Armed:
                 return self._at(planned, lambda request: self._hand.do(self._restart))
 
     def _at(self, planned: PlannedFault, act: Callable[[Request], None]) -> Fault:
-        """Run a function at a moment, in the broker's thread."""
+        """Register a fault that calls `act` in the broker's thread when the planned request arrives."""
         trigger = Trigger(planned.skip, planned.times, act)
         return self._served.faults.watch(planned.api, when=trigger, times=planned.times)
 
@@ -143,7 +143,7 @@ class Armed:
 
 
 class Trigger:
-    """A condition of a fault that lets some requests pass, and then has something happen at the next ones."""
+    """A condition of a fault: lets `skip` requests pass, then calls `act` with each of the next `times`."""
 
     def __init__(self, skip: int, times: int, act: Callable[[Request], None]) -> None:
         self._skip = skip
@@ -151,7 +151,7 @@ class Trigger:
         self._act = act
 
     def __call__(self, request: Request) -> bool:
-        """Return whether it is the moment; what has to happen has happened then."""
+        """Return True, after calling `act`, if the fault is due at this request; return False otherwise."""
         if self._skip > 0:
             self._skip -= 1
             return False
@@ -163,21 +163,21 @@ class Trigger:
 
 
 class Hand:
-    """A thread that moves levers one after the other: a broker's own thread cannot wait for itself."""
+    """A thread that moves leaders and restarts brokers in turn, since a broker's own thread cannot wait."""
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def do(self, lever: Callable[[], object]) -> None:
-        """Pull a lever soon. A lever without an effect does nothing."""
+        """Queue a task for the thread. A task that has nothing to change does nothing."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="penstock-chaos", daemon=True)
             self._thread.start()
         self._work.put(lever)
 
     def stop(self) -> None:
-        """Wait until all is done."""
+        """Wait until all queued tasks are done, and end the thread."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._work.put(None)
@@ -191,7 +191,10 @@ class Hand:
 
 
 def expel_members(node: Node) -> None:
-    """Remove the members of all groups of a node, as if their sessions had ended. In the node's thread."""
+    """Remove the members of all groups of a node, as if their sessions had expired.
+
+    Call it in the node's thread.
+    """
     service = node.groups_if_used
     if service is None:
         return

@@ -1,7 +1,7 @@
-"""What a broker did for a group: offsets that have come into effect, noted next to the handlers.
+"""Records when a broker stores the committed offsets of a group.
 
-Faults stand further out: a commit whose answer is lost has its effect here, and one that is refused has none.
-Offsets of a transaction come into effect when it is committed.
+The recording happens after faults are applied: a commit whose answer is lost is recorded, and a commit that a
+fault refuses is not. Offsets of a transaction are recorded when the transaction is committed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Offsets = dict[TopicPartition, int]
 
 
 def observe(served: KafkaBroker | KafkaCluster, recorder: Recorder) -> Callable[[], None]:
-    """Record in `recorder` when offsets come into effect, until the function that is returned is called.
+    """Record committed offsets of a broker or cluster in `recorder`; return a function that stops this.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: `served` is neither a `KafkaBroker` nor a `KafkaCluster`.
     """
     if not hasattr(served, "observe"):
         raise ConfigError(f"{type(served).__name__} cannot be attached: give a KafkaBroker or a KafkaCluster")
@@ -42,7 +42,7 @@ def observe(served: KafkaBroker | KafkaCluster, recorder: Recorder) -> Callable[
 
 
 class Effects:
-    """Records the effects of requests at one broker, or at all nodes of a cluster."""
+    """Records committed offsets at one broker, or at all nodes of a cluster."""
 
     def __init__(self, served: KafkaBroker | KafkaCluster, recorder: Recorder) -> None:
         self._served = served
@@ -51,7 +51,7 @@ class Effects:
         """By producer id: the epoch, and the offsets of each group, of transactions that are open."""
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Stand around the three APIs that concern offsets; the interceptor of `Stage.EFFECTS`."""
+        """Wrap the handlers of the three APIs that commit offsets: the interceptor of `Stage.EFFECTS`."""
         note = {
             ApiKey.OFFSET_COMMIT: self._committed,
             ApiKey.TXN_OFFSET_COMMIT: self._pends,
@@ -102,7 +102,7 @@ class Effects:
 
 
 def _accepted(request: Any, response: Any, context: Context[Any]) -> Offsets:
-    """Return the offsets that a broker has taken."""
+    """Return the offsets of a commit request that the broker accepted."""
     found: Offsets = {}
     for asked, answered in zip(request.topics, response.topics, strict=True):
         name = asked.name

@@ -1,6 +1,6 @@
-"""Events: what an application did, and what a broker did for it, in the order in which it happened.
+"""Events of a history: what an application did, and what a broker did for the application, in order.
 
-`number` orders all events of a history. A `LogRecord` is what the log holds at the end.
+`number` orders all events of a history. A `LogRecord` is a record that the log holds at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ Ends = Mapping[TopicPartition, int]
 
 
 class LogRecord(NamedTuple):
-    """A record in a log. `state` is that of its transaction, ``committed`` outside of transactions."""
+    """A record in a log.
+
+    `state` is the state of its transaction; a record without a transaction is ``committed``.
+    """
 
     topic: str
     partition: int
@@ -40,18 +43,18 @@ class LogRecord(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Where it is."""
+        """Return the topic, partition and offset of the record."""
         return Place(self.topic, self.partition, self.offset)
 
     @property
     def content(self) -> Content:
-        """What it has in common with the send that it comes from."""
+        """Return topic, partition, key, value and headers, to compare with those of a send."""
         return self.topic, self.partition, self.key, self.value, self.headers
 
 
 @dataclass
 class Sent:
-    """A record was given to a producer."""
+    """Event: the application gave a record to a producer."""
 
     number: int
     client: int
@@ -67,13 +70,13 @@ class Sent:
 
     @property
     def content(self) -> Content:
-        """What a copy in a log is recognized by."""
+        """Return topic, partition, key, value and headers, to find the record's copies in a log."""
         return self.topic, self.partition, self.key, self.value, self.headers
 
 
 @dataclass
 class Polled:
-    """Records of one partition were handed to the application."""
+    """Event: a consumer returned records of one partition to the application."""
 
     number: int
     client: int
@@ -84,7 +87,7 @@ class Polled:
 
 @dataclass
 class Moved:
-    """The position of a consumer was moved: by a seek, or because partitions came or went."""
+    """Event: a consumer's position was moved by a seek, or because partitions were assigned or revoked."""
 
     number: int
     client: int
@@ -93,7 +96,7 @@ class Moved:
 
 @dataclass
 class CommitRefused:
-    """The group refused a consumer's commit, because it had gone on without it."""
+    """Event: the group refused a consumer's commit, since the group had rebalanced without the consumer."""
 
     number: int
     client: int
@@ -102,7 +105,7 @@ class CommitRefused:
 
 @dataclass
 class Committed:
-    """Offsets of a group have come into effect at a broker."""
+    """Event: a broker stored committed offsets of a group."""
 
     number: int
     group: str
@@ -114,7 +117,10 @@ class Committed:
 
 @dataclass
 class TransactionEnded:
-    """A producer's transaction was committed, or aborted. `transaction` counts those of the client from 1."""
+    """Event: a producer's transaction was committed or aborted.
+
+    `transaction` counts the producer's transactions from 1.
+    """
 
     number: int
     client: int
@@ -124,7 +130,7 @@ class TransactionEnded:
 
 @dataclass
 class Worked:
-    """The application has done its work on a record."""
+    """Event: the application finished its work on a record."""
 
     number: int
     place: Place
@@ -135,7 +141,7 @@ Event = Sent | Polled | Moved | CommitRefused | Committed | TransactionEnded | W
 
 @dataclass(frozen=True)
 class Flow:
-    """From the records of `source`, by `group`, to those of `sinks`, or to calls of `History.work`."""
+    """A promise to check: `group` reads `source` and writes to `sinks`, or calls `History.work`."""
 
     source: str
     sinks: tuple[str, ...]
@@ -152,10 +158,10 @@ def flow_of(
     of: Callable[[Any], object] | None,
     sink_of: Callable[[Any], object] | None,
 ) -> Flow:
-    """Return a checked flow; by default records are known by their key, or by their value without one.
+    """Return a checked flow; by default a record is identified by its key, or by its value if it has no key.
 
     Raises:
-        ConfigError: a topic is none, or an identity no function.
+        ConfigError: the name of a topic is not a text, or `of` or `sink_of` is not a function.
     """
     sinks = () if sink is None else (sink,) if isinstance(sink, str) else tuple(sink)
     for topic in (source, *sinks):
@@ -176,10 +182,10 @@ _MAY_BE_WRITTEN = frozenset((ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_R
 
 
 def outcome_of(error: BaseException | None) -> Outcome:
-    """Return what the error of a delivery, None for success, says of the record.
+    """Return the outcome of a send by its delivery's error: acknowledged (None), failed or unknown.
 
-    An error that a broker has answered with means that the record was not written; all others, such as
-    a timeout or a lost connection, leave that open.
+    An error code from a broker means that the record was not written. After any other error, such as a
+    timeout or a lost connection, it is unknown whether the record was written.
     """
     if error is None:
         return "acknowledged"

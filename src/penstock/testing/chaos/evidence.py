@@ -1,4 +1,4 @@
-"""What the rules are given: the events of a history, the logs at its end, what was done for which record."""
+"""The input of the rules: the events of a history, the final logs, and the work done for each record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ E = TypeVar("E", bound="Event")
 
 @dataclass
 class Log:
-    """One partition at the end. `records` ascend by offset; markers of transactions are left out."""
+    """The final log of one partition. `records` are in the order of offsets, without transaction markers."""
 
     records: Sequence[LogRecord] = ()
     start: int = 0
@@ -30,7 +30,7 @@ class Log:
             self.end = max(self.end, self._offsets[-1] + 1)
 
     def at(self, offset: int) -> LogRecord | None:
-        """Return the record at an offset; None where there is none."""
+        """Return the record at an offset, or None if the log has no record at that offset."""
         index = bisect_left(self._offsets, offset)
         if index < len(self._offsets) and self._offsets[index] == offset:
             return self.records[index]
@@ -43,7 +43,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Done:
-    """The work on one record was done: at a number of the history, or by a record of a sink."""
+    """Work done for one record: the event `number` of the history, or the sink's record at `place`."""
 
     number: int = -1
     place: Place | None = None
@@ -51,7 +51,7 @@ class Done:
 
 
 class FlowView:
-    """One flow over the logs: what came in, and what was done for each identity, in order."""
+    """One flow in the final logs: the source's records, and the work done for each identity, in order."""
 
     def __init__(self, flow: Flow, logs: Mapping[TopicPartition, Log], worked: Sequence[Worked]) -> None:
         self.flow = flow
@@ -85,7 +85,7 @@ class FlowView:
 
 
 class Evidence:
-    """A history as the rules read it."""
+    """A history in the form that the rules read: its events, final logs and flows."""
 
     def __init__(
         self, events: Sequence[Event], logs: Mapping[TopicPartition, Log], flows: Sequence[Flow]
@@ -95,11 +95,11 @@ class Evidence:
         self.flows = [FlowView(flow, logs, list(self.of(Worked))) for flow in flows]
 
     def of(self, kind: type[E]) -> Iterator[E]:
-        """Yield the events of one kind, in order."""
+        """Yield the events of one class, in order."""
         return (event for event in self.events if isinstance(event, kind))
 
     def is_done(self, sent: Sent) -> bool:
-        """Return whether what a send stood for was done by another record of a flow: a dead letter."""
+        """Return True if another record in a sink, such as a dead letter, has the same identity as `sent`."""
         for view in self.flows:
             if sent.topic in view.flow.sinks:
                 record: Any = sent

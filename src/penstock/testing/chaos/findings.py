@@ -1,4 +1,7 @@
-"""Findings: what is wrong with what an application did, each kind a class, with the records that show it."""
+"""Findings: the mistakes that a check reports.
+
+Each kind is a class; a finding has the records that show it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ TEXTS_SHOWN = 10
 
 
 class Place(NamedTuple):
-    """One offset of one partition."""
+    """A topic, a partition and an offset."""
 
     topic: str
     partition: int
@@ -25,7 +28,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong. The class says what kind it is; `text` says it of these records."""
+    """One mistake of an application.
+
+    The class is the kind of mistake; `text` describes the records concerned.
+    """
 
     text: str
     places: tuple[Place, ...] = ()
@@ -33,7 +39,7 @@ class Finding:
 
     @property
     def name(self) -> str:
-        """The name of the kind, such as ``LostWork``."""
+        """The name of the kind of mistake, such as ``LostWork``."""
         return type(self).__name__
 
     def __str__(self) -> str:
@@ -41,55 +47,55 @@ class Finding:
 
 
 class LostWrite(Finding):
-    """A send was acknowledged, and the log does not hold its record."""
+    """A send was acknowledged, but the log does not hold its record."""
 
 
 class UnheededFailure(Finding):
-    """A send failed, or was never waited for, and its record is in no log: the application went on."""
+    """A send failed or was never awaited, its record is in no log, and the application continued."""
 
 
 class DuplicateWrite(Finding):
-    """One send is in the log more than once: it was tried again by a producer that is not idempotent."""
+    """One send is stored more than once: a producer that is not idempotent has retried it."""
 
 
 class ReorderedWrite(Finding):
-    """Two sends of one producer to one partition were stored in the other order (non-monotonic send)."""
+    """Two records of one producer are stored in a partition in the reverse order (non-monotonic send)."""
 
 
 class InconsistentOffsets(Finding):
-    """Two polls, or a poll and the log, have different records at one offset."""
+    """Two polls, or a poll and the log, have different records at the same offset."""
 
 
 class AbortedRead(Finding):
-    """The application was handed a record of a transaction that was aborted."""
+    """The application received a record of a transaction that was aborted."""
 
 
 class PrecommittedRead(Finding):
-    """The application was handed a record of a transaction before the transaction was committed."""
+    """The application received a record of a transaction before the transaction was committed."""
 
 
 class NonMonotonicPoll(Finding):
-    """A consumer was handed an offset again, or a lower one, although nothing had moved its position."""
+    """A consumer returned the same offset again, or a lower one, although nothing had moved its position."""
 
 
 class PollSkip(Finding):
-    """A consumer was handed an offset, and one before it never, although nothing had moved its position."""
+    """A consumer skipped a committed record, although nothing had moved the consumer's position."""
 
 
 class HangingTransaction(Finding):
-    """A transaction is still open at the end: readers of committed records wait behind it."""
+    """A transaction is still open at the end, so that consumers with `read_committed` cannot read past it."""
 
 
 class OffsetsOutsideTransaction(Finding):
-    """Offsets were committed by themselves, while the work that they stand for was in a transaction."""
+    """Offsets were committed outside of the transaction that holds the results of the records below them."""
 
 
 class OffsetAheadOfWork(Finding):
-    """Offsets were committed before the work on a record below them was done: a crash then loses it."""
+    """Offsets were committed before the work on a record below them was done: a crash loses that work."""
 
 
 class WorkAfterRebalance(Finding):
-    """A consumer went on with records after its group had refused its commit, and gone on without it."""
+    """A consumer continued its work after its group had rebalanced without it and refused its commit."""
 
 
 class LostWork(Finding):
@@ -97,7 +103,7 @@ class LostWork(Finding):
 
 
 class UndoneWork(Finding):
-    """No work was done on a record by the end, and no offset has passed it: the application stands still."""
+    """No work was done on a record by the end, and no committed offset has passed the record."""
 
 
 class DoubledWork(Finding):
@@ -105,7 +111,7 @@ class DoubledWork(Finding):
 
 
 class ReorderedWork(Finding):
-    """The work on two records of a partition was done in the other order."""
+    """The work on two records of a partition was done in the reverse order."""
 
 
 GRAVITY: tuple[type[Finding], ...] = (
@@ -131,13 +137,13 @@ GRAVITY: tuple[type[Finding], ...] = (
 
 
 def by_gravity(findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings in the order of `GRAVITY`, those of one kind as they were."""
+    """Return findings sorted by `GRAVITY`, the gravest kind first; findings of one kind keep their order."""
     order = {kind: number for number, kind in enumerate(GRAVITY)}
     return sorted(findings, key=lambda finding: order.get(type(finding), len(order)))
 
 
 class HistoryError(AssertionError):
-    """What an application did breaks what it promises. `findings` has every reason, the gravest first."""
+    """An application broke its promises. `findings` lists every mistake, the gravest first."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = by_gravity(findings)

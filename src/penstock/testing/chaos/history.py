@@ -1,4 +1,4 @@
-"""`History`: what an application did, recorded by any client, and whether that is what it promises.
+"""`History`: records what an application does, with any client, and checks what the application promises.
 
     history = History()
     history.flow("orders", "bills", group="billing", of=lambda record: record.key)
@@ -7,8 +7,8 @@
         run_the_application(broker.bootstrap_servers)
     history.check(exactly_once=True)
 
-An application with another client needs no hooks: an attached broker records when offsets come into effect,
-and its logs are read at the end. `History.record` takes the rest by hand.
+An application with another client needs no hooks: an attached broker records when offsets are committed, and
+the check reads the broker's logs. `History.record` adds events by hand.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class History:
-    """What one application did. Events are numbered in the order in which they come."""
+    """Records the events of one application, numbered in the order in which they happen, and checks them."""
 
     def __init__(self) -> None:
         self.record = Recorder()
@@ -62,15 +62,16 @@ class History:
         of: Callable[[Any], object] | None = None,
         sink_of: Callable[[Any], object] | None = None,
     ) -> None:
-        """Say that the application works on all records of topic `source`, and writes to `sink`.
+        """Declare that the application works on all records of topic `source`, and writes to `sink`.
 
-        `sink` is one topic or several; without one, work is what `work` records. `group` commits the offsets
-        of the source; None stands for every group. `of` returns what identifies a record, in the source and
-        in the sink, where `sink_of` is not another function: by default the key, or the value of a record
-        without key. A record for which it returns None does not concern the flow.
+        `sink` is one topic or several; without `sink`, the work is what `work` records. `group` is the group
+        that commits the offsets of the source; None stands for every group. `of` returns the identity of a
+        record, both in the source and in the sink; `sink_of` replaces `of` for the sink. By default the
+        identity is the record's key, or its value if it has no key. A record whose identity is None does not
+        belong to the flow.
 
         Raises:
-            ConfigError: a topic is no text, or an identity no function.
+            ConfigError: the name of a topic is not a text, or `of` or `sink_of` is not a function.
         """
         self.flows.append(flow_of(source, sink, group, of, sink_of))
 
@@ -78,20 +79,23 @@ class History:
 
     @property
     def events(self) -> list[Event]:
-        """What was recorded so far, in order."""
+        """Return the events recorded so far, in order."""
         return self.record.events
 
     def work(self, record: Any) -> None:
-        """Record that the work on a record is done. `record` has topic, partition and offset."""
+        """Record that the work on `record` is done.
+
+        `record` has the attributes topic, partition and offset.
+        """
         self.record.work(record)
 
     # --- where it comes from -----------------------------------------------------------------------------
 
     def attach(self, broker: KafkaBroker | KafkaCluster) -> None:
-        """Record when offsets come into effect at a broker or cluster, and read its logs for the check.
+        """Record when a broker or cluster stores committed offsets, and let the check read its logs.
 
         Raises:
-            ConfigError: it is no `KafkaBroker` and no `KafkaCluster`.
+            ConfigError: `broker` is neither a `KafkaBroker` nor a `KafkaCluster`.
         """
         from penstock.testing.chaos.effects import observe
         from penstock.testing.chaos.reading import end_of
@@ -100,22 +104,22 @@ class History:
         self.record.end_of = lambda tp: end_of([served for served, _ in self._served], tp)
 
     def detach(self) -> None:
-        """Record nothing more of the brokers that are attached, and leave the logs as they were read last."""
+        """Stop recording at the attached brokers; their logs stay as they were last read."""
         served, self._served = self._served, []
         for _, remove in served:
             remove()
 
     def watching(self) -> AbstractContextManager[None]:
-        """Record what every client of Penstock in this process does, for the length of a block.
+        """Record what every client of Penstock in this process does, for the duration of a ``with`` block.
 
-        Rows only: `send_arrow`, `poll_arrow` and `poll_part` are not recorded.
+        Records of `send_arrow`, `poll_arrow` and `poll_part` are not recorded.
         """
         from penstock.testing.chaos.watching import watching
 
         return watching(self.record)
 
     def read(self) -> None:
-        """Read the logs of what is attached and runs, in place of what was read before."""
+        """Read the logs of the attached brokers that run, replacing what was read before."""
         from penstock.testing.chaos.reading import read_logs
 
         for served, _ in self._served:
@@ -131,13 +135,13 @@ class History:
         ordered: bool = False,
         writes_once: bool | None = None,
     ) -> list[Finding]:
-        """Return what is wrong, the gravest first; nothing for an application that does what it promises.
+        """Return the application's mistakes, the gravest first; the list is empty if there are none.
 
-        `at_least_once` is that no record is without work, and no offset committed ahead of it;
-        `exactly_once` that there is no work twice either, and that offsets of transactional work are in its
-        transaction. `ordered` is that work is done in the order of a partition's records. `writes_once` is
-        that no send is stored twice, by default as `exactly_once`. Lost, aborted and inconsistent records are
-        wrong in any case. Logs of what is attached are read first.
+        `at_least_once`: work is done on every record, and before its offset is committed. `exactly_once`: in
+        addition, no work is done twice, and the offsets of transactional work are committed in its
+        transaction. `ordered`: work is done in the order of a partition's records. `writes_once`: no send is
+        stored twice; the default is the value of `exactly_once`. Lost, aborted and inconsistent records are
+        always mistakes. The logs of attached brokers are read first.
 
         Raises:
             ConfigError: the source of a flow is a topic that does not exist, so that nothing could be found.
@@ -171,7 +175,7 @@ class History:
         ordered: bool = False,
         writes_once: bool | None = None,
     ) -> None:
-        """Raise what `findings` returns.
+        """Raise an error if `findings`, with the same arguments, returns any mistakes.
 
         Raises:
             HistoryError: an AssertionError with the findings, and the records and offsets that show them.

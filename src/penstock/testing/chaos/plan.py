@@ -1,8 +1,8 @@
-"""Plans: which faults happen in a run, and at which moments, drawn from a seed. Pure.
+"""Plans: which faults happen in a run, and at which requests, drawn from a seed. No I/O.
 
-A moment is a request: "at the 4th Produce". So the same plan meets the same application at the same place,
-however fast the machine is. A plan is a function of seed, number of the run, and kinds of faults: the same
-three give the same plan on every machine.
+The moment of a fault is a request, such as "the 4th Produce", so that a plan interrupts an application at the
+same place on a slow and on a fast machine. The plan depends only on the seed, the number of the run and the
+kinds of faults.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SESSION_MS, TRANSACTION_MS, HOUR_MS = 46_000, 61_000, 3_600_000
 
 
 class PlannedFault(NamedTuple):
-    """One fault at one moment: the request of `api` that comes after `skip` others."""
+    """One planned fault: it happens at `times` requests of `api`, after `skip` other requests."""
 
     kind: str
     """One of `FAULTS`."""
@@ -43,13 +43,13 @@ class PlannedFault(NamedTuple):
 
     @property
     def moment(self) -> str:
-        """The moment in words."""
+        """Return the moment of the fault in words, such as ``Produce 4``."""
         first = self.skip + 1
         return f"{self.api} {first}" if self.times == 1 else f"{self.api} {first} to {first + self.times - 1}"
 
 
 class Kind(NamedTuple):
-    """A kind of fault: the requests at which it may happen, some more often than others, and its sentence."""
+    """A kind of fault: the APIs at whose requests it may happen, its details, and its description."""
 
     apis: Sequence[str]
     sentence: Callable[[PlannedFault], str]
@@ -58,7 +58,7 @@ class Kind(NamedTuple):
     by_default: bool = True
 
     def draw(self, kind: str, dice: random.Random) -> PlannedFault:
-        """Draw one."""
+        """Return a planned fault of this kind, with its API, moment and details drawn from `dice`."""
         api = dice.choice(self.apis)
         skip = dice.randrange(dice.choice(_MOMENTS))
         return PlannedFault(kind, api, skip, dice.choice(self.times), dice.choice(self.details(api)))
@@ -150,7 +150,7 @@ DEFAULT_FAULTS: tuple[str, ...] = tuple(name for name, kind in KINDS.items() if 
 
 
 class Plan(NamedTuple):
-    """The faults of one run; `chosen` are the numbers of those that happen, counted from 1; None for all."""
+    """The faults of one run. `chosen` has the numbers, from 1, of the faults that happen; None means all."""
 
     seed: int
     run: int
@@ -159,18 +159,18 @@ class Plan(NamedTuple):
 
     @property
     def faults(self) -> tuple[PlannedFault, ...]:
-        """Those that happen."""
+        """Return the chosen faults."""
         if self.chosen is None:
             return self.drawn
         return tuple(self.drawn[number - 1] for number in self.chosen)
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of those that happen."""
+        """Return the numbers of the chosen faults, from 1."""
         return tuple(range(1, len(self.drawn) + 1)) if self.chosen is None else self.chosen
 
     def only(self, numbers: Iterable[int]) -> Plan:
-        """Return the plan with these of its faults."""
+        """Return a copy of the plan in which only the faults with these numbers happen."""
         return self._replace(chosen=tuple(numbers))
 
     def __str__(self) -> str:
@@ -181,9 +181,9 @@ class Plan(NamedTuple):
 
 
 def draw(seed: int, run: int, kinds: Sequence[str]) -> Plan:
-    """Return the plan of one run; run 0 has no faults, and says whether the test passes without any.
+    """Return the plan of run number `run`; run 0 has no faults, to check that the test passes without any.
 
-    `kinds` are names of `FAULTS`, their order included: another order is another plan.
+    `kinds` are names out of `FAULTS`. Their order matters: another order gives another plan.
     """
     if run == 0:
         return Plan(seed, run, ())
@@ -197,7 +197,7 @@ def checked_kinds(faults: Iterable[str] | None) -> tuple[str, ...]:
     """Return the kinds of faults, by default `DEFAULT_FAULTS`.
 
     Raises:
-        ConfigError: one is unknown, or there is none.
+        ConfigError: a kind is unknown, or the list is empty.
     """
     if faults is None:
         return DEFAULT_FAULTS
@@ -217,10 +217,10 @@ _REPLAY = re.compile(r"(-?\d+):(\d+)(?:/(none|\d+(?:,\d+)*))?")
 
 
 def parsed(text: str, kinds: Sequence[str]) -> Plan:
-    """Return the plan that a text such as ``7:113`` or ``7:113/1,3`` names: seed, run, some of its faults.
+    """Return the plan of a text ``SEED:RUN`` or ``SEED:RUN/NUMBERS``, such as ``7:113`` or ``7:113/1,3``.
 
     Raises:
-        ConfigError: it names none.
+        ConfigError: the text has another form, or a number of a fault is not in the plan.
     """
     match = _REPLAY.fullmatch(text.strip())
     if match is None:

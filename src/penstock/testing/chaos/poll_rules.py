@@ -1,6 +1,6 @@
-"""Rules about what was read: records that differ, were aborted, came again, or were skipped.
+"""Rules about polls: records that differ from the log, were aborted, came again, or were skipped.
 
-Pure, as `write_rules`. A poll is held to the log at the end, and to the poll before by the same consumer.
+No I/O, as in `write_rules`. Each poll is compared with the final log, and with the consumer's previous poll.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.testing.chaos.write_rules import shown
 
 
 def poll_findings(evidence: Evidence) -> Iterator[Finding]:
-    """Yield what is wrong with the polls."""
+    """Yield the mistakes in the polls of all consumers."""
     last: dict[tuple[int, TopicPartition], int] = {}
     first_seen: dict[Place, LogRecord] = {}
     for event in evidence.events:
@@ -42,7 +42,7 @@ def poll_findings(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _agrees(evidence: Evidence, first_seen: dict[Place, LogRecord], record: LogRecord) -> Iterator[Finding]:
-    """A record is what the log has at its offset, and what other polls had there."""
+    """Yield a finding if a polled record differs from the log or from another poll, or was aborted."""
     log = evidence.logs.get(TopicPartition(record.topic, record.partition))
     stored = None if log is None else log.at(record.offset)
     other = first_seen.setdefault(record.place, record)
@@ -56,7 +56,7 @@ def _agrees(evidence: Evidence, first_seen: dict[Place, LogRecord], record: LogR
 
 
 def _is_settled(evidence: Evidence, record: LogRecord, end: int | None) -> Iterator[Finding]:
-    """The marker that commits a record's transaction was in the log when the record was handed out."""
+    """Yield a finding if a record was polled before the log had the marker that commits its transaction."""
     log = evidence.logs.get(TopicPartition(record.topic, record.partition))
     stored = None if log is None else log.at(record.offset)
     if stored is None or end is None or stored.state == "aborted":
@@ -67,14 +67,17 @@ def _is_settled(evidence: Evidence, record: LogRecord, end: int | None) -> Itera
 
 
 def _differ(one: object, other: object) -> bool:
-    """Values that a deserializer has made of bytes cannot be compared with bytes."""
+    """Return True if two values of the same type differ.
+
+    A deserialized value is never compared with bytes.
+    """
     return type(one) is type(other) and one != other
 
 
 def _follows(
     evidence: Evidence, client: int, tp: TopicPartition, before: int, record: LogRecord
 ) -> Iterator[Finding]:
-    """A record comes behind the one before, and no committed record lies between them."""
+    """Yield a finding if a record is not after offset `before`, or if a committed record was skipped."""
     text = f"consumer {client} was handed {record.place} after offset {before}"
     if record.offset <= before:
         yield NonMonotonicPoll(f"{text}, with no seek or rebalance between", (record.place,))

@@ -1,4 +1,4 @@
-"""A test of pytest as many runs: its fixtures are made anew for each, and one report stands for all."""
+"""Runs one pytest test many times, with new fixtures for each run, and reports a single result."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ PROMISES = pytest.StashKey[Mapping[str, bool]]()
 
 
 class _Skipped(Exception):
-    """The test has skipped itself, or is expected to fail: there is nothing to search."""
+    """Raised when a test skips itself or is expected to fail, so that no failing run is searched for."""
 
 
 def run_item(item: pytest.Item, nextitem: pytest.Item | None, mark: pytest.Mark, replay: str | None) -> None:
-    """Carry out the runs of an item, and log the reports of the one that decides."""
+    """Run a test once for each plan, and log the reports of the run that decides the result."""
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     runs = Runs(item)
     failure: Failure | None = None
@@ -70,13 +70,13 @@ def run_item(item: pytest.Item, nextitem: pytest.Item | None, mark: pytest.Mark,
 
 
 def is_of_unittest(item: pytest.Item) -> bool:
-    """Return whether `unittest` calls the test function, which then has no fixtures as arguments."""
+    """Return True if `unittest` calls the test function, which then gets no fixtures as arguments."""
     kind = getattr(item, "cls", None)
     return isinstance(kind, type) and issubclass(kind, unittest.TestCase)
 
 
 def runs_by_itself(item: pytest.Item) -> bool:
-    """Return whether the item is a method of `unittest` that `chaos` decorates, which has its runs itself."""
+    """Return True if the item is a `unittest` method decorated with `chaos`, which repeats the test."""
     return is_of_unittest(item) and getattr(getattr(item, "obj", None), "runs_by_itself", False)
 
 
@@ -86,7 +86,7 @@ def _refused(item: pytest.Item, problem: Exception | None) -> pytest.TestReport:
 
 
 class Runs:
-    """The runs of one item."""
+    """Carries out the runs of one pytest item."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
@@ -98,10 +98,10 @@ class Runs:
         """Those of each run that failed, by the identity of its error."""
 
     def carry_out(self, plan: Plan) -> Attempt:
-        """Run the item once, with its fixtures made anew.
+        """Run the item once with the faults of `plan` and new fixtures; return how the run ended.
 
         Raises:
-            _Skipped: it has skipped itself.
+            _Skipped: the test has skipped itself.
         """
         item: Any = self._item
         ended.reports.clear()
@@ -123,10 +123,10 @@ class Runs:
 
 @contextmanager
 def called(item: pytest.Item) -> Iterator[None]:
-    """Have the brokers of an item's fixtures fail while the test function runs; check the history behind it.
+    """Attach the run's faults to the brokers among an item's fixtures; check the history after the call.
 
     Raises:
-        HistoryError: as `History.check`.
+        HistoryError: the history breaks a promise, as in `History.check`.
     """
     __tracebackhide__ = True
     run = item.stash[RUN]

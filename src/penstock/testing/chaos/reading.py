@@ -1,4 +1,4 @@
-"""Reads the logs of a broker or a cluster as they are, without a request: faults have no part in it."""
+"""Reads the logs of a broker or a cluster directly, without requests, so that no fault can interfere."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ INTERNAL = frozenset((METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
 
 
 def read_logs(served: Served) -> dict[TopicPartition, Log]:
-    """Return the log of each partition that has a leader, without the broker's own topics.
+    """Return the log of each partition that has a leader, without the broker's internal topics.
 
-    Nothing of a broker that does not run. A transaction that is decided has its markers a moment later: while
-    one is open, the logs are read again, for `SETTLING_S` at most.
+    A broker that does not run yields an empty dict. The markers of a transaction are written shortly after
+    the decision: while a transaction is open, the logs are read again, for at most `SETTLING_S` seconds.
 
     Raises:
         CorruptRecordError: a log is damaged.
@@ -77,10 +77,10 @@ def on_loop(served: Served, function: Callable[[], T]) -> T:
 
 
 def end_offsets(nodes: list[Node]) -> dict[TopicPartition, int]:
-    """Return where each log ends at its leader, without the broker's own topics. On the broker's thread.
+    """Return each partition's end offset at its leader, in the broker's thread, without internal topics.
 
-    Between two leaders, as when a broker was killed, the longest log of its other replicas counts: all of
-    them hold what was acknowledged.
+    While a partition has no leader, as after a broker was killed, its longest replica counts: every in-sync
+    replica holds the acknowledged records.
     """
     led: dict[TopicPartition, int] = {}
     copied: dict[TopicPartition, int] = {}
@@ -98,7 +98,7 @@ def end_offsets(nodes: list[Node]) -> dict[TopicPartition, int]:
 
 
 def end_of(brokers: Iterable[Served], tp: TopicPartition) -> int | None:
-    """Return where the log of a partition ends now; None where no broker leads it. From any thread."""
+    """Return the current end offset of a partition, or None if no broker leads the partition. Thread-safe."""
     for served in brokers:
         with contextlib.suppress(PenstockError):  # of a cluster, no node runs
             partition = leader_of(nodes_of(served), *tp) if served.is_running else None
@@ -118,7 +118,10 @@ def _logs(nodes: list[Node]) -> dict[TopicPartition, Log]:
 
 @dataclass
 class _Reading:
-    """One partition, read batch by batch. Records of open transactions get their state from the marker."""
+    """Reads one partition batch by batch.
+
+    A transaction's records get their final state when its marker is read.
+    """
 
     tp: TopicPartition
     rows: dict[int, LogRecord] = field(default_factory=dict)
@@ -126,7 +129,7 @@ class _Reading:
     """The offsets of each producer's open transaction."""
 
     def take(self, record: Any, producer_id: int, *, is_transactional: bool) -> None:
-        """Take one record of a batch with data."""
+        """Add one record of a data batch."""
         state: State = "open" if is_transactional else "committed"
         self.rows[record.offset] = LogRecord(
             *self.tp, record.offset, record.key, record.value, tuple(record.headers), state, producer_id
@@ -135,7 +138,7 @@ class _Reading:
             self.open.setdefault(producer_id, []).append(record.offset)
 
     def end(self, producer_id: int, marker: int, *, is_commit: bool) -> None:
-        """Take the marker that ends a transaction, at offset `marker`."""
+        """Set the state of a transaction's records by the marker at offset `marker`, which ends it."""
         state: State = "committed" if is_commit else "aborted"
         for offset in self.open.pop(producer_id, ()):
             self.rows[offset] = self.rows[offset]._replace(state=state, settled_at=marker)

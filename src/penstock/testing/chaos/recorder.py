@@ -1,4 +1,4 @@
-"""`Recorder`: the events of an application and of its broker, numbered in the order in which they come."""
+"""`Recorder`: the events of an application and of its broker, numbered in the order in which they happen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ EVENTS_MAX = 1_000_000
 
 
 class Recorder:
-    """Keeps events. Thread-safe. `client` stands for one producer or consumer: any number of its own."""
+    """Keeps events.
+
+    Thread-safe. `client` is a number that the caller chooses for each producer or consumer.
+    """
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -52,7 +55,7 @@ class Recorder:
         client: int = 0,
         transaction: int = 0,
     ) -> None:
-        """Record a send. `delivery` returns outcome, offset and reason when the history is checked."""
+        """Record a send. `delivery` is called during the check, and returns outcome, offset and reason."""
         made = {} if delivery is None else {"delivery": delivery}
         self._add(
             lambda number: Sent(
@@ -61,7 +64,7 @@ class Recorder:
         )
 
     def polled(self, records: Iterable[Any], client: int = 0) -> None:
-        """Record what a consumer was handed: objects with topic, partition, offset, key and value."""
+        """Record what a consumer returned: objects with topic, partition, offset, key and value."""
         rows = tuple(
             LogRecord(each.topic, each.partition, each.offset, each.key, each.value) for each in records
         )
@@ -72,13 +75,13 @@ class Recorder:
         self._add(lambda number: Polled(number, client, rows, ends), len(rows))
 
     def moved(self, partitions: Iterable[TopicPartition | tuple[str, int]], client: int = 0) -> None:
-        """Record that a consumer's positions were moved: a seek, an assignment, a rebalance."""
+        """Record that a consumer's positions were moved by a seek, an assignment or a rebalance."""
         moved = frozenset(TopicPartition(*each) for each in partitions)
         if moved:
             self._add(lambda number: Moved(number, client, moved))
 
     def commit_refused(self, code: int, client: int = 0) -> None:
-        """Record that a group refused a consumer's commit, since it had gone on without it."""
+        """Record that a group refused a consumer's commit, since the group had rebalanced without it."""
         self._add(lambda number: CommitRefused(number, client, code))
 
     def committed(
@@ -89,15 +92,18 @@ class Recorder:
         ends: Ends | None = None,
         in_transaction: bool = False,
     ) -> None:
-        """Record that offsets have come into effect, and where the logs ended then, if that is known."""
+        """Record that a broker stored offsets of a group; `ends` are the logs' ends then, if known."""
         self._add(lambda number: Committed(number, group, dict(offsets), ends, in_transaction))
 
     def transaction_ended(self, client: int, transaction: int, *, is_committed: bool) -> None:
-        """Record the end of a producer's transaction; those of a client are counted from 1."""
+        """Record the end of a client's transaction; `transaction` counts the client's transactions from 1."""
         self._add(lambda number: TransactionEnded(number, client, transaction, is_committed))
 
     def work(self, record: Any) -> None:
-        """Record that the work on a record is done. `record` has topic, partition and offset."""
+        """Record that the work on `record` is done.
+
+        `record` has the attributes topic, partition and offset.
+        """
         place = Place(record.topic, record.partition, record.offset)
         self._add(lambda number: Worked(number, place))
 

@@ -1,4 +1,4 @@
-"""Runs of a test, each with a broker, a plan and a history of its own: `explore`, and `chaos` to decorate."""
+"""Repeats a test, each run with its own broker, plan and history: `explore`, and the decorator `chaos`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPTIONS = ("seed", "runs", "faults", "replay")
 
 
 class ChaosError(AssertionError):
-    """A run has failed. The text says which, by which faults, what was found, and how to replay it."""
+    """A run failed. The message has the run, its faults, the findings, and how to replay the run."""
 
     def __init__(self, text: str, failure: Failure | None = None) -> None:
         super().__init__(text)
@@ -40,7 +40,10 @@ class ChaosError(AssertionError):
 
 
 class ChaosRun:
-    """One run: the plan, the history, and the faults in force. Tests get it as `kafka_chaos`."""
+    """One run: its plan, its history, and its faults in force.
+
+    Tests receive it as the fixture `kafka_chaos`.
+    """
 
     def __init__(self, plan: Plan, history: History | None = None) -> None:
         self.plan = plan
@@ -51,21 +54,21 @@ class ChaosRun:
         return f"<ChaosRun {self.plan}>"
 
     def attach(self, broker: KafkaBroker | KafkaCluster) -> None:
-        """Put the faults of the plan into a broker or cluster, and have the history record it.
+        """Put the plan's faults into a broker or cluster, and record its committed offsets in the history.
 
-        The brokers of fixtures are attached when the test begins.
+        The brokers of fixtures are attached automatically when the test begins.
         """
         self.history.attach(broker)
         self._armed.append(Armed(broker, self.plan))
 
     @property
     def happened(self) -> tuple[int, ...]:
-        """The numbers of the faults of the plan that have happened, counted from 1."""
+        """Return the numbers of the plan's faults that have happened, counted from 1."""
         return tuple(sorted({number for each in self._armed for number in each.happened}))
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let nothing go wrong for the length of a block, such as the preparation of a test."""
+        """Suspend all faults for the duration of a ``with`` block, such as the preparation of a test."""
         for each in self._armed:
             each.pause()
         try:
@@ -75,15 +78,15 @@ class ChaosRun:
                 each.resume()
 
     def disarm(self) -> None:
-        """Take all faults out, and wait for the lever that is being moved."""
+        """Remove all faults, and wait for the moves of leaders and restarts that have begun."""
         for each in self._armed:
             each.disarm()
 
     def check(self, promises: Mapping[str, bool]) -> None:
-        """Check the history, where there is one: a flow, or events.
+        """Check the history against the promises, if the history has a flow or events.
 
         Raises:
-            HistoryError: as `History.check`.
+            HistoryError: the history breaks a promise, as in `History.check`.
         """
         __tracebackhide__ = True
         if self.history.flows or self.history.events:
@@ -91,10 +94,10 @@ class ChaosRun:
 
 
 def split_options(given: Mapping[str, Any]) -> tuple[Options, dict[str, bool]]:
-    """Return what is searched, and what the application promises, out of the arguments of `chaos`.
+    """Split the arguments of `chaos` into options of the search and promises of the application.
 
     Raises:
-        ConfigError: an argument is unknown, or of another kind.
+        ConfigError: an argument is unknown, or has the wrong type.
     """
     unknown = given.keys() - {*OPTIONS, *PROMISES}
     if unknown:
@@ -117,17 +120,17 @@ def explore(
     settings: Mapping[str, Any] | None = None,
     **promises: bool,
 ) -> int:
-    """Run a test many times, with other faults each time; return how many runs there were.
+    """Run a test many times, with other faults each time; return the number of runs.
 
-    `test` gets what its parameters are named after: `kafka_broker` (a `KafkaBroker` of the run's own, with
-    `settings`), `kafka_topic` (the name of a topic on it), `kafka_cluster`, `kafka_history`, `kafka_chaos`.
-    It may be a coroutine function: each run has an event loop of its own.
-    `faults` are kinds out of `FAULTS`, `promises` what `History.check` is asked for after each run. `replay`
-    runs one run only: ``7:113``, or ``7:113/1,3`` with some of its faults.
+    The names of the parameters of `test` select its arguments: `kafka_broker` (a `KafkaBroker` of the run's
+    own, with `settings`), `kafka_topic` (the name of a topic on that broker), `kafka_cluster`,
+    `kafka_history`, `kafka_chaos`. A coroutine function gets an event loop of its own in each run. `faults`
+    are kinds out of `FAULTS`; `promises` are the arguments of `History.check` after each run. `replay`
+    selects a single run: ``7:113``, or ``7:113/1,3`` with only some of its faults.
 
     Raises:
-        ChaosError: a run has failed; its cause is what the test has raised, or a `HistoryError`.
-        ConfigError: an argument is unknown, or a parameter of the test is.
+        ChaosError: a run failed; the cause is the error of the test, or a `HistoryError`.
+        ConfigError: an argument or a parameter of the test is unknown.
     """
     given = {"seed": seed, "runs": runs, "faults": faults, "replay": replay, **promises}
     return _explore(test, given, settings or {}, 'explore(test, ..., replay="{}")'.format)
@@ -139,7 +142,7 @@ def _explore(
     settings: Mapping[str, Any],
     replay: Callable[[str], str],
 ) -> int:
-    """Do what `explore` does; `replay` returns what to type to have a run again."""
+    """Do what `explore` does; `replay` returns the code that repeats a run, for the error message."""
     options, promised = split_options(given)
     names = [name for name in inspect.signature(test).parameters if name in _MADE]
     missing = [name for name in inspect.signature(test).parameters if name not in _MADE]
@@ -198,10 +201,11 @@ def _run(
 def under_chaos(
     run: ChaosRun, brokers: Sequence[KafkaBroker | KafkaCluster], promises: Mapping[str, bool]
 ) -> Iterator[None]:
-    """Attach brokers to a run, have the block fail by its faults, and check the history at its end.
+    """Attach brokers to a run, have the block run under the run's faults, and check the history at its end.
 
     Raises:
-        HistoryError: as `History.check`. What the block raises comes first.
+        HistoryError: the history breaks a promise, as in `History.check`. An exception of the block is
+            preferred.
     """
     __tracebackhide__ = True
     try:
@@ -225,16 +229,16 @@ def chaos(
     replay: str | None = None,
     **promises: bool,
 ) -> Callable[[F], F]:
-    """Run a test many times, with other faults each time; say of a run that fails which faults it takes.
+    """Run a test many times, with other faults each time; report the faults that make a run fail.
 
-    With pytest the same as ``@pytest.mark.chaos(...)``: fixtures are made anew for each run. A test that is
-    called without its arguments, by ``unittest`` or by hand, gets them as `explore` gives them.
+    With pytest, the decorator equals ``@pytest.mark.chaos(...)``: each run gets new fixtures. If ``unittest``
+    or other code calls the test without arguments, the arguments are made as in `explore`.
 
-    `faults` are kinds out of `penstock.testing.chaos.FAULTS`; `promises` what `History.check` is asked for
-    after each run: ``exactly_once=True`` and the like. `replay` runs one run only, such as ``7:113``.
+    `faults` are kinds out of `penstock.testing.chaos.FAULTS`; `promises` are the arguments of `History.check`
+    after each run, such as ``exactly_once=True``. `replay` selects a single run, such as ``7:113``.
 
     Raises:
-        ConfigError: an argument is unknown, or of another kind.
+        ConfigError: an argument is unknown, or has the wrong type.
     """
     given = {"seed": seed, "runs": runs, "faults": faults, "replay": replay, **promises}
     split_options(given)
@@ -269,7 +273,7 @@ def chaos(
 
 
 def _mark(given: dict[str, Any]) -> list[Any]:
-    """Return the marker by which pytest runs the test many times; nothing where pytest is not installed."""
+    """Return the pytest marker that repeats the test, in a list; the list is empty without pytest."""
     try:
         import pytest
     except ImportError:

@@ -1,6 +1,6 @@
-"""The search for a run that fails, and for the shortest list of faults with which it still fails.
+"""Searches for a run that fails, and for the shortest list of faults with which the run still fails.
 
-Runs nothing itself: it is given a function that carries out a plan.
+The search itself runs nothing: the caller gives a function that carries out a plan.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TRIES = 2
 
 
 class Attempt(NamedTuple):
-    """What became of one run: the error of the test, None if it passed; the faults that happened."""
+    """The result of one run: the test's error (None if it passed), and the faults that happened."""
 
     error: BaseException | None
     happened: tuple[int, ...] = ()
@@ -30,7 +30,7 @@ class Attempt(NamedTuple):
 
 @dataclass
 class Options:
-    """What is searched: seed, number of runs, kinds of faults; or the one run that `replay` names."""
+    """The extent of a search: seed, number of runs and kinds of faults, or the one run named by `replay`."""
 
     seed: int = 0
     runs: int = RUNS
@@ -56,7 +56,7 @@ class Options:
 
 @dataclass
 class Failure:
-    """A run that failed."""
+    """A failed run, with the shortest plan that still fails."""
 
     plan: Plan
     """The run as it was drawn."""
@@ -67,11 +67,14 @@ class Failure:
 
     @property
     def name(self) -> str:
-        """The name of the failure: that of the gravest finding, or the type of the error."""
+        """The name of the failure: the class of its gravest finding, or the type of the error."""
         return name_of(self.error)
 
     def describe(self, replay: Callable[[str], str]) -> str:
-        """Return what happened, and by which faults, in lines. `replay` returns what to type for a run."""
+        """Return lines that describe the failure and its faults.
+
+        `replay` returns the code that repeats a run.
+        """
         plan, faults = self.plan, self.shortest.faults
         lines = [f"run {plan.run} of seed {plan.seed} fails: {self.name}"]
         if not faults:
@@ -89,12 +92,12 @@ class Failure:
 
 
 def name_of(error: BaseException) -> str:
-    """Return the name of a failure."""
+    """Return the name of a failure: the class of its gravest finding, or the type of the error."""
     return error.findings[0].name if isinstance(error, HistoryError) else type(error).__name__
 
 
 def search(carry_out: Callable[[Plan], Attempt], plans: Sequence[Plan]) -> Failure | None:
-    """Carry out plans until one fails, and then that one with fewer faults; return None if none fails."""
+    """Carry out plans until one fails, and shorten that plan; return the failure, or None if all pass."""
     for plan in plans:
         attempt = carry_out(plan)
         if attempt.error is not None:
@@ -105,7 +108,7 @@ def search(carry_out: Callable[[Plan], Attempt], plans: Sequence[Plan]) -> Failu
 def _shortest(
     carry_out: Callable[[Plan], Attempt], plan: Plan, attempt: Attempt, error: BaseException
 ) -> Failure:
-    """Try all lists of the faults that happened, the shortest first."""
+    """Repeat a failed run with subsets of its faults, small ones first, until the same failure appears."""
     wanted = name_of(error)
     happened = [number for number in plan.numbers if number in attempt.happened]
     # All that happened is tried, too, where others were planned that did not happen.

@@ -1,6 +1,6 @@
-"""Records what Penstock's own clients do, without a change to the application: for the length of a block.
+"""Records what Penstock's own clients do during a block, without changes to the application.
 
-The calls that both faces share, blocking and for asyncio, are wrapped in their classes until the block ends.
+The methods that the blocking and the asyncio clients share are wrapped in their classes until the block ends.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def watching(recorder: Recorder) -> Iterator[None]:
 
 @contextmanager
 def _wrapped(kind: type, name: str, wrap: Callable[[Any], Any]) -> Iterator[None]:
-    """Replace a method of a class by what `wrap` makes of it, until the block ends."""
+    """Replace a method of a class by `wrap(method)` until the block ends."""
     is_own = name in vars(kind)
     original = getattr(kind, name)
     setattr(kind, name, wrap(original))
@@ -72,7 +72,7 @@ def _wrapped(kind: type, name: str, wrap: Callable[[Any], Any]) -> Iterator[None
 
 
 class _Clients:
-    """A number for each client, for as long as it exists, and the transaction that it is in."""
+    """Numbers the clients for as long as they exist, and counts each producer's transactions."""
 
     def __init__(self) -> None:
         self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -81,7 +81,7 @@ class _Clients:
         self._begun: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
     def number(self, client: Any) -> int:
-        """Return the number of a client. A consumer and what it has fetched are one."""
+        """Return the number of a client. A consumer and its buffer of fetched records share one number."""
         client = getattr(client, "_fetched", client)
         with self._lock:
             found = self._numbers.get(client)
@@ -95,13 +95,13 @@ class _Clients:
             self._begun[client] = self._begun.get(client, 0) + 1
 
     def transaction(self, client: Any) -> int:
-        """Return the number of a producer's last transaction; 0 before the first."""
+        """Return the number of a producer's latest transaction, or 0 before the first one."""
         with self._lock:
             return self._begun.get(client, 0)
 
 
 class _Watch:
-    """The wrapped calls, and the recorder that they are recorded in."""
+    """Makes the wrappers of client methods, and records their calls in a recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -110,7 +110,7 @@ class _Watch:
     # --- producers ---------------------------------------------------------------------------------------
 
     def try_send(self, original: Any) -> Any:
-        """Wrap the call that accepts a record."""
+        """Return a wrapper of `try_send`, the method that accepts a record; it records each send."""
         recorder, clients, order = self._recorder, self._clients, threading.Lock()
 
         def try_send(
@@ -136,7 +136,7 @@ class _Watch:
         return try_send
 
     def begin_transaction(self, original: Any) -> Any:
-        """Wrap the call that opens a transaction."""
+        """Return a wrapper of `begin_transaction` that counts the transaction."""
 
         async def begin_transaction(producer: Any) -> None:
             await original(producer)
@@ -145,7 +145,7 @@ class _Watch:
         return begin_transaction
 
     def commit_transaction(self, original: Any) -> Any:
-        """Wrap the call that commits a transaction."""
+        """Return a wrapper of `commit_transaction` that records the end of the transaction."""
 
         async def commit_transaction(producer: Any) -> None:
             await original(producer)
@@ -154,7 +154,7 @@ class _Watch:
         return commit_transaction
 
     def leave_transaction(self, original: Any) -> Any:
-        """Wrap the end of the block of a transaction, which commits unless an exception leaves the block."""
+        """Return a wrapper of the exit of a transaction's block, which commits if no exception left it."""
 
         async def leave_transaction(producer: Any, exc: BaseException | None) -> None:
             await original(producer, exc)
@@ -170,7 +170,7 @@ class _Watch:
     # --- consumers ---------------------------------------------------------------------------------------
 
     def poll_now(self, original: Any) -> Any:
-        """Wrap the call that hands out records."""
+        """Return a wrapper of `poll_now` that records the records that a poll returns."""
 
         def poll_now(consumer: Any, limit: int) -> Any:
             records = original(consumer, limit)
@@ -180,7 +180,7 @@ class _Watch:
         return poll_now
 
     def iterate_now(self, original: Any) -> Any:
-        """Wrap the call that hands out records one by one."""
+        """Return a wrapper of `iterate_now` that records each record that the iteration returns."""
 
         def iterate_now(consumer: Any) -> Iterator[Any]:
             number = self._clients.number(consumer)
@@ -191,7 +191,7 @@ class _Watch:
         return iterate_now
 
     def forget(self, original: Any) -> Any:
-        """Wrap the calls by which the positions of partitions become others."""
+        """Return a wrapper of the methods that change a consumer's positions; it records the change."""
 
         def forget(consumer: Any, partitions: Any) -> None:
             moved = list(partitions)
@@ -201,7 +201,7 @@ class _Watch:
         return forget
 
     def commit(self, original: Any) -> Any:
-        """Wrap the commit that is waited for."""
+        """Return a wrapper of the blocking commit that records a refusal by the group."""
 
         async def commit(consumer: Any, offsets: Any = None) -> None:
             try:
@@ -213,7 +213,7 @@ class _Watch:
         return commit
 
     def commit_async(self, original: Any) -> Any:
-        """Wrap the commit in the background."""
+        """Return a wrapper of the commit in the background that records a refusal by the group."""
 
         def commit_async(consumer: Any, offsets: Any = None, when_done: Any = None) -> None:
             def noted(committed: Any, error: Any) -> None:
@@ -232,7 +232,7 @@ class _Watch:
 
 
 def _delivery(delivery: Delivery) -> Callable[[], tuple[Outcome, int, str]]:
-    """Return a function that looks at a delivery when it is called."""
+    """Return a function that returns the outcome, offset and reason of a delivery at the time of its call."""
 
     def look() -> tuple[Outcome, int, str]:
         with contextlib.suppress(RequestTimeoutError):

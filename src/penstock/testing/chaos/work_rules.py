@@ -1,7 +1,7 @@
-"""Rules about work: lost, doubled, reordered, done behind committed offsets or in place of another member.
+"""Rules about work: lost, doubled or reordered work, work after its offset's commit, or after a rebalance.
 
-Pure, as `write_rules`. Work on a record of a flow's source is a committed record of a sink, or a call of
-`History.work`.
+No I/O, as in `write_rules`. The work on a record of a flow's source is a committed record of a sink, or a
+call of `History.work`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from penstock.testing.chaos.write_rules import shown
 def work_findings(
     evidence: Evidence, *, at_least_once: bool, exactly_once: bool, ordered: bool
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the work, by what the application promises."""
+    """Yield the mistakes in the work on records that break one of the given promises."""
     for view in evidence.flows:
         if at_least_once or exactly_once:
             yield from _commits(evidence, view, exactly_once)
@@ -50,7 +50,7 @@ def _of_flow(evidence: Evidence, view: FlowView) -> Iterator[Committed]:
 
 
 def _commits(evidence: Evidence, view: FlowView, exactly_once: bool) -> Iterator[Finding]:
-    """When an offset comes into effect, the work on all records below it is done; exactly once, together."""
+    """Yield findings for offsets committed before the work, or outside of the transaction of the work."""
     reached: dict[TopicPartition, int] = {}
     for event in _of_flow(evidence, view):
         for tp, offset in event.offsets.items():
@@ -90,7 +90,7 @@ def _in_transactions(view: FlowView, record: LogRecord) -> bool:
 
 
 def _missing(evidence: Evidence, view: FlowView) -> Iterator[Finding]:
-    """Work is done on every record; what is missing is lost where the committed offset is behind it."""
+    """Yield findings for records without work: lost if a committed offset passed the record, else undone."""
     final: dict[TopicPartition, int] = {}
     for event in _of_flow(evidence, view):
         final.update(event.offsets)
@@ -124,7 +124,7 @@ def _doubled(view: FlowView) -> Iterator[Finding]:
 
 
 def _order(view: FlowView) -> Iterator[Finding]:
-    """The first work on each record of a partition is in the order of the records, in each sink partition."""
+    """Yield a finding where the first work on records of a partition, per sink partition, is out of order."""
     for records in view.inputs.values():
         rows: dict[TopicPartition | None, list[tuple[LogRecord, Done]]] = {}
         for record in records:
@@ -145,7 +145,7 @@ def _rank(done: Done) -> int:
 
 
 def _after_rebalance(evidence: Evidence, view: FlowView) -> Iterator[Finding]:
-    """After a group has refused a commit, its consumer polls before there is more work on its records."""
+    """Yield findings for work that a consumer does between a refused commit and its next poll."""
     by_identity: dict[object, Place] = {identity: place for place, identity in view.identities.items()}
     holders: dict[Place, set[int]] = {}
     refused: dict[int, set[Place]] = {}

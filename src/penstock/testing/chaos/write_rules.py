@@ -1,7 +1,7 @@
-"""Rules about what was written: lost, doubled, reordered and failed sends, and open transactions.
+"""Rules about writes: lost, duplicate, reordered and failed sends, and transactions left open.
 
-Pure: each rule is given the events of a history and the logs at its end, and yields findings. The rules are
-those of Jepsen's Kafka workload, applied to one application and to the logs themselves.
+No I/O: each rule gets the events of a history and the final logs, and yields findings. The rules are those of
+Jepsen's Kafka workload, applied to one application and to the logs themselves.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHOWN_MAX = 40
 
 
 def write_findings(evidence: Evidence, *, writes_once: bool) -> Iterator[Finding]:
-    """Yield what is wrong with the writes; with `writes_once`, copies of one send are wrong, too."""
+    """Yield the mistakes in the writes; with `writes_once`, duplicates of one send are mistakes, too."""
     yield from _acknowledged(evidence)
     yield from _failed(evidence)
     if writes_once:
@@ -40,7 +40,7 @@ def write_findings(evidence: Evidence, *, writes_once: bool) -> Iterator[Finding
 
 
 def _acknowledged(evidence: Evidence) -> Iterator[Finding]:
-    """Every acknowledged record is in the log, at the offset that was acknowledged."""
+    """Yield a finding for each acknowledged record that the log does not hold at the acknowledged offset."""
     for sent in evidence.of(Sent):
         outcome, offset, _ = sent.delivery()
         log = evidence.logs.get(TopicPartition(sent.topic, sent.partition))
@@ -56,7 +56,7 @@ def _acknowledged(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _failed(evidence: Evidence) -> Iterator[Finding]:
-    """A send that failed is made good: by another send of the record, or by an abort of its transaction."""
+    """Yield a finding for each failed send that never reached the log, unless its transaction was aborted."""
     there = Counter(
         (record.topic, record.key, record.value)
         for log in evidence.logs.values()
@@ -78,7 +78,7 @@ def _failed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _copies(evidence: Evidence) -> Iterator[Finding]:
-    """There are no more copies in the log than were sent."""
+    """Yield a finding for each record that the logs hold more often than it was sent."""
     sends = Counter(sent.content for sent in evidence.of(Sent))
     copies: defaultdict[Content, list[Place]] = defaultdict(list)
     for log in evidence.logs.values():
@@ -97,7 +97,7 @@ def _copies(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _order(evidence: Evidence) -> Iterator[Finding]:
-    """What one producer sent to one partition is stored in the order in which it was sent."""
+    """Yield a finding for two records of one producer that are stored in a partition in reverse order."""
     runs: defaultdict[tuple[int, str, int], list[tuple[Sent, int]]] = defaultdict(list)
     for sent in evidence.of(Sent):
         outcome, offset, _ = sent.delivery()
@@ -111,7 +111,7 @@ def _order(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _open(evidence: Evidence) -> Iterator[Finding]:
-    """No transaction is open when the application has ended."""
+    """Yield a finding for each transaction that is open when the application has ended."""
     for log in evidence.logs.values():
         seen = set()
         for record in log.records:
@@ -122,7 +122,7 @@ def _open(evidence: Evidence) -> Iterator[Finding]:
 
 
 def shown(record: object) -> str:
-    """Return key and value of a record as short text."""
+    """Return the key and value of a record as short text."""
     return _pair(getattr(record, "key", None), getattr(record, "value", None))
 
 

@@ -5,8 +5,9 @@
     with KafkaContainer() as kafka:
         producer = SomeKafkaClient(bootstrap_servers=kafka.get_bootstrap_server())
 
-With ``pytest --penstock-containers`` the import may stay as it is. What takes Docker, such as another image,
-a network between containers or a shell in one, raises `ContainerError`, which says what to do.
+With ``pytest --penstock-containers`` the import need not be changed. Features that need Docker, such as
+another image, a network between containers or a shell in one, raise `ContainerError`, whose message says what
+to do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Command lines of Kafka's tools, as tests type them into a container, carried out by Penstock's client.
+"""Runs command lines of Kafka's tools, as tests execute them in a container, with Penstock's client.
 
-``kafka-topics``, ``kafka-console-producer`` (behind a pipe from echo or printf), ``kafka-console-consumer``,
-``kafka-consumer-groups --list``, ``kafka-broker-api-versions`` and ``rpk topic`` are known, with their usual
-options, also within ``bash -c``. Nothing is ever handed to a shell of this machine.
+Supported, with their usual options and also within ``bash -c``, are ``kafka-topics``,
+``kafka-console-producer`` (behind a pipe from echo or printf), ``kafka-console-consumer``,
+``kafka-consumer-groups --list``, ``kafka-broker-api-versions`` and ``rpk topic``. No command is ever passed
+to a shell of this machine.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ FOLLOW_MS = 10_000
 
 
 class CommandUnknown(Exception):
-    """A command line that only a container could run."""
+    """Raised for a command line that only a real container could run."""
 
 
 class Options:
-    """The options of a tool: the value given last for each name, all of ``--config``."""
+    """The options of a tool: the last value given for each name, and all values of ``--config``."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.flags: set[str] = set()
@@ -56,10 +57,10 @@ class Options:
                     self.values[name] = text
 
     def number(self, *names: str, default: int) -> int:
-        """Return the number of an option under any of its names.
+        """Return the number of an option that is given under any of `names`, or `default`.
 
         Raises:
-            CommandUnknown: it is no number.
+            CommandUnknown: the value is not a number.
         """
         for name in names:
             if name in self.values:
@@ -70,10 +71,10 @@ class Options:
         return default
 
     def topic(self) -> str:
-        """Return the topic.
+        """Return the value of ``--topic``.
 
         Raises:
-            CommandUnknown: none is named.
+            CommandUnknown: the command has no ``--topic``.
         """
         if "--topic" not in self.values:
             raise CommandUnknown("the command names no --topic")
@@ -81,10 +82,10 @@ class Options:
 
 
 def run(command: str | Sequence[str], bootstrap_servers: str) -> tuple[int, bytes]:
-    """Carry out a command line against a broker; return the exit code and what the tool prints.
+    """Run a command line against a broker; return the exit code and the tool's output.
 
     Raises:
-        CommandUnknown: it is none of the tools that are known, or asks for more than they do here.
+        CommandUnknown: the tool, or an option of the tool, is not supported.
     """
     words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
     shown = shlex.join(words)

@@ -1,4 +1,4 @@
-"""What every stand-in for a container has: the surface of `testcontainers.core.container.DockerContainer`."""
+"""The base of all stand-ins, with the methods of `testcontainers.core.container.DockerContainer`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ HOST_OF_TLS = "localhost"
 
 
 class ContainerError(PenstockError, RuntimeError):
-    """What was asked for takes Docker, or a container that runs."""
+    """Raised for an operation that needs Docker, or a container that runs."""
 
 
 class ExecResult(NamedTuple):
-    """What a command in the container has come to."""
+    """The result of a command in the container: exit code and output."""
 
     exit_code: int
     output: bytes
@@ -37,8 +37,8 @@ class ExecResult(NamedTuple):
 class BrokerContainer:
     """A broker in memory in this process, with the methods of a container that runs one in Docker.
 
-    What has no meaning here is kept and has no effect: the image, volumes, names, networks, commands and
-    keyword arguments of Docker. `broker` is the `KafkaBroker`, with faults on demand.
+    Image, volumes, names, networks, commands and keyword arguments of Docker are stored, but have no effect.
+    `broker` is the `KafkaBroker`, with faults on demand.
     """
 
     port: int
@@ -86,7 +86,7 @@ class BrokerContainer:
     # --- before the start --------------------------------------------------------------------------------
 
     def with_env(self, key: str, value: object) -> Self:
-        """Set a variable of the image; those that begin with ``KAFKA_`` are settings of the broker."""
+        """Set an environment variable of the image; ``KAFKA_*`` variables are settings of the broker."""
         self.env[key] = value
         return self
 
@@ -95,7 +95,7 @@ class BrokerContainer:
         return self
 
     def with_env_file(self, env_file: str | os.PathLike[str]) -> Self:
-        """Set the variables of a file of lines ``NAME=VALUE``."""
+        """Set the environment variables of a file with lines ``NAME=VALUE``."""
         with open(env_file, encoding="utf-8") as file:
             for line in file:
                 name, equals, value = line.strip().removeprefix("export ").partition("=")
@@ -109,7 +109,7 @@ class BrokerContainer:
         return self
 
     def with_bind_ports(self, container: int | str, host: int | str | None = None) -> Self:
-        """Bind a port of the container to a port of this machine: the broker listens there."""
+        """Bind a port of the container to a port of this machine, at which the broker will listen."""
         text = str(host).partition("/")[0] if host is not None else ""
         if text and not text.isdecimal():
             raise ConfigError(f"host port {host!r} is no number")
@@ -151,30 +151,30 @@ class BrokerContainer:
         return self
 
     def waiting_for(self, strategy: Any) -> Self:
-        """Wait by a strategy of Testcontainers as well; the broker is ready before."""
+        """Set a wait strategy of Testcontainers. The broker is ready before the strategy begins to wait."""
         self._wait_strategy = strategy
         return self
 
     # --- start and stop ----------------------------------------------------------------------------------
 
     def configure(self) -> None:
-        """Do nothing before the start: for subclasses."""
+        """Do nothing. Subclasses override this hook, which runs before the start."""
 
     def _configure(self) -> None:
-        """Do nothing before the start: for subclasses."""
+        """Do nothing. Subclasses override this hook, which runs before the start."""
 
     def tc_start(self) -> None:
-        """Do nothing after the start: for subclasses."""
+        """Do nothing. Subclasses override this hook, which runs after the start."""
 
     def create_file(self, content: bytes, path: str) -> None:
-        """Do nothing: there is no file system of a container."""
+        """Do nothing: a broker in this process has no container file system."""
 
     def start(self, timeout: float = 30) -> Self:
-        """Start the broker; return when clients can connect. Does nothing while it runs.
+        """Start the broker, and return when clients can connect. Do nothing if the broker runs.
 
         Raises:
-            ConfigError: a variable has a value that does not fit.
-            NetworkError: a port that `with_bind_ports` names is taken.
+            ConfigError: an environment variable has an invalid value.
+            NetworkError: a port given to `with_bind_ports` is in use.
         """
         if self.broker is not None and self.broker.is_running:
             return self
@@ -197,7 +197,7 @@ class BrokerContainer:
         return self
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:
-        """Stop the broker and drop its data. A stopped broker stays as it is."""
+        """Stop the broker and drop its data. Do nothing if the broker is stopped."""
         if self.broker is not None:
             self.broker.close()
         if self._container is not None:
@@ -215,7 +215,7 @@ class BrokerContainer:
         self.stop()
 
     def _defaults(self) -> dict[str, str]:
-        """Settings that this image has unless its environment says something else."""
+        """Return the settings that the image has unless its environment overrides them."""
         return {}
 
     def _cluster_id(self) -> str | None:
@@ -228,18 +228,18 @@ class BrokerContainer:
     # --- while it runs -----------------------------------------------------------------------------------
 
     def get_bootstrap_server(self) -> str:
-        """Return the address for clients: ``host:port``."""
+        """Return the address for clients, as ``host:port``."""
         return f"{self.get_container_host_ip()}:{self.get_exposed_port(self.port)}"
 
     def get_container_host_ip(self) -> str:
-        """Return the host of its address: that of certificates where the listener has TLS."""
+        """Return the host of the broker's address; with TLS, this is the host name in the certificate."""
         return self._host
 
     def get_exposed_port(self, port: int | str) -> int:
-        """Return the port of this machine for a port of the container: that of the broker for its listener's.
+        """Return the port of this machine for the broker's port in the container.
 
         Raises:
-            ContainerError: it does not run, or nothing of this container would serve that port.
+            ContainerError: the container does not run, or `port` is not the broker's port.
         """
         broker = self._running()
         if _number(port) != self.port:
@@ -252,23 +252,23 @@ class BrokerContainer:
         return self.get_wrapped_container().id
 
     def get_wrapped_container(self) -> WrappedContainer:
-        """Return what stands for the object of Docker's library.
+        """Return the stand-in for the container object of Docker's library.
 
         Raises:
-            ContainerError: it has not been started.
+            ContainerError: the container has not been started.
         """
         if self._container is None:
             raise ContainerError("the container has not been started; call start() or use it in a with block")
         return self._container
 
     def get_container_info(self) -> None:
-        """Return None, as Testcontainers does where Docker has no answer."""
+        """Return None, as Testcontainers does if Docker has no information."""
 
     def get_docker_client(self) -> NoReturn:
         raise ContainerError("there is no Docker here: the broker runs in this process")
 
     def get_logs(self) -> tuple[bytes, bytes]:
-        """Return what the container has written to standard output and to standard error."""
+        """Return the container's standard output and standard error."""
         return self.get_wrapped_container().logs(), b""
 
     def reload(self) -> None:
@@ -279,10 +279,10 @@ class BrokerContainer:
         return "not_started" if self._container is None else self._container.status
 
     def exec(self, command: Any) -> ExecResult:
-        """Run one of Kafka's tools by its command line against this broker; nothing else can be run.
+        """Run a command line of one of Kafka's tools against this broker; other commands are not supported.
 
         Raises:
-            ContainerError: the command is none of those, or does not run.
+            ContainerError: the command is not supported, or the container does not run.
         """
         broker = self._running()
         words = getattr(command, "command", command)  # newer releases have an object that holds it
@@ -307,7 +307,7 @@ class BrokerContainer:
 
 
 class WrappedContainer:
-    """What stands for Docker's own object of a container: what tests ask of it, and do to it."""
+    """The stand-in for the container object of Docker's library, with the methods that tests use."""
 
     _numbers = itertools.count(1)
 
@@ -323,14 +323,14 @@ class WrappedContainer:
 
     @property
     def status(self) -> str:
-        """One of ``running``, ``paused`` and ``exited``."""
+        """Return the container's status: ``running``, ``paused`` or ``exited``."""
         if not self._broker.is_running:
             return "exited"
         return "paused" if self.is_paused else "running"
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """The little of Docker's report that waiting looks at."""
+        """Return the part of Docker's report that Testcontainers' wait strategies read."""
         return {"Id": self.id, "Name": f"/{self.name}", "State": {"Status": self.status, "ExitCode": 0}}
 
     def logs(self, stdout: bool = True, stderr: bool = True, **options: object) -> bytes:
@@ -348,7 +348,7 @@ class WrappedContainer:
         self.is_paused = False
 
     def start(self) -> None:
-        """Start again, with the port and the data that were there."""
+        """Start the stopped container again, with the same port and data."""
         self._refuse_removed()
         self._broker.start()
 
@@ -374,7 +374,7 @@ class WrappedContainer:
             raise ContainerError(str(error)) from None
 
     def put_archive(self, path: str, data: object) -> bool:
-        """Keep nothing of a file; return True: there is no file system of a container."""
+        """Return True without storing the file: a broker in this process has no container file system."""
         return True
 
     def _refuse_removed(self) -> None:

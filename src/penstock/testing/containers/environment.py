@@ -1,8 +1,8 @@
-"""Environment variables of Kafka's images, as the settings of a broker.
+"""Converts environment variables of Kafka's images to settings of a broker.
 
 The images of Apache, Confluent and Bitnami make ``server.properties`` of their environment:
 ``KAFKA_NUM_PARTITIONS=3`` is ``num.partitions=3``, a double underscore stands for one underscore, a triple
-one for a dash. Where the broker listens and keeps its data is the container's affair.
+one for a dash. Settings of the listeners' addresses and of data folders are left to the container.
 """
 
 from __future__ import annotations
@@ -33,27 +33,25 @@ _PLACES = (
 
 
 class Reading(NamedTuple):
-    """The settings that variables ask for, and remarks about those without effect."""
+    """The settings that environment variables set, and remarks about variables that have no effect."""
 
     settings: dict[str, str]
     remarks: list[str]
 
 
 class Listener(NamedTuple):
-    """The listener of clients: its name and its security protocol."""
+    """The listener for clients: its name and its security protocol."""
 
     name: str
     protocol: str
 
     @property
     def has_tls(self) -> bool:
-        """Whether clients compare the host with a certificate."""
+        """Return True if the listener uses TLS, so that clients compare its host with a certificate."""
         return self.protocol in {"SSL", "SASL_SSL"}
 
     def settings(self, host: str, port: int, advertised_host: str) -> dict[str, str]:
-        """Return the settings of a broker that has this listener alone; clients are sent to
-        `advertised_host`.
-        """
+        """Return the settings of a broker with only this listener, advertised as `advertised_host`."""
         found = {
             "listeners": f"{self.name}://{host}:{port}",
             "listener.security.protocol.map": f"{self.name}:{self.protocol}",
@@ -65,7 +63,7 @@ class Listener(NamedTuple):
 
 
 def listener_at(port: int, variables: Mapping[str, object]) -> Listener | None:
-    """Return the listener that the variables of an image put on a port; None where they name none there."""
+    """Return the listener that an image's environment defines for a port, or None if it defines none."""
     by_setting = {setting_name(variable): str(value) for variable, value in variables.items()}
     protocols = dict(_pairs(by_setting.get("listener.security.protocol.map", "")))
     for name, address in _pairs(by_setting.get("listeners", "")):
@@ -75,13 +73,13 @@ def listener_at(port: int, variables: Mapping[str, object]) -> Listener | None:
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    """Return the names and what follows the first colon of each, of a list with commas."""
+    """Split a list ``name:value,name:value`` at its commas and the first colon of each entry."""
     found = [word.strip().partition(":") for word in text.split(",")]
     return [(name, value) for name, _, value in found if name]
 
 
 def setting_name(variable: str) -> str | None:
-    """Return the setting that a variable of an image stands for, None where it is no setting.
+    """Return the setting of an image's environment variable, or None if the variable is not a setting.
 
     >>> setting_name("KAFKA_NUM_PARTITIONS")
     'num.partitions'
@@ -94,10 +92,10 @@ def setting_name(variable: str) -> str | None:
 
 
 def read_environment(variables: Mapping[str, object], is_secured: bool = False) -> Reading:
-    """Return the settings that variables ask for; those of security where the listener of clients is secured.
+    """Return the settings in environment variables; with `is_secured`, security settings too.
 
     Raises:
-        ConfigError: a value does not fit.
+        ConfigError: a value is invalid.
     """
     settings: dict[str, str] = {}
     remarks: list[str] = []
@@ -119,7 +117,7 @@ def read_environment(variables: Mapping[str, object], is_secured: bool = False) 
 
 
 def _written(name: str, text: str) -> str:
-    """Return what Kafka reads where a script of the image has written a value into a file of properties."""
+    """Return the value that Kafka reads after an image's script has written `text` into a properties file."""
     if "\\" not in text or "\n" in text:
         return text.strip()
     ((_, _, value),) = parse_properties(f"{name}={text}", name)

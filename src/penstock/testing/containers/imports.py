@@ -1,8 +1,8 @@
-"""What makes ``import testcontainers.kafka`` give Penstock's: a finder of modules, before those of Python.
+"""An import hook that makes ``import testcontainers.kafka`` load Penstock's stand-in.
 
-Where the package testcontainers is installed, its Kafka alone is replaced, and the rest left as it is. Where
-it is not, the little of its core that suites import beside the Kafka is there as well. ``pytest_kafka`` is
-replaced by `penstock.testing.pytest_kafka` in either case.
+If the package testcontainers is installed, only its Kafka modules are replaced. If the package is not
+installed, the parts of its core that Kafka test suites import are provided, too. ``pytest_kafka`` is always
+replaced by `penstock.testing.pytest_kafka`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _COMMUNITY = "testcontainers.community"
 
 
 class StandIns(MetaPathFinder, Loader):
-    """Finds and makes the modules that take the place of others, each with the names of one of ours."""
+    """An import finder and loader for replacement modules, which have the names of Penstock's modules."""
 
     def __init__(self) -> None:
         package = PathFinder.find_spec("testcontainers")
@@ -63,7 +63,7 @@ class StandIns(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the stand-in for a module; None where it has none."""
+        """Return the spec of a replacement module, or None if `fullname` is not replaced."""
         if fullname not in self.homes:
             return None
         spec = ModuleSpec(fullname, self, is_package=True)
@@ -72,7 +72,7 @@ class StandIns(MetaPathFinder, Loader):
         return spec
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fill the module with the names of what takes its place."""
+        """Fill a replacement module with the names of its Penstock module."""
         home = self.homes[module.__name__]
         if home is None:
             return
@@ -90,7 +90,7 @@ class StandIns(MetaPathFinder, Loader):
 
 
 def install() -> StandIns:
-    """Let imports from now on find the stand-ins, also of modules that were imported already."""
+    """Make imports find the replacement modules from now on, even if the originals were already imported."""
     found = StandIns()
     for name in found.homes:
         sys.modules.pop(name, None)
@@ -99,7 +99,7 @@ def install() -> StandIns:
 
 
 def remove(found: StandIns) -> None:
-    """Undo `install`: imports find what is installed again."""
+    """Undo `install`, so that imports find the installed packages again."""
     if found in sys.meta_path:
         sys.meta_path.remove(found)
     for name in found.homes:

@@ -1,4 +1,4 @@
-"""`KafkaContainer` and `RedpandaContainer` as Testcontainers has them, with a broker in this process."""
+"""`KafkaContainer` and `RedpandaContainer` with Testcontainers' interface, and a broker in this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class KafkaConfig:
-    """Testcontainers' options for containers in a network. Without effect."""
+    """Testcontainers' options for containers in a network. They have no effect here."""
 
     limit_broker_to_first_host: bool = field(
         default_factory=lambda: environ.get("TC_KAFKA_LIMIT_BROKER_TO_FIRST_HOST") == "true"
@@ -29,8 +29,8 @@ kafka_config = KafkaConfig()
 class KafkaContainer(BrokerContainer):
     """A broker with the defaults of `testcontainers.kafka.KafkaContainer`.
 
-    `image`, with or without KRaft, is not looked at but for the message of `with_kraft`. With another
-    `security_protocol` than PLAINTEXT the environment says users and keys, as for the image.
+    `image` is used only for the version check of `with_kraft`. With a `security_protocol` other than
+    PLAINTEXT, environment variables define users and keys, as for the image.
     """
 
     KAFKA_PORT = 9093
@@ -73,10 +73,10 @@ class KafkaContainer(BrokerContainer):
         self.with_env("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "0")
 
     def with_kraft(self) -> Self:
-        """Do without ZooKeeper, as the broker does anyway.
+        """Select KRaft instead of ZooKeeper. The broker never uses ZooKeeper, so only the version is checked.
 
         Raises:
-            ValueError: the image is one of Confluent's that could not.
+            ValueError: the image is a Confluent version without KRaft.
         """
         tag = self.image.rpartition(":")[2]
         if re.fullmatch(r"\d+(\.\d+)*", tag) and _version(tag) < _version(self.MIN_KRAFT_TAG):
@@ -88,12 +88,12 @@ class KafkaContainer(BrokerContainer):
         return self
 
     def with_cluster_id(self, cluster_id: str) -> Self:
-        """Choose the id of the cluster, for KRaft."""
+        """Set the id of the cluster, for KRaft."""
         self.cluster_id = cluster_id
         return self
 
     def configure(self) -> None:
-        """Set the variables that KRaft needs in the image; here CLUSTER_ID has an effect."""
+        """Set the image's KRaft variables. Of these, only CLUSTER_ID has an effect here."""
         if self.kraft_enabled:
             self.wait_for = re.compile(r".*Kafka Server started.*")
             self.with_env("CLUSTER_ID", self.cluster_id)
@@ -105,7 +105,7 @@ class KafkaContainer(BrokerContainer):
 class RedpandaContainer(BrokerContainer):
     """A broker with the defaults of `testcontainers.kafka.RedpandaContainer`.
 
-    Its schema registry starts when its address is first asked for, and needs the extra ``registry``.
+    Its schema registry starts when its address is first requested, and needs the extra ``registry``.
     """
 
     TC_START_SCRIPT = "/var/lib/redpanda/tc-start.sh"
@@ -124,8 +124,9 @@ class RedpandaContainer(BrokerContainer):
         self._registry: Registry | None = None
 
     def _defaults(self) -> dict[str, str]:
-        """Return what a command line for Redpanda sets: ``--set
-        redpanda.auto_create_topics_enabled=false``.
+        """Return the settings given by ``--set`` in the container's command line.
+
+        An example is ``--set redpanda.auto_create_topics_enabled=false``.
         """
         command = self._command or ""
         words = shlex.split(command) if isinstance(command, str) else list(command)
@@ -137,14 +138,14 @@ class RedpandaContainer(BrokerContainer):
         return found
 
     def get_schema_registry_address(self) -> str:
-        """Return the URL of the schema registry. Raises as `get_exposed_port`."""
+        """Return the URL of the schema registry. Raises the errors of `get_exposed_port`."""
         return f"http://{self.get_container_host_ip()}:{self.get_exposed_port(self.schema_registry_port)}"
 
     def get_exposed_port(self, port: int | str) -> int:
         """Return the port of this machine for a port of the container.
 
         Raises:
-            ContainerError: the container does not run, or has no such port.
+            ContainerError: the container does not run, or does not serve this port.
             MissingDependencyError: the extra ``registry`` is not installed.
         """
         if str(port) != str(self.schema_registry_port):
@@ -156,7 +157,7 @@ class RedpandaContainer(BrokerContainer):
         return int(self._registry.url.rpartition(":")[2])
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:
-        """Stop the broker and its registry. Harmless when stopped."""
+        """Stop the broker and its registry. Do nothing if they are stopped."""
         registry, self._registry = self._registry, None
         if registry is not None:
             registry.stop()

@@ -1,4 +1,4 @@
-"""What Testcontainers has and Penstock has not: each says so when it is made or started."""
+"""Names of Testcontainers that Penstock does not support: using them raises an error that says so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.testing.containers.container import ContainerError
 
 
 class SchemaRegistryContainer:
-    """A schema registry in a container of its own, whose options Penstock does not know.
+    """A schema registry in its own container, which Penstock does not support.
 
     Raises:
         ContainerError: always.
@@ -22,7 +22,7 @@ class SchemaRegistryContainer:
 
 
 class DockerContainer:
-    """Any image, where the package testcontainers is not installed: it can be described, not started."""
+    """A container of any image, if testcontainers is not installed: it can be configured, but not started."""
 
     def __init__(self, image: str, **options: Any) -> None:
         self.image = image
@@ -33,23 +33,23 @@ class DockerContainer:
         raise AttributeError(f"DockerContainer has no {name!r} without the package testcontainers")
 
     def start(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Raise `ContainerError`: other images than Kafka's take Docker."""
+        """Raise `ContainerError`: images other than Kafka's need Docker."""
         raise ContainerError(
             f"{self.image} takes Docker and the package testcontainers; Penstock runs Kafka alone"
         )
 
     def stop(self, *arguments: Any, **options: Any) -> None:
-        """Do nothing: it cannot have been started."""
+        """Do nothing, since the container cannot have been started."""
 
     def __enter__(self) -> NoReturn:
         self.start()
 
     def __exit__(self, *error: object) -> None:
-        """Do nothing: it cannot have been entered."""
+        """Do nothing, since the container cannot have been entered."""
 
 
 class Network:
-    """A network of containers, where the package testcontainers is not installed. It has no effect."""
+    """A network of containers, if testcontainers is not installed. The network has no effect."""
 
     name = id = "penstock"
 
@@ -57,7 +57,7 @@ class Network:
         return self
 
     def connect(self, *arguments: Any, **options: Any) -> None:
-        """Do nothing: all that runs is in this process."""
+        """Do nothing: all stand-ins run in this process."""
 
     def remove(self) -> None:
         """Do nothing: there is no network."""
@@ -70,7 +70,7 @@ class Network:
 
 
 def network_of(real: type) -> type:
-    """Return a class that makes networks of class `real`, or without Docker a `Network`."""
+    """Return a class that creates networks of class `real`, or a `Network` if Docker is not available."""
 
     class AnyNetwork(real):  # type: ignore[misc]
         def __new__(cls, *arguments: Any, **options: Any) -> Any:

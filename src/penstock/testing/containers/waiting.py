@@ -1,4 +1,4 @@
-"""Waiting for containers, as in `testcontainers.core`: for machines where that package is not installed."""
+"""Wait functions and strategies of `testcontainers.core`, for machines without that package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ContainerStartException = ContainerConnectException = ContainerError
 
 
 class TestcontainersConfiguration:
-    """Options of Testcontainers. Any can be set, none has an effect."""
+    """The options of Testcontainers. They can be set, but have no effect."""
 
     __test__ = False
     timeout = 120
@@ -29,10 +29,10 @@ testcontainers_config = TestcontainersConfiguration()
 def wait_for_logs(
     container: Any, predicate: Any, timeout: float = 120, interval: float = 1, *more: Any, **options: Any
 ) -> float:
-    """Return 0.0, the seconds waited, where the logs match; they are complete once a container has started.
+    """Return 0.0, the seconds waited, if the logs match: they are complete once a container has started.
 
     Raises:
-        TimeoutError: they do not match, and will not.
+        TimeoutError: the logs do not match.
     """
     if isinstance(predicate, WaitStrategy):
         predicate.wait_until_ready(container)
@@ -47,17 +47,17 @@ def wait_for_logs(
 
 
 def wait_container_is_ready(*transient_exceptions: type[BaseException]) -> Callable[[F], F]:
-    """Return a decorator that changes nothing: a broker that has started is ready."""
+    """Return a decorator that returns its function unchanged, since a started broker is ready."""
     return lambda function: function
 
 
 def wait_for(condition: Callable[[], Any]) -> bool:
-    """Return whether a condition is true."""
+    """Return the result of `condition` as a bool, without waiting."""
     return bool(condition())
 
 
 class WaitStrategy:
-    """A way to wait that finds every container ready that has started."""
+    """A wait strategy that considers every started container ready."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.arguments = arguments
@@ -68,31 +68,31 @@ class WaitStrategy:
         raise AttributeError(f"{type(self).__name__} has no {name!r} without the package testcontainers")
 
     def wait_until_ready(self, container: Any) -> None:
-        """Return at once: `start` returns when clients can connect."""
+        """Return at once, since `start` returns only when clients can connect."""
 
     def with_startup_timeout(self, timeout: Any) -> Self:
         return self
 
 
 class LogMessageWaitStrategy(WaitStrategy):
-    """Waits for a line of the log."""
+    """A wait strategy that checks the log for a message."""
 
     def wait_until_ready(self, container: Any) -> None:
-        """Return where the log has such a line.
+        """Return if the log has the message.
 
         Raises:
-            TimeoutError: it has none.
+            TimeoutError: the log does not have the message.
         """
         wait_for_logs(container, getattr(self.arguments[0], "pattern", self.arguments[0]))
 
 
 class PortWaitStrategy(WaitStrategy):
-    """Waits for a port."""
+    """A wait strategy for an open port, which returns at once."""
 
 
 class HttpWaitStrategy(WaitStrategy):
-    """Waits for a page."""
+    """A wait strategy for an HTTP response, which returns at once."""
 
 
 class HealthcheckWaitStrategy(WaitStrategy):
-    """Waits for a health check of the image."""
+    """A wait strategy for a health check of the image, which returns at once."""

@@ -1,4 +1,6 @@
-"""Record and replay: a capture of real traffic becomes a test, with the cluster played, or the application.
+"""Record and replay: a capture of real traffic becomes a test.
+
+The replay plays either side of the traffic: the cluster, or the application.
 
 recording = Recording.from_pcap("talk.pcap", mask=[mask_fields("customer.email")])
 recording.save("orders.rec")

@@ -1,4 +1,4 @@
-"""What differs between clusters: ids, epochs and offsets of the recording become those of the target."""
+"""Replaces ids, epochs and offsets in recorded requests by those of the target cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_PRODUCER = (-1, -1)
 
 
 class Adaptation:
-    """Changes recorded requests for another cluster, as its answers so far say."""
+    """Changes recorded requests for another cluster, with the ids and offsets that its answers have shown."""
 
     def __init__(self, exchanges: list[Exchange]) -> None:
         self.old_names = topic_names(exchanges)
@@ -35,7 +35,7 @@ class Adaptation:
     # --- requests ----------------------------------------------------------------------------------------
 
     def adapt(self, exchange: Exchange) -> Any:
-        """Return the request of an exchange as the target is asked."""
+        """Return the recorded request with the ids, epochs and offsets of the target."""
         request = exchange.asked()
         if exchange.api_key == ApiKey.FETCH:
             self._expand(exchange, request)
@@ -45,7 +45,7 @@ class Adaptation:
         return request
 
     def _expand(self, exchange: Exchange, request: Any) -> None:
-        """Make a Fetch that names all of its partitions: sessions of the target are never used."""
+        """Make a Fetch name all of its session's partitions, so that the target needs no fetch session."""
         asked = self._sessions.asked(exchange, request)
         topics: dict[object, Any] = {}
         for (key, _), (topic, partition) in asked.items():
@@ -85,7 +85,7 @@ class Adaptation:
         return new_id, max(0, new_epoch + epoch - old_epoch)
 
     def _records(self, data: Any) -> bytes:
-        """Batches of the target's producers; one whose id the target has not given is of none."""
+        """Replace the producer ids in batches by the target's ids, or by no id if the target has none."""
         made = bytearray(data)
         for start, end, magic in split_batches(made):
             if magic == 2:
@@ -99,7 +99,7 @@ class Adaptation:
     # --- answers -----------------------------------------------------------------------------------------
 
     def learn(self, exchange: Exchange, request: Any, recorded: Any, answered: Any) -> None:
-        """Take the ids, epochs and offsets of an answer beside the recorded one."""
+        """Store the target's ids, epochs and offsets that correspond to those of the recorded answer."""
         key = exchange.api_key
         if key == ApiKey.INIT_PRODUCER_ID:
             if not recorded.error_code and not answered.error_code:
@@ -135,5 +135,5 @@ class Adaptation:
         return found
 
     def offset_delta(self, topic: str, partition: int) -> int:
-        """Return what the target's offsets are more than the recorded ones."""
+        """Return how much larger a partition's offsets are at the target than in the recording."""
         return self._deltas.get((topic, partition), 0)

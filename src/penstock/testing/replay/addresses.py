@@ -1,4 +1,4 @@
-"""Addresses of brokers in answers: each becomes that of a port of the player's."""
+"""Replaces the addresses of brokers in recorded answers by addresses of the player."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _WITH_ADDRESSES = (ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CLU
 
 
 def has_addresses(api_key: int) -> bool:
-    """Return whether answers of an API can have addresses of brokers."""
+    """Return True if answers of an API can have addresses of brokers."""
     return api_key in _WITH_ADDRESSES
 
 
 def _brokers(message: Any) -> Iterator[Any]:
-    """Yield the structs of an answer that have the host and the port of a broker."""
+    """Yield the structs of an answer that have a broker's host and port."""
     if message.API_KEY in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):
         yield from message.brokers
     elif message.API_KEY == ApiKey.FIND_COORDINATOR:
@@ -35,11 +35,11 @@ def _id_of(broker: Any) -> int:
 
 
 def broker_ids(message: Any) -> set[int]:
-    """Return the ids of the brokers whose addresses an answer has."""
+    """Return the ids of the brokers whose addresses are in an answer."""
     return {_id_of(each) for each in _brokers(message)}
 
 
 def move(message: Any, host: str, port_of: PortOf) -> None:
-    """Put `host` and the player's ports in the place of addresses."""
+    """Replace each broker's address in an answer by `host` and the player's port for that broker."""
     for each in _brokers(message):
         each.host, each.port = host, port_of(_id_of(each))

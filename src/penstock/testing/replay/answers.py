@@ -1,9 +1,9 @@
-"""Which recorded answer a request gets. No I/O: `cluster` has the sockets.
+"""Selects the recorded answer to a request. No I/O: `cluster` has the sockets.
 
-The rule: ApiVersions is answered from any recorded answer, with the recorded versions of each API. Fetch is
-answered by partition and offset, Produce record for record. Any other request gets the answers to the same
-request (`content.content_of`) in recorded order; the last one again and again, where the API changes nothing.
-Metadata for other topics than were asked for together is put together from the newest answer for each.
+ApiVersions is answered from any recorded answer, with the recorded versions of each API. Fetch is answered by
+partition and offset, Produce record by record. Any other request gets the answers to the same request
+(`content.content_of`) in recorded order; if the API changes nothing, the last answer is repeated. A Metadata
+request for topics that were not requested together is answered from the newest answer for each topic.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REPEATED = frozenset(
 
 
 class Reply(NamedTuple):
-    """An answer, the version that it is written in, and how long it may wait for something to happen."""
+    """An answer, the version in which it is encoded, and the time for which it may wait for new records."""
 
     message: Any
     version: int
@@ -48,7 +48,7 @@ class Reply(NamedTuple):
 
 
 class Answers:
-    """Gives the recorded answers to requests. One for each playing: what was given once may be used up."""
+    """The recorded answers to requests, for one replay: most answers can be used only once."""
 
     def __init__(self, exchanges: Sequence[Exchange], masked: Sequence[str]) -> None:
         names = topic_names(exchanges)
@@ -79,7 +79,7 @@ class Answers:
                 self._topics |= {each.name: each for each in answer.topics if each.name}
 
     def unasked(self) -> list[str]:
-        """Say which recorded requests that change something were not made, and which records not written."""
+        """Describe the recorded requests that change something and were not made, and records not written."""
         left = [
             f"{each.api} v{each.version} of {each.client_id!r}, request {each.at_ms:g} ms into the recording"
             for waiting in self._waiting.values()
@@ -89,10 +89,10 @@ class Answers:
         return [*self._produces.left_over(), *left]
 
     def reply(self, key: int, version: int, request: Any) -> Reply | None:
-        """Return the answer to a request; None for a Produce without acknowledgement.
+        """Return the answer to a request, or None for a Produce request without acknowledgement (acks=0).
 
         Raises:
-            Unrecorded: it was not recorded; the text says what is nearest to it.
+            Unrecorded: the request was not recorded; the message describes the nearest recorded request.
         """
         if key == ApiKey.API_VERSIONS:
             return Reply(self._api_versions(version), version)
@@ -135,7 +135,7 @@ class Answers:
         return first_difference(content.parts, nearest.parts)
 
     def _metadata(self, request: Any) -> Any:
-        """Metadata of topics that were not asked for together, or with other flags."""
+        """Return Metadata for a combination of topics or flags that was not recorded, topic by topic."""
         if self._cluster is None or request.topics is None:
             raise Unrecorded("no Metadata of all topics is recorded")
         names = [each.name or self._name_of(each.topic_id) for each in request.topics]
@@ -151,8 +151,9 @@ class Answers:
         return next((name for name, each in self._topics.items() if each.topic_id == topic_id), None)
 
     def _api_versions(self, version: int) -> Any:
-        """Return the recorded versions of recorded APIs, so that clients speak them; of others what was
-        offered.
+        """Return the recorded versions of recorded APIs, so that clients use them.
+
+        For the other APIs, the versions are those that the recorded broker offered.
         """
         made = copy.copy(self._offered) if self._offered is not None else ApiVersionsResponse()
         low, high = API_TABLE[ApiKey.API_VERSIONS].versions
@@ -173,6 +174,6 @@ class Answers:
         return made
 
     def error(self, key: int, version: int, request: Any, reason: str) -> Reply:
-        """Return an answer that says that a request was not recorded."""
+        """Return an error response whose message says that the request was not recorded."""
         code = ErrorCode.UNKNOWN_SERVER_ERROR
         return Reply(error_response(key, version, request, code, f"not recorded: {reason}"), version)

@@ -1,4 +1,4 @@
-"""The application is played: its recorded requests go to a broker, and the answers are compared."""
+"""Replays the application: sends its recorded requests to a broker, and compares the answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL = -1
 
 
 class Playing:
-    """One playing of recorded requests to a broker, or to the brokers of a cluster."""
+    """One replay of recorded requests to a broker, or to the brokers of a cluster."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Playing:
         self._differences: list[Difference] = []
 
     def run(self) -> list[Difference]:
-        """Send the requests in order, each after the answers that had come before it; return what differs.
+        """Send the requests in order, each after the answers that preceded it; return the differences.
 
         Raises:
             NetworkError: the first broker cannot be reached.
@@ -104,7 +104,7 @@ class Playing:
             self._lose(number, exchange, error)
 
     def _connection(self, place: tuple[int, Address]) -> socket.socket:
-        """Return the target's connection that stands for a recorded one: one to each broker that it needs."""
+        """Return the connection for a recorded connection and a target broker, opened on first use."""
         connection = self._sockets.get(place)
         if connection is None:
             address = place[1]
@@ -139,7 +139,7 @@ class Playing:
                 self._note_fetched(message, exchange.version, known, found)
 
     def _answer(self, connection: socket.socket, number: int, exchange: Exchange) -> Any:
-        """Read until the answer to a request; answers that the recording does not have are passed over."""
+        """Read frames until the answer to request `number` comes; skip answers that were not recorded."""
         while True:
             size = int.from_bytes(_read(connection, 4), "big")
             if size > FRAME_BYTES_MAX:
@@ -158,7 +158,7 @@ class Playing:
                 return found.decode(body, 0)
 
     def _lose(self, number: int, exchange: Exchange, error: Exception) -> None:
-        """Note that a connection has ended. What comes next goes over a new one."""
+        """Record that a connection has ended. Later requests open a new connection."""
         place = self._places[number]
         connection = self._sockets.pop(place, None)
         if connection is not None:
@@ -183,7 +183,7 @@ class Playing:
                     found[place.topic, place.partition].update(row.offset for row in rows_of(records))
 
     def _compare_fetched(self) -> None:
-        """Compare how many records of each partition were fetched: in how many answers depends on time."""
+        """Compare how many records of each partition were fetched, in however many answers."""
         old, new = self._fetched
         for place in sorted({*old, *new}):
             if len(old[place]) != len(new[place]):

@@ -1,4 +1,4 @@
-"""The cluster is played: a port for each recorded broker, where an application gets the recorded answers."""
+"""Replays the cluster: a port for each recorded broker, at which an application gets the recorded answers."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ WAIT_MS_MAX = 500
 
 
 class NotRecordedError(PenstockError, AssertionError):
-    """An application has made requests that are not in the recording. The message names them."""
+    """Raised if an application has made requests that are not in the recording. The message lists them."""
 
 
 class PlayedCluster(Served):
-    """Serves the answers of a recording. A ``with`` block ends with an error where others were wanted."""
+    """Serves the answers of a recording. A ``with`` block raises an error if other requests were made."""
 
     holds_records = False
 
@@ -69,16 +69,16 @@ class PlayedCluster(Served):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all played brokers, with commas between them."""
+        """Return the addresses of all played brokers, separated by commas."""
         return ",".join(f"{self._host}:{port}" for port in self._ports.values())
 
     @property
     def unasked(self) -> list[str]:
-        """What was recorded and is still to come: requests that change something, and records."""
+        """Return text about the recorded records and changes that the application has not sent."""
         return self._answers.unasked()
 
     def start(self) -> PlayedCluster:
-        """Begin to serve; return when clients can connect. What was answered once stays answered."""
+        """Begin to serve, and return when clients can connect. Answers used up before a stop stay used up."""
         if self._passes_on and self.broker is None:
             from penstock.broker.broker import KafkaBroker
 
@@ -87,17 +87,17 @@ class PlayedCluster(Served):
         return self
 
     def close(self) -> None:
-        """Stop serving. Harmless when stopped."""
+        """Stop serving. Do nothing if the cluster is stopped."""
         self._thread.stop()
         broker, self.broker = self.broker, None
         if broker is not None:
             broker.close()
 
     def check(self) -> None:
-        """Do nothing where all requests were recorded.
+        """Return if all requests were recorded.
 
         Raises:
-            NotRecordedError: others were made; the message names them.
+            NotRecordedError: other requests were made; the message lists them.
         """
         if self.unrecorded:
             raise NotRecordedError("requests that were not recorded:\n  " + "\n  ".join(self.unrecorded))
@@ -212,14 +212,14 @@ class PlayedCluster(Served):
 
 
 class _Upstream:
-    """A connection to the broker that gets what was not recorded, opened when it is first needed."""
+    """The connection to the broker that answers unrecorded requests, opened on first use."""
 
     def __init__(self, broker: KafkaBroker | None) -> None:
         self._broker = broker
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, frame: bytes, wants_answer: bool) -> bytes | None:
-        """Send a request; return the frame of its answer.
+        """Send a request; return the frame of its answer, or None if `wants_answer` is False.
 
         Raises:
             OSError: the broker is gone.

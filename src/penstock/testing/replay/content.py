@@ -1,4 +1,4 @@
-"""The content of a request: what makes it the same request as a recorded one."""
+"""The content of a request, by which it is recognized as equal to a recorded request."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ IGNORED = frozenset(
 
 
 class Content(NamedTuple):
-    """What a request is compared by; two requests are the same where their contents are equal."""
+    """The parts of a request that are compared: two requests with equal contents are the same request."""
 
     api_key: int
     version: int
@@ -42,9 +42,9 @@ class Content(NamedTuple):
 
 
 def content_of(message: Message, version: int) -> Content:
-    """Return the content of a request: its fields but for `IGNORED`, with lists in one order.
+    """Return the content of a request: its fields without those in `IGNORED`, with lists sorted.
 
-    Of times only the special ones (below 0) count, of records their keys, values and headers.
+    Of timestamps only the special values (below 0) count; of records their keys, values and headers.
     """
     return Content(int(message.API_KEY or 0), version, _struct(layout_of(message, version), message))
 
@@ -81,7 +81,7 @@ def _records(data: Any) -> Any:
 
 
 def first_difference(asked: tuple[Any, ...], recorded: tuple[Any, ...], path: str = "") -> str:
-    """Say where two contents of one API and version differ first, as ``groupId: 'a', recorded is 'b'``."""
+    """Describe the first difference between two contents of one API, as ``groupId: 'a', recorded is 'b'``."""
     for (name, one), (_, other) in zip(asked, recorded, strict=False):
         if one == other:
             continue

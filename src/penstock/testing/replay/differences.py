@@ -1,4 +1,4 @@
-"""Differences between recorded answers and those of another broker: error codes, and how many of what."""
+"""Differences between recorded answers and those of another broker: error codes, and lengths of lists."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBERS = ("partition_index", "index", "partition", "partition_id")
 
 
 class Difference(NamedTuple):
-    """One difference of an answer from the recorded one."""
+    """One difference between an answer and the recorded answer."""
 
     number: int
     """The number of the request in the recording, from 0; -1 for what concerns all of them."""
@@ -43,10 +43,10 @@ class Difference(NamedTuple):
 def compare(
     recorded: Message, answered: Message, version: int, old_names: Names, new_names: Names
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield path, recorded value and new value of what differs in two answers of one API and version.
+    """Yield path, recorded value and new value of each difference between two answers.
 
-    Compared are error codes, and the lengths of lists but for those in `UNCOMPARED`. Entries of lists are
-    paired by name and number; topics that have only an id have the name that `old_names` or `new_names` give.
+    Error codes are compared, and the lengths of all lists that are not in `UNCOMPARED`. Entries of lists are
+    paired by name and number; `old_names` and `new_names` give the names of topics that have only an id.
     """
     if recorded.API_KEY == ApiKey.FETCH:  # which partitions have an entry depends on time
         layout = layout_of(recorded, version)
@@ -86,9 +86,9 @@ def _lists(
 
 
 def _title(struct: Any, index: int, names: Names) -> object:
-    """Return what an entry of a list is called: its name or number, else its place in the list.
+    """Return the name or number of an entry of a list, or its position in the list.
 
-    Members of groups get other ids from another broker: they are paired by their places.
+    Members of groups have different ids at another broker: they are paired by their positions.
     """
     for attribute in _TITLES:
         found = getattr(struct, attribute, None)

@@ -1,4 +1,4 @@
-"""Exchanges: a request, its answer, and when both crossed the wire; read out of a capture."""
+"""Exchanges: a request, its answer, and the times of both, read from a capture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SASL = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
 
 @dataclass
 class Exchange:
-    """One request of a recording, with its answer. Both are bodies without headers."""
+    """One request of a recording, with its answer. Both are encoded bodies without headers."""
 
     connection: int
     """The number of the connection, from 1 in the order of their first requests."""
@@ -45,15 +45,15 @@ class Exchange:
         """Return the request, decoded anew at each call.
 
         Raises:
-            DecodeError: the bytes are no such request.
+            DecodeError: the bytes are not a request of this API and version.
         """
         return API_TABLE[self.api_key].request.decode(self.request, self.version)
 
     def answer(self) -> Any:
-        """Return the answer, decoded anew at each call; None where there was none.
+        """Return the answer, decoded anew at each call, or None if the request had no answer.
 
         Raises:
-            DecodeError: the bytes are no such answer.
+            DecodeError: the bytes are not an answer of this API and version.
         """
         if self.response is None:
             return None
@@ -61,7 +61,7 @@ class Exchange:
 
 
 def topic_names(exchanges: Iterable[Exchange]) -> dict[bytes, str]:
-    """Return the names of topics by their ids, from recorded answers to Metadata and CreateTopics."""
+    """Return the names of topics by id, from recorded answers to Metadata and CreateTopics."""
     found: dict[bytes, str] = {}
     for exchange in exchanges:
         if exchange.api_key in (ApiKey.METADATA, ApiKey.CREATE_TOPICS) and exchange.response is not None:
@@ -72,12 +72,13 @@ def topic_names(exchanges: Iterable[Exchange]) -> dict[bytes, str]:
 
 
 def read_exchanges(data: bytes, port: int | None = None) -> tuple[list[Exchange], int]:
-    """Return the exchanges in a capture, ordered by request, and how many messages were unreadable.
+    """Return the exchanges in a capture, in the order of requests, and the number of unreadable messages.
 
-    Frames of a login before Kafka 1.0, which have no headers, count as unreadable: they are never kept.
+    Authentication frames of clients before Kafka 1.0, which have no headers, count as unreadable, and are
+    never stored.
 
     Raises:
-        DecodeError: the data is no capture, or holds no request that can be read.
+        DecodeError: the data is not a capture, or has no readable request.
     """
     entries = [*read_capture(data, port)]
     good = [entry for entry in entries if entry.error is None and entry.message is not None]

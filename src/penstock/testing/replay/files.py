@@ -1,7 +1,7 @@
-"""The file of a recording: lines of JSON and bytes, compressed with gzip.
+"""The file format of a recording: JSON lines and bytes, compressed with gzip.
 
-The first line has the version of the format. A line for each exchange follows, with the sizes of request and
-answer, then their bytes and a line feed. The same recording makes the same bytes.
+The first line has the version of the format. Each exchange is a line with the sizes of request and answer,
+then their bytes and a line feed. Equal recordings give equal bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LINE_BYTES_MAX = 1 << 20
 
 
 def write_file(path: str | os.PathLike[str], exchanges: Sequence[Exchange], masked: Sequence[str]) -> None:
-    """Write a recording.
+    """Write a recording to a file.
 
     Raises:
         OSError: the file cannot be written.
@@ -57,10 +57,11 @@ def write_file(path: str | os.PathLike[str], exchanges: Sequence[Exchange], mask
 
 
 def read_file(path: str | os.PathLike[str]) -> tuple[list[Exchange], list[str]]:
-    """Read a recording: its exchanges, and the places that were masked.
+    """Read a recording from a file; return its exchanges, and the places that were masked.
 
     Raises:
-        DecodeError: the file is no recording, of a newer format, damaged, or unpacks to more than 1 GiB.
+        DecodeError: the file is not a recording, has a newer format, is damaged, or unpacks to more than 1
+            GiB.
         OSError: the file cannot be read.
     """
     try:

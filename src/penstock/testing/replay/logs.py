@@ -1,7 +1,7 @@
-"""Records of a recording by partition: what fetchers got at each offset, what producers wrote in turn.
+"""The records of a recording by partition: those fetched at each offset, and those written, in order.
 
-How an application divides records into requests depends on time, so Fetch and Produce are not matched as a
-whole: a fetch is answered for each partition by its offset, a write record for record.
+How an application divides records into requests depends on timing, so Fetch and Produce requests are not
+matched as a whole: a fetch is answered for each partition by its offset, a write record by record.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ TopicKey = str | bytes
 
 
 class Unrecorded(Exception):
-    """Something was asked that is not in the recording. Its text says what."""
+    """Raised for a request that is not in the recording. The message describes the request."""
 
 
 def topic_key(name: str | None, topic_id: bytes, names: Names) -> TopicKey:
-    """Return how the topic of a request is called here."""
+    """Return the key of a request's topic: its name, or its id if the name is unknown."""
     if name:
         return name
     key: TopicKey = topic_id
@@ -44,14 +44,14 @@ def topic_key(name: str | None, topic_id: bytes, names: Names) -> TopicKey:
 
 
 class SessionOffsets:
-    """The partitions of fetch sessions with their offsets, of requests that name only what has changed."""
+    """The partitions and offsets of each fetch session, whose requests name only the changed partitions."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
         self._sessions: dict[int, dict[tuple[TopicKey, int], tuple[Any, Any]]] = {}
 
     def asked(self, exchange: Exchange, request: Any) -> dict[tuple[TopicKey, int], tuple[Any, Any]]:
-        """Return all partitions that a Fetch asks for, each with the structs of its topic and itself."""
+        """Return all partitions of a Fetch and its session, each with the structs of its topic and itself."""
         session = self._sessions.setdefault(exchange.connection, {})
         if request.session_epoch in NEW_SESSION_EPOCHS or exchange.version < 7:
             session.clear()
@@ -72,7 +72,7 @@ class _Batches(NamedTuple):
 
 
 class FetchedPartition:
-    """What fetchers got of one partition."""
+    """The recorded fetch answers for one partition, by offset."""
 
     def __init__(self) -> None:
         self.answers: dict[int, deque[Any]] = defaultdict(deque)
@@ -84,7 +84,7 @@ class FetchedPartition:
         """The newest answer without an error: its watermarks are those of an empty one."""
 
     def add(self, offset: int, answer: Any) -> None:
-        """Keep an answer."""
+        """Add the recorded answer to a fetch at `offset`."""
         if answer.error_code:
             self.answers[offset].append(answer)
             return
@@ -101,10 +101,10 @@ class FetchedPartition:
             self.known.add(end)
 
     def at(self, offset: int) -> Any:
-        """Return the answer for an offset, a copy: the next one recorded there, or what has the offset.
+        """Return a copy of the answer for an offset: recorded there, with that record, or an empty answer.
 
         Raises:
-            Unrecorded: nothing was recorded there.
+            Unrecorded: nothing was recorded at that offset.
         """
         waiting = self.answers.get(offset)
         if waiting:
@@ -124,7 +124,7 @@ class FetchedPartition:
 
 
 def _from(records: Any, offset: int) -> bytes:
-    """Return the batches that have `offset` or a later one."""
+    """Return the batches of `records` from the one that contains `offset` on."""
     view = memoryview(records)
     for start, end, _ in split_batches(view):
         if offset_after(view[start:end]) > offset:
@@ -133,7 +133,7 @@ def _from(records: Any, offset: int) -> bytes:
 
 
 class Fetches:
-    """Answers Fetch requests by partition and offset, without sessions."""
+    """Answers Fetch requests by partition and offset, without fetch sessions."""
 
     def __init__(self, exchanges: Iterable[Exchange], names: Names) -> None:
         self._names = names
@@ -155,7 +155,7 @@ class Fetches:
             self.partitions[place].known.add(each.fetch_offset)
 
     def answer(self, request: Any) -> tuple[FetchResponse, bool]:
-        """Return the answer to a Fetch, and whether it has neither records nor errors.
+        """Return the answer to a Fetch, and True if the answer has neither records nor errors.
 
         Raises:
             Unrecorded: a partition was not fetched at that offset.
@@ -225,7 +225,7 @@ class Produces:
                 )
 
     def left_over(self) -> list[str]:
-        """Say for each partition how many recorded records were not written."""
+        """Describe, for each partition, how many recorded records were not written."""
         return [
             f"Produce to {_shown(topic)}-{partition}: {count} records were not written"
             for (topic, partition), writes in self.partitions.items()
@@ -233,10 +233,10 @@ class Produces:
         ]
 
     def answer(self, message: Any, request: Any) -> Any:
-        """Fill `message`, an empty answer, for a Produce.
+        """Fill `message`, an empty response, with the recorded results of a Produce request, and return it.
 
         Raises:
-            Unrecorded: a record differs from the recorded one, or there are more of them.
+            Unrecorded: a record differs from the recorded one, or there are more records than recorded.
         """
         taken = {}
         for topic in request.topic_data:
@@ -257,7 +257,7 @@ class Produces:
         return message
 
     def _take(self, key: TopicKey, partition: int, rows: list[Any]) -> tuple[Any, int]:
-        """Return the recorded answer for some records, and the offset of the first."""
+        """Return the recorded answer for the next records of a partition, and the offset of the first."""
         writes = self.partitions.get((key, partition))
         if not writes:
             raise Unrecorded(f"{len(rows)} records more than were recorded")
@@ -282,7 +282,7 @@ class Produces:
         return answer, whole[0][0] if rows else -1
 
     def _compared(self, key: TopicKey) -> list[tuple[str, str]]:
-        """Return what is compared of records of a topic: (word, attribute), but for what is masked there."""
+        """Return (word, attribute) for each part of a topic's records that is not masked."""
         hidden = {
             place
             for place, _, topics in self._masked

@@ -1,4 +1,4 @@
-"""Exchanges with masks: records are written again, client ids replaced, and secrets left out in any case."""
+"""Masks exchanges: rewrites records, replaces client ids, and always removes secrets."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _RECORD_PLACES = (VALUES, KEYS, HEADERS)
 
 
 def mask_exchanges(exchanges: Sequence[Exchange], rules: Iterable[MaskRule], secret: bytes) -> None:
-    """Mask exchanges in place by `rules`, and take secrets out of them.
+    """Mask exchanges in place by `rules`, and remove secrets from them.
 
     Raises:
-        DecodeError: records of magic 0 or 1 are to be masked, or what a rule returns are no bytes.
+        DecodeError: a rule applies to records of magic 0 or 1, or a rule does not return bytes.
         MissingDependencyError: records are compressed with a codec that is not installed.
     """
     masker = Masker([*rules], Substitutes(secret), topic_names(exchanges))
@@ -56,7 +56,7 @@ def mask_exchanges(exchanges: Sequence[Exchange], rules: Iterable[MaskRule], sec
 
 
 class Masker:
-    """Masks messages in place."""
+    """Masks messages in place by a list of rules."""
 
     def __init__(self, rules: list[MaskRule], substitutes: Substitutes, names: Names) -> None:
         self._rules = rules
@@ -68,13 +68,13 @@ class Masker:
         """What stands for each client id; where one begins with another, the longer one comes first."""
 
     def client_id(self, name: str) -> str:
-        """Return what stands for a client id."""
+        """Return the replacement of a client id."""
         made = self._apply(CLIENT_IDS, None, name.encode())
         assert made is not None
         return made.decode("utf-8", "replace")
 
     def mask(self, message: Message, version: int) -> bool:
-        """Mask a message; return whether it has changed."""
+        """Mask a message in place; return True if the message has changed."""
         changed = False
         for place in places(message, version, self._names):
             for field in place.fields:
@@ -119,7 +119,7 @@ class Masker:
         return data
 
     def _records(self, data: Any, topic: str | None) -> Any:
-        """Mask the batches in a field of records. What cannot be read as a whole is left out."""
+        """Return masked batches of a records field. A damaged batch and all after it are left out."""
         if not any(rule.holds_for(place, topic) for rule in self._rules for place in _RECORD_PLACES):
             return data
         view = memoryview(data)
@@ -147,7 +147,7 @@ class Masker:
 
 
 def _encoded(rows: list[Record], header: BatchHeader) -> bytes:
-    """Write a batch again, with the header that it had."""
+    """Encode a batch again, with the fields of its former header."""
     made = bytearray(
         encode_batch(
             [(row.key, row.value, row.headers, row.timestamp) for row in rows],

@@ -1,7 +1,7 @@
-"""Masks: rules by which values, keys, headers and client ids of a recording are replaced.
+"""Masks: rules that replace values, keys, headers and client ids of a recording.
 
-What is masked is a function of the value and of a secret: equal values stay equal within a recording, and
-without the secret no list of values shows which of them a mask stands for. The secret is not kept.
+A replacement depends on the value and on a secret: equal values stay equal within a recording, and without
+the secret the original cannot be found by trying a list of values. The secret is not stored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIRST = ((1 << 7, None), (1 << 11, (0xE0, 0x17)), (1 << 16, (0x4E00, 0x5000)), 
 
 
 class Substitutes:
-    """Makes what stands for values, under one secret."""
+    """Makes the replacements of values, under one secret."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -43,10 +43,10 @@ class Substitutes:
         return made[:count]
 
     def text(self, text: str, keep_length: bool = False) -> str:
-        """Return what stands for a text: 16 digits and letters, or as many characters of the same kinds.
+        """Return the replacement of a text: 16 hexadecimal digits, or with `keep_length` as many characters.
 
-        With `keep_length` digits stand for digits and letters for letters; others stay, and so does the
-        length in bytes. The empty text stays.
+        With `keep_length` digits replace digits and letters replace letters; other characters stay, and so
+        does the length in bytes. The empty text stays empty.
         """
         data = text.encode("utf-8", "surrogateescape")
         if not text:
@@ -60,14 +60,14 @@ class Substitutes:
         )
 
     def data(self, data: bytes, keep_length: bool = False) -> bytes:
-        """Return what stands for bytes: as for a text where they are one, else other bytes."""
+        """Return the replacement of bytes: that of their text if they are UTF-8, else other bytes."""
         try:
             return self.text(data.decode(), keep_length).encode()
         except UnicodeDecodeError:
             return self._stream(data, len(data) if keep_length else MASK_CHARACTERS)
 
     def number(self, number: int | float) -> int | float:
-        """Return a number with as many digits, before and after the point."""
+        """Return the replacement of a number, with as many digits before and after the decimal point."""
         written = repr(number)
         if "e" in written or "n" in written:  # 1e+300, inf, nan
             return 0.5
@@ -78,7 +78,7 @@ class Substitutes:
         return type(number)(digits)
 
     def json(self, value: Any, keep_length: bool) -> Any:
-        """Return what stands for a JSON value: its texts and numbers replaced; null, true and false stay."""
+        """Return a JSON value with its texts and numbers replaced; null, true and false stay."""
         if isinstance(value, str):
             return self.text(value, keep_length)
         if isinstance(value, bool) or value is None:
@@ -110,7 +110,7 @@ Change = Callable[[bytes, Substitutes], bytes]
 
 @dataclass(frozen=True)
 class MaskRule:
-    """One rule: where it masks, and how. Made by `mask_all`, `mask_fields`, `mask_matches`, `mask_with`."""
+    """A rule: what to mask, and how. See `mask_all`, `mask_fields`, `mask_matches` and `mask_with`."""
 
     places: frozenset[str]
     change: Change
@@ -118,13 +118,14 @@ class MaskRule:
     """Topics whose records it masks, by their whole name; None for all."""
 
     def masked(self) -> list[str]:
-        """Return the places that the rule masks, with a colon and the pattern of topics where it has one."""
+        """Return the places that the rule masks: ``values``, or ``values:PATTERN`` if limited to topics."""
         topics = "" if self.topics is None else f":{self.topics.pattern}"
         return [place if place == CLIENT_IDS else place + topics for place in sorted(self.places)]
 
     def holds_for(self, place: str, topic: str | None) -> bool:
-        """Return whether it masks a place in records of a topic; a topic whose name is unknown counts as
-        named.
+        """Return True if the rule masks `place` in the records of `topic`.
+
+        A topic whose name is unknown (None) is always masked.
         """
         if place not in self.places:
             return False
@@ -132,7 +133,7 @@ class MaskRule:
 
 
 def mask_all(*places: str, keep_length: bool = False, topics: str | None = None) -> MaskRule:
-    """Mask values, keys, headers or client ids as a whole.
+    """Mask whole values, keys, headers or client ids.
 
     Args:
         places: any of ``values``, ``keys``, ``headers``, ``client_ids``.
@@ -140,7 +141,7 @@ def mask_all(*places: str, keep_length: bool = False, topics: str | None = None)
         topics: a regular expression for the whole names of the topics; None for all.
 
     Raises:
-        ConfigError: a place or the expression is none.
+        ConfigError: a place is unknown, or `topics` is not a valid expression.
     """
     return _rule(places, lambda data, masks: masks.data(data, keep_length), topics)
 
@@ -148,19 +149,19 @@ def mask_all(*places: str, keep_length: bool = False, topics: str | None = None)
 def mask_fields(
     *paths: str, place: str = VALUES, keep_length: bool = False, topics: str | None = None
 ) -> MaskRule:
-    """Mask members of JSON, such as ``customer.email``; lists are walked through, ``*`` is any member.
+    """Mask members of JSON values, such as ``customer.email``; lists are searched, ``*`` is any member.
 
-    Bytes that are no JSON are masked whole, so that nothing stays by mistake. Five bytes of a schema's id in
-    front stay.
+    Bytes that are not JSON are masked as a whole, so that no secret remains by mistake. The five bytes of a
+    schema id before the JSON are kept.
 
     Args:
         paths: paths of members, with points between names.
         place: ``values``, ``keys`` or ``headers``.
-        keep_length: as in `mask_all`; numbers keep their digits in any case.
+        keep_length: as in `mask_all`; numbers always keep their number of digits.
         topics: as in `mask_all`.
 
     Raises:
-        ConfigError: there is no path, or the place or the expression is none.
+        ConfigError: there is no path, `place` is unknown, or `topics` is not a valid expression.
     """
     steps = [tuple(path.split(".")) for path in paths]
     if not steps or any("" in each for each in steps):
@@ -205,7 +206,7 @@ def _masked_at(value: Any, steps: tuple[str, ...], masks: Substitutes, keep_leng
 def mask_matches(
     pattern: str, *places: str, keep_length: bool = False, topics: str | None = None
 ) -> MaskRule:
-    """Mask what a regular expression matches: in values, where no place is named.
+    """Mask the matches of a regular expression in `places`, by default in values.
 
     Args:
         pattern: the expression; it is applied to the bytes as text in UTF-8.
@@ -214,7 +215,7 @@ def mask_matches(
         topics: as in `mask_all`.
 
     Raises:
-        ConfigError: a place or an expression is none.
+        ConfigError: a place is unknown, or `pattern` or `topics` is not a valid expression.
     """
     compiled = _compiled(pattern)
 
@@ -227,15 +228,16 @@ def mask_matches(
 
 
 def mask_with(function: Callable[[bytes], bytes], *places: str, topics: str | None = None) -> MaskRule:
-    """Mask by a function of the bytes: values, where no place is named.
+    """Mask the bytes of `places`, by default of values, with a function.
 
     Args:
-        function: called with bytes, returns bytes; the same for the same, or equal values no longer are.
+        function: called with bytes, returns bytes. It must return equal bytes for equal bytes, or else equal
+            values become different.
         places: as in `mask_all`.
         topics: as in `mask_all`.
 
     Raises:
-        ConfigError: a place or the expression is none.
+        ConfigError: a place is unknown, or `topics` is not a valid expression.
     """
     return _rule(places or (VALUES,), lambda data, _: function(data), topics)
 

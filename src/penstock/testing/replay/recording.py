@@ -1,4 +1,4 @@
-"""`Recording`: what crossed the wire, kept as one file, and played from either end."""
+"""`Recording`: captured traffic in one file, which can replay the cluster or the application."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET_BYTES = 32
 class Recording:
     """The exchanges of one capture, in the order of their requests.
 
-    Tokens of SASL, delegation tokens, salted passwords and the values of secret settings are never in it.
+    SASL tokens, delegation tokens, salted passwords and the values of secret settings are never stored.
     """
 
     def __init__(
@@ -44,16 +44,17 @@ class Recording:
         port: int | None = None,
         mask_secret: bytes | None = None,
     ) -> Recording:
-        """Read a capture (pcap or pcapng).
+        """Make a recording of a capture file (pcap or pcapng).
 
         Args:
             source: the path of the capture, or its bytes.
             mask: rules, applied in this order.
-            port: the broker's, where the capture has other connections as well.
+            port: the broker's port, if the capture has other connections as well.
             mask_secret: makes masks equal in several recordings; by default every recording has its own.
 
         Raises:
-            DecodeError: it is no capture, holds no readable request, or has records that cannot be masked.
+            DecodeError: the source is not a capture, has no readable request, or has records that cannot be
+                masked.
             OSError: the file cannot be read.
         """
         data = source if isinstance(source, bytes) else Path(source).read_bytes()
@@ -68,13 +69,13 @@ class Recording:
         """Read a recording that `save` has written.
 
         Raises:
-            DecodeError: the file is no recording, is damaged, or of a newer format.
+            DecodeError: the file is not a recording, is damaged, or has a newer format.
             OSError: the file cannot be read.
         """
         return cls(*read_file(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the recording into one file; the same recording makes the same bytes.
+        """Write the recording to one file; equal recordings give equal bytes.
 
         Raises:
             OSError: the file cannot be written.
@@ -83,21 +84,23 @@ class Recording:
 
     @property
     def client_ids(self) -> list[str]:
-        """The client ids that requests have, each once, in the order of their first requests."""
+        """Return the client ids of the requests, each once, in the order of their first requests."""
         return [*dict.fromkeys(each.client_id for each in self.exchanges if each.client_id is not None)]
 
     def cluster(
         self, *, otherwise: Literal["error", "broker"] = "error", host: str = "127.0.0.1"
     ) -> PlayedCluster:
-        """Return what plays the cluster to an application, for a ``with`` block.
+        """Return a player of the recorded cluster for an application, to be used in a ``with`` block.
 
         Args:
-            otherwise: what becomes of requests that were not recorded: ``error`` answers with an error, and
-                the block ends with one that names them; ``broker`` passes them to a `KafkaBroker`.
+            otherwise: what happens to requests that were not recorded. ``error`` answers them with an error,
+                and
+                raises an error that lists them at the end of the block; ``broker`` passes them to a
+                `KafkaBroker`.
             host: the address to listen at.
 
         Raises:
-            ConfigError: `otherwise` is neither.
+            ConfigError: `otherwise` is neither ``error`` nor ``broker``.
         """
         from penstock.testing.replay.cluster import PlayedCluster
 
@@ -111,22 +114,22 @@ class Recording:
         with_pauses: bool = False,
         timeout_s: float = 30.0,
     ) -> list[Difference]:
-        """Play the application: send the recorded requests to a broker, and compare its answers.
+        """Replay the application: send the recorded requests to a broker, and compare its answers.
 
-        Requests are sent in the recorded order, each after the answers that had come before it.
+        Requests are sent in the recorded order, each after the answers that preceded it in the recording.
 
         Args:
-            bootstrap_servers: a broker, ``host:port``; of several the first one. Requests go to the
+            bootstrap_servers: a broker, ``host:port``; only the first of several is used. Requests go to the
                 leaders and coordinators that its answers name.
-            client_ids: whose requests are sent; None for all.
-            with_pauses: wait as long before each request as was waited when it was recorded.
-            timeout_s: how long an answer is waited for.
+            client_ids: the clients whose requests are sent; None for all.
+            with_pauses: repeat the pauses between the recorded requests.
+            timeout_s: the longest wait for an answer.
 
         Returns:
-            What is different, in the order of the answers; empty where nothing is.
+            The differences in the order of the answers; an empty list if there are none.
 
         Raises:
-            ConfigError: `bootstrap_servers` is no address, or no request is of these clients.
+            ConfigError: `bootstrap_servers` is not an address, or no request is of these clients.
             NetworkError: the broker cannot be reached at all.
         """
         from penstock.testing.replay.application import Playing

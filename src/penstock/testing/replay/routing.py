@@ -1,4 +1,4 @@
-"""Which broker of the target gets a request: leaders and coordinators, as the target's answers name them."""
+"""Finds the target's broker for each request: the leader or coordinator named by the target's answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GROUP, _TRANSACTION = 0, 1
 
 
 class Routes:
-    """The brokers of the target, what they lead and what they coordinate, as its answers have said."""
+    """The brokers, leaders and coordinators of the target, as its answers have named them."""
 
     def __init__(self) -> None:
         self._brokers: dict[int, Address] = {}
@@ -33,7 +33,7 @@ class Routes:
         self._coordinators: dict[tuple[int, str], Address] = {}
 
     def learn(self, request: Any, answered: Any) -> None:
-        """Take what an answer of the target names."""
+        """Store the brokers, leaders and coordinators that an answer of the target names."""
         if answered.API_KEY == ApiKey.METADATA:
             self._brokers |= {each.node_id: (each.host, each.port) for each in answered.brokers}
             for topic in answered.topics:
@@ -47,7 +47,7 @@ class Routes:
                     self._coordinators[request.key_type, key] = (each.host, each.port)
 
     def address(self, exchange: Exchange, request: Any, names: Names) -> Address | None:
-        """Return where a request belongs; None where any broker will do, or none is known."""
+        """Return the address of the broker for a request, or None if any broker will do or none is known."""
         if exchange.api_key in TO_LEADERS:
             for place in places(request, exchange.version, names):
                 if place.topic is not None and place.partition is not None:

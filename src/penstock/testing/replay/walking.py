@@ -1,4 +1,4 @@
-"""Walks over messages: every struct with the topic and partition that it belongs to, and records as rows."""
+"""Iterates over the structs of messages, each with its topic and partition, and over records as rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Names = Mapping[bytes, str]
 
 
 class Field(NamedTuple):
-    """A field that a struct has at the version of its message."""
+    """A field that a struct has in the version of its message."""
 
     attribute: str
     layout: StructLayout | None
@@ -32,7 +32,7 @@ class Field(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A struct of a message, and the topic and partition that it belongs to, as far as they are named."""
+    """A struct of a message, and its topic and partition, or None where the message does not name them."""
 
     struct: Any
     fields: list[Field]
@@ -44,7 +44,7 @@ _FIELDS: dict[int, tuple[StructLayout, list[Field]]] = {}
 
 
 def fields_of(layout: StructLayout) -> list[Field]:
-    """Return the fields of a struct, tagged ones too."""
+    """Return the fields of a struct, including tagged fields."""
     found = _FIELDS.get(id(layout))
     if found is None:  # the layout is kept beside its fields, so that its id stays its own
         placed = [*layout.fields, *(each for _, each in layout.tagged)]
@@ -63,13 +63,13 @@ def fields_of(layout: StructLayout) -> list[Field]:
 
 
 def layout_of(message: Message, version: int) -> StructLayout:
-    """Return the layout of a whole message at a version."""
+    """Return the layout of a message in a version."""
     layout: StructLayout = codec_for(type(message), version).layout
     return layout
 
 
 def places(message: Message, version: int, names: Names) -> Iterator[Place]:
-    """Yield every struct of a message, from the top down. `names` resolves ids of topics."""
+    """Yield every struct of a message, outer structs first. `names` has the names of topics by id."""
     yield from _places(layout_of(message, version), message, names, None, None)
 
 
@@ -97,11 +97,11 @@ def _places(
 
 
 def rows_of(data: Any, topic: str = "", partition: int = -1) -> list[Record]:
-    """Return the records in a field of records; control batches and a partial batch at the end are left out.
+    """Return the records in a records field, without control batches and a partial batch at the end.
 
     Raises:
         CorruptRecordError: a batch is damaged.
-        UnpackLimitError: a batch unpacks to more than one batch may.
+        UnpackLimitError: a batch unpacks to more than the limit for one batch.
     """
     if not data:
         return []

@@ -1,6 +1,6 @@
 """The classic group protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Read `states` first: the states of a group and what leads from one to the next, as tables. `group` is the
-state machine that runs on them, over the members that `roster` keeps; `coordinator` has all classic groups of
-a broker. None of it does I/O: stores and answers are put into an `Outbox`, deadlines are timers.
+Read `states` first, which has the states of a group and their transitions as tables. `group` is the state
+machine with these states, and `roster` its members; `coordinator` has all classic groups of a broker. Nothing
+here does I/O: groups to be stored and responses are put into an `Outbox`, and deadlines are timers.
 """

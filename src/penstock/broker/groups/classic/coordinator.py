@@ -1,7 +1,7 @@
 """All classic groups of a broker: finds the group of a request, and runs the timers.
 
-No I/O: requests come in with `now`, in seconds of the monotonic clock; answers are returned or, for requests
-that wait, put into `outbox`, as are groups to be stored. `advance` fires timers.
+No I/O: requests come in with `now`, in seconds of the monotonic clock. Responses are returned or, for
+requests that wait, put into `outbox`, as are groups to be stored. `advance` fires timers.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ GROUP_BYTES = 3000
 
 
 class Coordinator:
-    """The classic groups. `new_id` makes a member id from the name it begins with.
+    """All classic groups of a broker. `new_id` makes a member id from a prefix.
 
-    An exception in one group ends the request or the timer that it came from. The group goes on, as
-    `recovery` says; other groups are not affected. `caught` is called for exceptions of timers, inside the
-    ``except`` block, with the name of a component and a context; without it they are raised.
+    An exception in one group ends the request or timer that caused it. The group is repaired by `recover`,
+    and other groups are not affected. `caught` is called for exceptions in timers, inside the ``except``
+    block, with the name of a component and a context; without `caught` they are raised.
     """
 
     def __init__(
@@ -61,9 +61,9 @@ class Coordinator:
     # --- exceptions --------------------------------------------------------------------------------------
 
     def recover(self, group: Group, now: float, ticket: Ticket | None = None) -> None:
-        """Repair a group that an exception has left half-changed.
+        """Repair a group that an exception has left partly changed.
 
-        `ticket` is that of the request which raised, if it was one.
+        `ticket` identifies the waiting request that raised the exception, if it was a request.
         """
         try:
             group.recover(now, ticket)
@@ -73,7 +73,7 @@ class Coordinator:
 
     @contextmanager
     def _recovering(self, group: Group, now: float, ticket: Ticket | None = None) -> Iterator[None]:
-        """Run a block; if it raises, recover the group and raise on."""
+        """Run a block; if it raises, recover the group and re-raise the exception."""
         try:
             yield
         except Exception:
@@ -96,42 +96,42 @@ class Coordinator:
         self.timers.run(now)
 
     def next_deadline(self) -> float | None:
-        """Return the time by which `advance` must be called; None while no timer is set."""
+        """Return the time by which `advance` must be called, or None if no timer is set."""
         when = self.timers.next_deadline()
         return None if when == NEVER else when
 
     # --- groups ------------------------------------------------------------------------------------------
 
     def create(self, group_id: str) -> Group:
-        """Add a new group without members. One with the same id is replaced."""
+        """Add a new group without members, replacing any group with the same id."""
         group = self.build(group_id)
         self.adopt(group)
         return group
 
     def build(self, group_id: str) -> Group:
-        """Return a new group without members, which is not one of the coordinator's yet."""
+        """Return a new group without members, which is not yet added to the coordinator."""
         failed = None if self._caught is None else self._timer_failed
         return Group(group_id, self.settings, self.timers, self.outbox, self._new_id, failed)
 
     def adopt(self, group: Group) -> None:
-        """Add a group that `build` has returned. One with the same id is replaced."""
+        """Add a group that `build` has returned, replacing any group with the same id."""
         self.forget(group.id)
         self.groups[group.id] = group
         self.size_bytes += GROUP_BYTES + len(group.id)
 
     def forget(self, group_id: str) -> None:
-        """Drop a group, if there is one with this id."""
+        """Drop the group with an id, if there is one."""
         if self.groups.pop(group_id, None) is not None:
             self.size_bytes -= GROUP_BYTES + len(group_id)
 
     def restore(self, group_id: str, stored: GroupMetadataValue, now: float) -> Group:
-        """Add a group as it was stored."""
+        """Add a group from its stored record."""
         group = self.create(group_id)
         restore(group, stored, now)
         return group
 
     def delete(self, group_id: str) -> ErrorCode:
-        """Delete an empty group: return NONE, GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
+        """Delete an empty group; return NONE, GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
         group = self.groups.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
@@ -142,15 +142,16 @@ class Coordinator:
         return error
 
     def forget_everything(self) -> None:
-        """Drop all groups, because their store was deleted. Waiting requests get UNKNOWN_MEMBER_ID."""
+        """Drop all groups, because their topic was deleted. Waiting requests get UNKNOWN_MEMBER_ID."""
         for group in self.groups.values():
             group.disband()
         self.groups.clear()
         self.size_bytes = 0
 
     def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[Group]:
-        """Return the groups in these states and of these types, in any case of letters; none named means
-        all.
+        """Return the groups in the given states and of the given types, ignoring case.
+
+        An empty list of states or types matches all.
         """
         wanted_states = {state.lower() for state in states}
         wanted_types = {kind.lower() for kind in types}
@@ -165,7 +166,7 @@ class Coordinator:
     # --- requests of members -----------------------------------------------------------------------------
 
     def join(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
-        """Handle JoinGroup. The answer comes through `outbox`, perhaps at once."""
+        """Handle JoinGroup. The response is put into `outbox`, now or later."""
         group = self.groups.get(request.group_id)
         error = check_join(request, self.settings)
         if not error and group is None and request.member_id:
@@ -181,7 +182,7 @@ class Coordinator:
             self.forget(found.id)
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> None:
-        """Handle SyncGroup. The answer comes through `outbox`, perhaps at once."""
+        """Handle SyncGroup. The response is put into `outbox`, now or later."""
         group = self.groups.get(request.group_id)
         if group is None:
             missing = ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
@@ -191,7 +192,7 @@ class Coordinator:
                 group.sync(request, ticket, now)
 
     def heartbeat(self, request: HeartbeatRequest, now: float) -> ErrorCode:
-        """Handle Heartbeat: return NONE, or the error for the member, such as REBALANCE_IN_PROGRESS."""
+        """Handle Heartbeat; return NONE, or the error for the member, such as REBALANCE_IN_PROGRESS."""
         group = self.groups.get(request.group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
@@ -204,7 +205,7 @@ class Coordinator:
     def leave(
         self, request: LeaveGroupRequest, identities: list[MemberIdentity], now: float
     ) -> LeaveGroupResponse:
-        """Handle LeaveGroup for several members, each with its own outcome."""
+        """Handle LeaveGroup for several members, each with its own result."""
         if not request.group_id:
             return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
         group = self.groups.get(request.group_id)
@@ -221,7 +222,7 @@ class Coordinator:
 
 
 def _leave(group: Group, identities: list[MemberIdentity], now: float) -> list[ErrorCode]:
-    """Remove members of a group; return the outcome of each."""
+    """Remove members of a group; return an error code, or NONE, for each."""
     size = len(group.members)
     codes = [group.leave(one.member_id, one.group_instance_id) for one in identities]
     if len(group.members) < size:
@@ -232,7 +233,7 @@ def _leave(group: Group, identities: list[MemberIdentity], now: float) -> list[E
 
 
 def check_join(request: JoinGroupRequest, settings: GroupSettings) -> ErrorCode:
-    """Check a JoinGroup, as far as no group has to be known for it: return NONE, or the error to answer."""
+    """Check the fields of a JoinGroup that do not depend on a group; return NONE or an error."""
     timeout_ms = request.session_timeout_ms
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
@@ -244,9 +245,9 @@ def check_join(request: JoinGroupRequest, settings: GroupSettings) -> ErrorCode:
 
 
 def _can_be_stored(request: JoinGroupRequest) -> bool:
-    """Return whether the names in a request fit the records of `__consumer_offsets` and old answers.
+    """Return True if the names in a request fit the records of `__consumer_offsets` and old responses.
 
-    Both have strings of at most 32,767 bytes, where newer requests may send any length.
+    Both limit strings to 32,767 bytes, whereas newer requests may have strings of any length.
     """
     names = [request.group_id, request.group_instance_id or "", request.protocol_type]
     names += [protocol.name for protocol in request.protocols]

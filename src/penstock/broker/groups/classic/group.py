@@ -1,14 +1,14 @@
-"""One classic group: the state machine that turns requests and the passing of time into answers.
+"""One classic group: a state machine whose inputs are requests and timers, and whose outputs are responses.
 
-Requests come in with `now`, in seconds of the monotonic clock; what is to be answered or stored goes into an
-`Outbox`; deadlines are timers. No I/O, no clock. The states and their transitions are the tables of `states`.
+Requests come in with `now`, in seconds of the monotonic clock; responses and groups to be stored go into an
+`Outbox`; deadlines are timers. No I/O, no clock. The states and their transitions are the tables in `states`.
 
 The order of checks, the error codes and the timing follow Apache Kafka's classic groups, so that a
 client cannot distinguish the two.
 
-An exception may leave a group half-changed: a fault of the broker, met by one request or one timer. The other
-members must not lose their group for it: `Group.recover` computes again what is derived from them, and asks
-them to rejoin.
+An exception, which means a defect of the broker, may leave a group partly changed. The other members must not
+lose their group because of it: `Group.recover` recomputes what is derived from the members, and asks them to
+rejoin.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ _NONE = ErrorCode.NONE
 
 
 class Group:
-    """The members of a group, its generation and its state.
+    """The members of a classic group, its generation and its state.
 
-    `since_ms` is the wall-clock time of the last state change that was stored, -1 if there was none.
+    `since_ms` is the wall-clock time of the last stored state change, or -1 if there was none.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Group:
         new_id: Callable[[str], str],
         timer_failed: Callable[[Group, float], None] | None = None,
     ) -> None:
-        """`timer_failed`, if there is one, is called inside the ``except`` block of a timer that raised."""
+        """Make an empty group; `timer_failed` is called inside the ``except`` block of a failed timer."""
         self.id = group_id
         self.generation = 0
         self.protocol_type: str | None = None
@@ -120,29 +120,29 @@ class Group:
 
     @property
     def state(self) -> State:
-        """The state. `_go` and `bypass` change it, and nothing else does."""
+        """The state of the group, which only `_go` and `bypass` change."""
         return self._state
 
     def _go(self, cause: Cause) -> None:
         """Change the state by the table of transitions.
 
         Raises:
-            IllegalTransitionError: the state does not list the cause.
+            IllegalTransitionError: the table has no transition for this state and cause.
         """
         self._state = TRANSITIONS.next_state(self._state, cause)
 
     def bypass(self, reason: Bypass) -> None:
-        """Put the group into the state that `BYPASSES` gives for `reason`, from any state."""
+        """Set the state that `BYPASSES` has for `reason`, from any state."""
         self._state = BYPASSES[reason]
 
     def refusal(self, ask: Ask) -> ErrorCode:
-        """Return the error that the state answers a request with; NONE where the request is allowed."""
+        """Return the error with which the present state refuses a request, or NONE if it is allowed."""
         return REFUSALS.get((ask, self.state), _NONE)
 
     # --- JoinGroup ---------------------------------------------------------------------------------------
 
     def join(self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, now: float) -> None:
-        """Handle JoinGroup: add a member, or let a member take part in the present rebalance."""
+        """Handle JoinGroup: add a member, or let an existing member take part in the current rebalance."""
         member_id = request.member_id
         if not self._has_room_for(member_id):
             self._refuse(ticket, "", ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -167,8 +167,9 @@ class Group:
                 self._add(request, caller, ticket, new_id, now)
 
     def _has_room_for(self, member_id: str) -> bool:
-        """Return whether a member may join. In a rebalance only members that have rejoined count, so that the
-        last are refused.
+        """Return True if a member may join without exceeding the group's maximum size.
+
+        During a rebalance only members that have rejoined count, so that the latest ones are refused.
         """
         size = self._settings.max_size
         if self.state is State.EMPTY:
@@ -181,9 +182,7 @@ class Group:
         return member_id in self.members or len(self.members) < size
 
     def accepts(self, request: JoinGroupRequest) -> bool:
-        """Return whether the group still has a protocol that all members support, with a member that sends
-        this request.
-        """
+        """Return True if all members, and the sender of this JoinGroup, have a protocol in common."""
         if self.state is State.EMPTY:
             return bool(request.protocol_type and request.protocols)
         if request.protocol_type != self.protocol_type:
@@ -191,7 +190,7 @@ class Group:
         return any(self.roster.has_in_common(protocol.name) for protocol in request.protocols)
 
     def forget_id(self, member_id: str, now: float) -> None:
-        """Withdraw a member id that was assigned; a JoinGroup with it is refused from now on."""
+        """Withdraw a member id that was assigned but not used, so that a JoinGroup with it is refused."""
         self._withdraw(member_id)
         if not self.members and not self.pending and not self.generation and self.state is State.EMPTY:
             self._outbox.unused.append(self)
@@ -243,9 +242,7 @@ class Group:
     def _replace(
         self, request: JoinGroupRequest, caller: Caller, ticket: Ticket, new_id: str, now: float
     ) -> None:
-        """Replace a static member by one with the same instance id, which has come back without its member
-        id.
-        """
+        """Replace a static member that has rejoined without its member id, keeping its instance id."""
         assert request.group_instance_id is not None
         old = self.members[self.roster.instances[request.group_instance_id]]
         old_leader = self.roster.leader_id
@@ -293,7 +290,7 @@ class Group:
         protocols: list[tuple[str, bytes]],
         assignment: bytes,
     ) -> Member:
-        """Make a member with its session timer. It is not in the group yet."""
+        """Make a member with its session timer, without adding it to the group."""
 
         def expire(at: float) -> None:
             self._session_is_over(member, at)
@@ -312,7 +309,7 @@ class Group:
         return member
 
     def renew(self, member: Member, now: float) -> None:
-        """Renew a session: it ends one session timeout from now."""
+        """Restart a member's session timeout."""
         self._timers.set(member.session, now + member.session_timeout_ms / 1000)
 
     def _give_id(self, member_id: str, session_timeout_ms: int, now: float) -> None:
@@ -324,7 +321,7 @@ class Group:
         self._timers.set(timer, now + session_timeout_ms / 1000)
 
     def _withdraw(self, member_id: str) -> bool:
-        """Withdraw a member id that was assigned; return whether there was one."""
+        """Withdraw a member id that was assigned but not used; return True if there was such an id."""
         timer = self.pending.pop(member_id, None)
         if timer is None:
             return False
@@ -340,7 +337,7 @@ class Group:
         self.roster.remove(member)
 
     def _fence(self, member: Member) -> None:
-        """Answer the waiting requests of a member that was replaced by another with its instance id."""
+        """Answer the waiting requests of a replaced static member with FENCED_INSTANCE_ID."""
         fenced = ErrorCode.FENCED_INSTANCE_ID
         if member.join_ticket is not None:
             self._refuse(member.join_ticket, member.id, fenced)
@@ -361,13 +358,13 @@ class Group:
     def expel(self, member: Member, now: float) -> None:
         """Remove a member, and begin a rebalance.
 
-        Its waiting requests are answered with UNKNOWN_MEMBER_ID.
+        The member's waiting requests are answered with UNKNOWN_MEMBER_ID.
         """
         self._dismiss(member)
         self.members_have_gone(now)
 
     def members_have_gone(self, now: float) -> None:
-        """Begin a rebalance, or go on with the present one, after members were removed."""
+        """Begin a rebalance, or continue the current one, after members were removed."""
         if self.state in (State.STABLE, State.COMPLETING):
             self._rebalance(Cause.MEMBER_GOES, now)
         else:
@@ -376,7 +373,7 @@ class Group:
     # --- a rebalance -------------------------------------------------------------------------------------
 
     def _rebalance(self, cause: Cause, now: float) -> None:
-        """Ask all members to join again, and wait for them."""
+        """Begin a rebalance: ask all members to rejoin, and wait for them."""
         for member in self.members.values():
             if member.sync_ticket is not None:
                 self._answer_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -397,7 +394,7 @@ class Group:
             self.go_on(now)
 
     def resume_rebalance(self, reason: Bypass, now: float) -> None:
-        """Let the members of a generation that was cut short begin another."""
+        """Begin a new rebalance for the members of a group whose last generation was not completed."""
         self.bypass(reason)
         self._timers.set(self._join_timer, now + self._rebalance_timeout_s())
 
@@ -405,7 +402,7 @@ class Group:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0) / 1000
 
     def go_on(self, now: float) -> None:
-        """Complete the join phase, if the group is in one and no member is missing."""
+        """Complete the join phase, if the group is in that phase and all members have joined."""
         if (
             self.state is State.PREPARING
             and not self._is_first
@@ -462,7 +459,7 @@ class Group:
     # --- SyncGroup ---------------------------------------------------------------------------------------
 
     def sync(self, request: SyncGroupRequest, ticket: Ticket, now: float) -> None:
-        """Handle SyncGroup: answer a member with its assignment; take all assignments from the leader."""
+        """Handle SyncGroup: store the leader's assignments, and answer a member with its assignment."""
         error = self._check_sync(request)
         if error:
             self._outbox.replies.append((ticket, SyncGroupResponse(error_code=error)))
@@ -500,7 +497,7 @@ class Group:
         return self.refusal(Ask.SYNC)
 
     def was_not_stored(self, now: float) -> None:
-        """Begin a rebalance, because the group could not be stored: no member may act on its assignment."""
+        """Begin a rebalance because the group could not be stored, so that no member uses its assignment."""
         if self.state in (State.COMPLETING, State.STABLE):
             for member in self.members.values():
                 member.assignment = b""
@@ -509,7 +506,7 @@ class Group:
     # --- Heartbeat, LeaveGroup, OffsetCommit -------------------------------------------------------------
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now: float) -> ErrorCode:
-        """Handle Heartbeat: renew the session of a member. Return the error to answer with."""
+        """Handle Heartbeat: renew the session of a member; return the error to respond with, or NONE."""
         error = self.roster.check_member(member_id, instance_id)
         if error:
             return error
@@ -519,10 +516,10 @@ class Group:
         return self.refusal(Ask.HEARTBEAT)
 
     def leave(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Handle LeaveGroup: remove a member by its id, or, for an administrator, by its instance id alone.
+        """Handle LeaveGroup: remove a member by its id, or, for administrators, by only its instance id.
 
-        Returns the error to answer with. The caller calls `members_have_gone` once, after all that leave
-        together.
+        Returns the error to respond with, or NONE. The caller then calls `members_have_gone` once for all
+        members that leave together.
         """
         if not member_id:
             holder = self.roster.instances.get(instance_id) if instance_id is not None else None
@@ -539,7 +536,7 @@ class Group:
         return _NONE
 
     def check_commit(self, member_id: str, instance_id: str | None, generation: int, now: float) -> ErrorCode:
-        """Check an OffsetCommit: return NONE and renew the session, or return the error to answer with."""
+        """Check an OffsetCommit; return NONE and renew the session, or return the error to respond with."""
         if generation < 0 and self.state is State.EMPTY:
             return _NONE
         if generation < 0 and not member_id and instance_id is None:
@@ -557,15 +554,15 @@ class Group:
     # --- exceptions --------------------------------------------------------------------------------------
 
     def recover(self, now: float, ticket: Ticket | None = None) -> None:
-        """Go on with the present members after an exception has left the group half-changed.
+        """Continue with the present members after an exception has left the group partly changed.
 
-        Everything that is derived from the members is computed again. They are asked to join again; those
-        that wait for the others go on waiting. `ticket` is that of the request that failed: it gets no
-        answer, and a member that it has added is removed. A group to which this happens again before its
-        next generation starts over.
+        Everything that is derived from the members is recomputed. The members are asked to rejoin; those that
+        already wait in JoinGroup keep waiting. `ticket` is that of the request that failed: it gets no answer
+        here, and a member that it has added is removed. If this happens twice before the next generation, the
+        group starts over.
 
         Raises:
-            Exception: the members do not make a group; `start_over` is what is left.
+            Exception: the members do not make a valid group; the caller then calls `start_over`.
         """
         if self.state is State.DEAD:
             return
@@ -593,7 +590,7 @@ class Group:
         self.go_on(now)
 
     def _take_back(self, ticket: Ticket | None) -> None:
-        """Drop a request that has failed, and the new member that it has added."""
+        """Drop a failed request, and the new member that it has added."""
         for member in list(self.members.values()):
             if ticket is not None and member.join_ticket is ticket:
                 member.join_ticket = None
@@ -607,7 +604,7 @@ class Group:
     def start_over(self) -> None:
         """Remove all members, and begin a new, empty generation. Waiting requests get UNKNOWN_MEMBER_ID.
 
-        Clients then join as new members; committed offsets stay. Nothing here reads metadata of members.
+        Clients then join as new members; committed offsets stay. The members' metadata is not read here.
         """
         for member_id in list(self.pending):
             self._withdraw(member_id)
@@ -628,7 +625,7 @@ class Group:
     # --- answers -----------------------------------------------------------------------------------------
 
     def _wait_to_join(self, member: Member, ticket: Ticket) -> None:
-        """Let a JoinGroup wait. An older one of the same member is refused: the member has given it up."""
+        """Let a JoinGroup wait. An older waiting one of the same member gets REBALANCE_IN_PROGRESS."""
         older = self.roster.wait_to_join(member, ticket)
         if older is not None:
             self._refuse(older, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -665,10 +662,10 @@ class Group:
         )
 
     def _replaced(self, member: Member, old_leader: str | None, version: int) -> JoinGroupResponse:
-        """Return the answer to a static member that comes back while nothing has to change.
+        """Return the response for a static member that has rejoined without causing a rebalance.
 
-        A leader computes assignments; so the response says to skip that, or, before version 9, that
-        the one it has replaced leads.
+        If the member leads, the response lets it skip the assignment or, before version 9, names the
+        replaced member as the leader.
         """
         if version >= SKIPPED_ASSIGNMENT_SINCE:
             response = self._joined(member)
@@ -693,30 +690,28 @@ class Group:
 
     @property
     def is_stable(self) -> bool:
-        """Whether every member has what the leader has assigned, and none is asked to join again."""
+        """Return True if the members have their assignments, and no rebalance is in progress."""
         return self.state is State.STABLE
 
     @property
     def is_of_consumers(self) -> bool:
-        """Whether its members' metadata are subscriptions."""
+        """Return True if the members' metadata are subscriptions of consumers."""
         return self.protocol_type == CONSUMER
 
     def subscribed_topics(self) -> set[str] | None:
-        """Return the topics that its consumers subscribe to; None where its members are no consumers, or say
-        so in no form that can be read.
-        """
+        """Return the topics that the members subscribe to, or None if their metadata is unreadable."""
         return self.roster.subscribed_topics(self.protocol) if self.is_of_consumers else None
 
     @property
     def can_be_deleted(self) -> bool:
-        """Whether the group has no members."""
+        """Return True if the group has no members."""
         return not self.refusal(Ask.DELETE)
 
     def offset_expiration(self) -> OffsetExpiration | None:
-        """Return which committed offsets may expire; None while none may.
+        """Return which committed offsets may expire, or None if none may at present.
 
-        In an empty group all of them, from the time it became empty; in a group that never had members each
-        from its commit; in a stable group of consumers those of topics that no member subscribes to.
+        In an empty group all may, from the time it became empty; in a group that never had members, each
+        from its commit; in a stable group of consumers, those of topics to which no member subscribes.
         """
         if self.protocol_type is None:
             return OffsetExpiration()
@@ -728,7 +723,7 @@ class Group:
         return None
 
     def begin_stable(self, generation: int) -> None:
-        """Become a stable generation of consumers with the members that were added; the caller assigns.
+        """Become a stable generation of consumers with the present members; the caller assigns partitions.
 
         Raises:
             ValueError: the members have no protocol in common.
@@ -739,7 +734,7 @@ class Group:
         self.bypass(Bypass.TURNED)
 
     def give_way(self) -> None:
-        """Let every waiting member join again, and end: a consumer group takes the place of this one."""
+        """Ask waiting members to rejoin, and end this group, because a consumer group replaces it."""
         for member in self.members.values():
             if member.join_ticket is not None:
                 self._refuse(member.join_ticket, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -749,13 +744,13 @@ class Group:
         self.disband()
 
     def delete(self) -> None:
-        """Delete the group, and withdraw the member ids that were assigned."""
+        """Mark the group as deleted, and withdraw member ids that were assigned but not used."""
         self._go(Cause.DELETED)
         for member_id in list(self.pending):
             self._withdraw(member_id)
 
     def disband(self) -> None:
-        """Remove all members, in any state; the group must not be used any more."""
+        """Remove all members, in any state. The group must not be used afterwards."""
         for member in list(self.members.values()):
             self._dismiss(member)
         for member_id in list(self.pending):
@@ -765,7 +760,7 @@ class Group:
 
 
 def refused_join(member_id: str, error: ErrorCode) -> JoinGroupResponse:
-    """Return the answer to a JoinGroup request that is refused."""
+    """Return the response to a refused JoinGroup request."""
     return JoinGroupResponse(error_code=error, protocol_name=None, member_id=member_id)
 
 
@@ -773,5 +768,5 @@ GENERATION_MAX = 2**31 - 1
 
 
 def next_generation(generation: int) -> int:
-    """Return the number of the generation after this one; 1 after the largest, or a negative one."""
+    """Return the generation after `generation`; return 1 after the largest, or a negative one."""
     return generation + 1 if 0 <= generation < GENERATION_MAX else 1

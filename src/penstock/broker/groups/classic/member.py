@@ -1,4 +1,4 @@
-"""One member of a classic group: its ids, timeouts and protocols, and which of its requests wait."""
+"""One member of a classic group: its ids, timeouts and protocols, and its waiting requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEMBER_BYTES = 1500
 
 
 class Tally:
-    """The bytes of memory that the members of all groups of a coordinator take."""
+    """The memory, in bytes, that the members of all groups of a coordinator use."""
 
     __slots__ = ("size_bytes",)
 
@@ -42,7 +42,7 @@ class Caller(NamedTuple):
 
 
 class Member:
-    """A member. Only its group changes it."""
+    """A member of a classic group. Only its group changes it."""
 
     __slots__ = (
         "_assignment",
@@ -97,7 +97,7 @@ class Member:
 
     @property
     def assignment(self) -> bytes:
-        """What the leader of the group has assigned to it, as bytes that only clients read."""
+        """The member's assignment by the group's leader, in bytes that only clients interpret."""
         return self._assignment
 
     @assignment.setter
@@ -108,35 +108,35 @@ class Member:
 
     @property
     def size_bytes(self) -> int:
-        """About what it takes in memory."""
+        """Return the approximate memory that the member uses."""
         names = len(self.id) + len(self.instance_id or "") + len(self.client_id)
         return MEMBER_BYTES + names + size_of_protocols(self.protocols) + len(self._assignment)
 
     def join_tally(self, tally: Tally) -> None:
-        """Add its bytes to a count."""
+        """Add the member's memory to a coordinator's sum."""
         self.leave_tally()
         self.tally = tally
         tally.size_bytes += self.size_bytes
 
     def leave_tally(self) -> None:
-        """Take its bytes out of its count."""
+        """Subtract the member's memory from its coordinator's sum."""
         if self.tally is not None:
             self.tally.size_bytes -= self.size_bytes
             self.tally = None
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Return its metadata of a protocol; empty for one it does not have."""
+        """Return the member's metadata for a protocol, or empty bytes if it does not support the protocol."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
 
 def vote(members: Iterable[Member], supported: dict[str, int], size: int, preferred: Member) -> str:
-    """Return the protocol that most members prefer, of those that all `size` members have.
+    """Return the protocol that most members prefer, among those that all `size` members support.
 
-    `supported` counts the members that have each. A member votes for the first of its own that is common;
-    between equal votes, the order of `preferred` (the leader) decides.
+    `supported` has the number of members for each protocol. A member votes for the first of its protocols
+    that is common; in a tie, the order of `preferred` (the leader) decides.
 
     Raises:
-        ValueError: no protocol is common, which `Group.accepts` does not let happen.
+        ValueError: no protocol is common, which `Group.accepts` prevents.
     """
     common = [name for name, _ in preferred.protocols if supported.get(name) == size]
     if len(common) > 1:
@@ -150,9 +150,9 @@ def vote(members: Iterable[Member], supported: dict[str, int], size: int, prefer
 
 
 def topics_of_subscription(metadata: bytes) -> list[str] | None:
-    """Return the topics in the metadata of a ``consumer`` protocol; None where they cannot be read.
+    """Return the topics in the metadata of a ``consumer`` protocol, or None if they cannot be read.
 
-    Every version of the subscription begins with version 0: an int16 version and the names.
+    Every version of the subscription begins like version 0: an int16 version and the names.
     """
     count, position = int.from_bytes(metadata[2:6], "big", signed=True), 6
     topics = []
@@ -167,7 +167,7 @@ def topics_of_subscription(metadata: bytes) -> list[str] | None:
 
 
 def size_of_protocols(protocols: Protocols) -> int:
-    """Return about how many bytes of memory protocols take."""
+    """Return the approximate memory in bytes that protocols use."""
     return sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in protocols)
 
 
@@ -176,11 +176,11 @@ PROTOCOL_BYTES = 250
 
 
 def protocols_of(pairs: Sequence[tuple[str, bytes]]) -> Protocols:
-    """Return the protocols of a request, as a member keeps them: each name once.
+    """Return the protocols of a request, each name once.
 
-    A request may name one twice, with other metadata. The first counts, as in all look-ups of Apache Kafka.
-    Kept twice, the name would be counted for two members, and the group would have no protocol that as many
-    members support as there are.
+    A request may name a protocol twice, with different metadata. The first one is used, as in all look-ups of
+    Apache Kafka. If both were kept, the name would count for two members, and the group could seem to have no
+    protocol that all members support.
     """
     protocols: dict[str, bytes] = {}
     for name, metadata in pairs:

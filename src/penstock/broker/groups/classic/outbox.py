@@ -1,4 +1,4 @@
-"""What the groups of one coordinator give to the driver: groups to store, answers to send, ids to drop."""
+"""The output of the groups of one coordinator: groups to store, responses to send, ids to withdraw."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ G = TypeVar("G")
 
 
 class Outbox(Generic[G]):
-    """Store these groups, then send these answers, in this order.
+    """Collects the output of groups: the caller stores the groups first, then sends the responses, in order.
 
-    A group appends; the service that does the I/O takes.
+    Groups append to it; the service that does the I/O takes from it.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Outbox(Generic[G]):
         self.tally = Tally()
 
     def take(self) -> tuple[list[G], list[tuple[Ticket, Message]]]:
-        """Return the groups to be stored and the answers to be sent, and keep neither."""
+        """Return and remove the groups to be stored and the responses to be sent."""
         taken = self.saves, self.replies
         if self.saves or self.replies:
             self.saves, self.replies = [], []

@@ -15,7 +15,7 @@ _GROUP_PREFIX = GROUP_KEY.to_bytes(2, "big")
 
 
 def group_record(group_id: str, value: GroupMetadataValue | None) -> KeyAndValue:
-    """Return the record for a group; None is its tombstone."""
+    """Return the record of a group; the value None makes a tombstone."""
     key = _GROUP_PREFIX + GroupMetadataKey(group=group_id).encode(0)
     if value is None:
         return key, None
@@ -23,7 +23,7 @@ def group_record(group_id: str, value: GroupMetadataValue | None) -> KeyAndValue
 
 
 def empty_record(group_id: str, now_ms: int) -> KeyAndValue:
-    """Return the record for a group that has had no members yet."""
+    """Return the record of a group that has not had members yet."""
     return group_record(
         group_id,
         GroupMetadataValue(
@@ -38,15 +38,15 @@ def empty_record(group_id: str, now_ms: int) -> KeyAndValue:
 
 
 class ClassicRecords:
-    """The records of classic groups, as the store reads them."""
+    """Reads the records of classic groups for the store."""
 
     key_types = frozenset((GROUP_KEY,))
 
     def read(self, key_type: int, key: bytes, value: bytes | None) -> tuple[str, GroupMetadataValue | None]:
-        """Return the group's id and its state (None for a tombstone). `key` comes without its type.
+        """Return the group's id and its state, which is None for a tombstone. `key` comes without its type.
 
         Raises:
-            DecodeError: the record is damaged, or its value of a newer version than is supported.
+            DecodeError: the record is damaged, or its value has a newer version than is supported.
         """
         group_id = GroupMetadataKey.decode(key, 0).group
         if value is None:

@@ -1,6 +1,6 @@
-"""The members of one classic group: who is in, which protocols they share, which of their requests wait.
+"""The members of one classic group, the protocols that they share, and their waiting requests.
 
-A `Roster` has no states, no time and no answers: `group.Group` has them.
+A `Roster` has no state machine, no time and no responses: `group.Group` has them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from penstock.protocol.error_codes import ErrorCode
 
 
 class Roster:
-    """The members, by id and by instance id, and what is counted of them."""
+    """The members of a group by id and instance id, with counts of protocols and waiting requests."""
 
     def __init__(self, tally: Tally) -> None:
-        """`tally` is the count that the bytes of all members are part of."""
+        """Make an empty roster; `tally` counts the memory of its members."""
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.instances: dict[str, str] = {}
@@ -37,7 +37,7 @@ class Roster:
         """How many members support a protocol, by its name."""
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Check ids of a request: return NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+        """Check the ids in a request; return NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
         if instance_id is not None:
             holder = self.instances.get(instance_id)
             if holder is None:
@@ -47,7 +47,7 @@ class Roster:
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def enrol(self, member: Member) -> None:
-        """Add a member. One with the same id is replaced: a stored group may name a member twice."""
+        """Add a member, replacing one with the same id, since a stored group may have a member twice."""
         older = self.members.get(member.id)
         if older is not None:
             self.remove(older)
@@ -81,11 +81,11 @@ class Roster:
                 self._supported.pop(name, None)
 
     def has_in_common(self, protocol: str) -> bool:
-        """Return whether every member supports a protocol."""
+        """Return True if every member supports a protocol."""
         return self._supported.get(protocol, 0) == len(self.members)
 
     def vote(self) -> str:
-        """Return the protocol that most members prefer, of those that all have.
+        """Return the protocol that most members prefer, among those that all support.
 
         Raises:
             ValueError: no protocol is common.
@@ -95,7 +95,7 @@ class Roster:
         return vote(members.values(), self._supported, len(members), leader)
 
     def elect(self) -> bool:
-        """Choose a leader among the members that have joined; return whether there is one."""
+        """Choose a leader among the members that have joined; return False if none has joined."""
         leader = self.members.get(self.leader_id or "")
         if leader is not None and leader.join_ticket is not None:
             return True
@@ -105,20 +105,20 @@ class Roster:
         return joined is not None
 
     def wait_to_join(self, member: Member, ticket: Ticket) -> Ticket | None:
-        """Let a JoinGroup wait; return the older one of the same member, if there is one."""
+        """Let a JoinGroup of a member wait; return the older waiting one that it replaces, or None."""
         older, member.join_ticket = member.join_ticket, ticket
         if older is None:
             self.waiting_to_join += 1
         return older
 
     def stop_waiting(self, member: Member) -> None:
-        """Take out the waiting JoinGroup of a member, which gets its answer."""
+        """Remove the waiting JoinGroup of a member, which is about to be answered."""
         if member.join_ticket is not None:
             member.join_ticket = None
             self.waiting_to_join -= 1
 
     def change_protocols(self, member: Member, pairs: Sequence[tuple[str, bytes]]) -> None:
-        """Give a member other protocols, each with its metadata."""
+        """Replace the protocols of a member, each with its metadata."""
         self._count(member, -1)
         before = size_of_protocols(member.protocols)
         member.protocols = protocols_of(pairs)
@@ -126,7 +126,7 @@ class Roster:
         self._count(member, 1)
 
     def recompute(self) -> None:
-        """Compute everything again that is derived from the members."""
+        """Recompute everything that is derived from the members."""
         self.instances = {
             one.instance_id: one.id for one in self.members.values() if one.instance_id is not None
         }
@@ -138,7 +138,7 @@ class Roster:
             self.leader_id = next(iter(self.members), None)
 
     def clear(self) -> list[Member]:
-        """Remove all members without updating what is derived from them; return them."""
+        """Remove and return all members, resetting the counts without reading the members' protocols."""
         members = list(self.members.values())
         self.members, self.instances = {}, {}
         self._supported, self.to_sync = {}, set()
@@ -151,11 +151,11 @@ class Roster:
 
     @property
     def size_bytes(self) -> int:
-        """About what its members take in memory."""
+        """Return the approximate memory that the members use."""
         return sum(member.size_bytes for member in self.members.values())
 
     def subscribed_topics(self, protocol: str | None) -> set[str] | None:
-        """Return the topics that the members subscribe to; None where metadata are no subscriptions."""
+        """Return the topics that the members subscribe to, or None if some metadata is not a subscription."""
         topics: set[str] = set()
         for member in self.members.values():
             subscription = topics_of_subscription(member.metadata(protocol))

@@ -1,4 +1,4 @@
-"""The broker's settings that classic groups depend on."""
+"""The settings of the broker for classic groups."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class GroupSettings(NamedTuple):
-    """The values of ``group.*``; the defaults are those of Apache Kafka, but for the delay."""
+    """The values of ``group.*``, with Apache Kafka's defaults except for the initial rebalance delay."""
 
     initial_rebalance_delay_ms: int = 0
     max_size: int = 2**31 - 1

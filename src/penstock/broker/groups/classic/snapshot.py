@@ -1,4 +1,4 @@
-"""The stored form of a classic group: written from a group, and read into one.
+"""Converts a classic group to its stored form, and back.
 
 The generation and its members, with their metadata and assignments, are stored when a generation begins, and
 again when its leader has assigned. A rebalance in progress is not stored: after a restart the members have to
@@ -16,7 +16,7 @@ NOT_YET_MS = -1
 
 
 def snapshot(group: Group, now_ms: int) -> GroupMetadataValue:
-    """Return what is stored of a group. `now_ms` becomes the time of its last state change."""
+    """Return the stored form of a group. `now_ms` becomes the time of its last state change."""
     group.since_ms = now_ms
     is_assigned = group.state is not State.COMPLETING
     return GroupMetadataValue(
@@ -42,7 +42,7 @@ def snapshot(group: Group, now_ms: int) -> GroupMetadataValue:
 
 
 def restore(group: Group, stored: GroupMetadataValue, now: float) -> None:
-    """Fill a new group with what was stored. The session of every member is renewed at `now`."""
+    """Fill a new group from its stored form. The session of every member restarts at `now`."""
     group.generation = stored.generation
     group.protocol_type = stored.protocol_type or None
     group.protocol = stored.protocol

@@ -1,10 +1,10 @@
-"""The states of a classic group, as tables: transitions, errors by state, and what a rejoin leads to.
+"""The states of a classic group as tables: transitions, errors by state, and the effects of a rejoin.
 
 A group changes its state in two ways. `TRANSITIONS.next_state` looks up (state, cause), and raises
-`IllegalTransitionError` for a pair that is not listed. `BYPASSES` lists the states that a group is put into
-from any other: when it is read from the store, when a consumer group becomes it, and when an exception has
-left it half-changed.
-`tools/draw_group_states.py` draws the picture in the documentation from `TRANSITIONS`.
+`IllegalTransitionError` for a pair that is not listed. `BYPASSES` lists the states that are set independently
+of the present one: when a group is read from the store, when a consumer group is converted to it, and when an
+exception has left it partly changed. `tools/draw_group_states.py` draws the picture in the documentation from
+`TRANSITIONS`.
 
 States and their names follow Apache Kafka's classic groups.
 """
@@ -18,7 +18,7 @@ from penstock.protocol.error_codes import ErrorCode
 
 
 class State(StrEnum):
-    """The state of a group. The values are the words that DescribeGroups and ListGroups answer."""
+    """The state of a group. The values are the names in responses of DescribeGroups and ListGroups."""
 
     EMPTY = "Empty"
     """It has no members; it may have offsets."""
@@ -33,7 +33,7 @@ class State(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a group changes its state, in the words of the picture."""
+    """The cause of a state transition, as worded in the picture in the documentation."""
 
     MEMBER_JOINS = "a member joins"
     MEMBER_CHANGES = "the leader rejoins, or a member changes its protocols"
@@ -69,7 +69,7 @@ TRANSITIONS = Transitions[State, Cause](
 
 
 class Bypass(StrEnum):
-    """Why a group is put into a state without a transition."""
+    """The reason why a group's state is set without a transition."""
 
     READ_ASSIGNED = "a generation was read from the store, with its assignments"
     READ_UNASSIGNED = "a generation was read from the store whose leader had not assigned"
@@ -111,7 +111,7 @@ REFUSALS: dict[tuple[Ask, State], ErrorCode] = {
 
 
 class Rejoin(StrEnum):
-    """What a JoinGroup request of a present member leads to."""
+    """The effect of a JoinGroup request by an existing member."""
 
     WAIT = "wait for the other members"
     REPEAT = "the current generation is answered again"

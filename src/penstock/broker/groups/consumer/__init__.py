@@ -1,5 +1,5 @@
-"""Consumer groups by KIP-848: members, assignors at the broker, reconciliation, and the records they store.
+"""Consumer groups (KIP-848): members, assignors of the broker, reconciliation, and stored records.
 
-`coordinator` finds the group of a request, `group` decides, `state` is what a group consists of. A decision
-is a list of changes; they are stored as records (`records`), and only then made. No I/O and no clock.
+`coordinator` finds the group of a request, `group` decides, `state` has the state of a group. A decision is a
+list of changes, which are applied only after they are stored as records (`records`). No I/O and no clock.
 """

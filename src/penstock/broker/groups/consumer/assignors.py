@@ -1,7 +1,7 @@
-"""The assignors at the broker: `uniform` and `range`, which compute the target assignment of a group.
+"""The assignors of the broker, `uniform` and `range`, which compute the target assignment of a group.
 
-Pure functions of the members, with their subscriptions and what they had, and of the topics. Apache Kafka 4.3
-stores and shows the racks of members, and its assignors do not use them; nor do these.
+They are pure functions of the members, with their subscriptions and former assignments, and of the topics.
+Like those of Apache Kafka 4.3, they ignore the racks of members, although these are stored and described.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BALANCING_PASSES = 16
 
 
 class Subscriber(NamedTuple):
-    """One member, as assignors see it: the ids of its topics, what it had, and its instance id."""
+    """One member as input of assignors: the ids of its topics, its former partitions, and its instance id."""
 
     topics: frozenset[bytes]
     had: frozenset[Partition]
@@ -30,14 +30,14 @@ Assignment = dict[str, frozenset[Partition]]
 def assign(name: str, members: Mapping[str, Subscriber], counts: Mapping[bytes, int]) -> Assignment:
     """Return the target assignment of every member.
 
-    `counts` has the number of partitions of each topic, in the order in which topics are dealt. Topics that
-    it does not have are ignored.
+    `counts` has the number of partitions of each topic, in the order in which topics are assigned. Topics
+    that are not in `counts` are ignored.
     """
     return _ASSIGNORS[name](members, counts)
 
 
 def _range(members: Mapping[str, Subscriber], counts: Mapping[bytes, int]) -> Assignment:
-    """Give each member a block of consecutive partitions of each topic; the first members get one more."""
+    """Assign consecutive partitions of each topic to members; the first members get one more."""
     dynamic = [(1, member_id, member_id) for member_id, each in members.items() if each.instance_id is None]
     static = [
         (0, each.instance_id, member_id)
@@ -60,7 +60,7 @@ def _range(members: Mapping[str, Subscriber], counts: Mapping[bytes, int]) -> As
 
 
 def _uniform(members: Mapping[str, Subscriber], counts: Mapping[bytes, int]) -> Assignment:
-    """Give all members equally many partitions, and each as many as can be of those that it had."""
+    """Assign equally many partitions to all members, keeping as many former assignments as possible."""
     if not members:
         return {}
     subscriptions = {each.topics for each in members.values()}

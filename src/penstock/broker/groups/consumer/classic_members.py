@@ -1,8 +1,9 @@
-"""Classic members of a consumer group: what SyncGroup and Heartbeat answer them from the group's state.
+"""Classic members of a consumer group: the responses to SyncGroup and Heartbeat, by the group's state.
 
-A classic member joins again for every step of its reconciliation: JoinGroup says what it owns, its answer has
-the member's epoch as the generation, and SyncGroup the partitions. It never leads: the broker assigns. Pure
-functions of the state; the order of checks and the errors are those of Apache Kafka 4.3.
+A classic member rejoins for every step of its reconciliation: JoinGroup names the partitions that it owns,
+the response has the member's epoch as the generation, and SyncGroup returns the partitions. A classic member
+never leads, since the broker assigns. Pure functions of the state; the order of checks and the errors are
+those of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _NONE = ErrorCode.NONE
 
 
 def accepts(state: GroupState, protocol_type: str, protocols: Iterable[str]) -> bool:
-    """Return whether a classic member may join: all other classic members know one of its protocols."""
+    """Return True if a classic member may join: all other classic members support one of its protocols."""
     if protocol_type != PROTOCOL_TYPE:
         return False
     known = [{name for name, _ in each.protocols} for each in state.subscriptions.values() if each.is_classic]
@@ -25,7 +26,7 @@ def accepts(state: GroupState, protocol_type: str, protocols: Iterable[str]) -> 
 
 
 def check_member(state: GroupState, member_id: str, instance_id: str | None) -> ErrorCode:
-    """Check the ids of a request: return NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+    """Check the ids in a request; return NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
     if instance_id is not None:
         holder = state.instances.get(instance_id)
         if holder is None:
@@ -36,10 +37,10 @@ def check_member(state: GroupState, member_id: str, instance_id: str | None) -> 
 
 
 def check_classic(state: GroupState, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-    """Check the member of a request: return NONE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID or
-    ILLEGAL_GENERATION.
+    """Check the member of a classic request; return NONE or an error.
 
-    A member of the consumer protocol is no member to the classic one.
+    The errors are UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID and ILLEGAL_GENERATION. A member that uses the
+    consumer protocol is unknown to classic requests.
     """
     error = check_member(state, member_id, instance_id)
     if error:
@@ -50,26 +51,25 @@ def check_classic(state: GroupState, member_id: str, instance_id: str | None, ge
 
 
 def check_protocol(subscription: Subscription, protocol_type: str | None, name: str | None) -> ErrorCode:
-    """Check the protocol that a SyncGroup names: it must be the member's own first one."""
+    """Check the protocol that a SyncGroup names: it must be the first one of the member."""
     is_right = protocol_type in (None, PROTOCOL_TYPE) and name in (None, subscription.protocols[0][0])
     return _NONE if is_right else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def has_to_rejoin_first(state: GroupState, member_id: str) -> bool:
-    """Return whether SyncGroup is refused because of a newer target assignment, for which the member joins
-    again.
+    """Return True if SyncGroup must be refused, so that the member rejoins for a newer target assignment.
 
-    A member that has to give up partitions first is answered which.
+    A member that must give up partitions first is not refused: the response has the partitions that it keeps.
     """
     current = state.current(member_id)
     return current.epoch < state.target_epoch and current.state is not MemberState.UNREVOKED
 
 
 def has_to_rejoin(state: GroupState, member_id: str) -> bool:
-    """Return whether Heartbeat is answered that the member has to join again.
+    """Return True if the response to Heartbeat must ask the member to rejoin.
 
-    The reasons are a newer target assignment, partitions to give up, and partitions it waits for that are all
-    free.
+    The reasons are a newer target assignment, partitions to give up, and assigned partitions that their
+    former owners have released.
     """
     current = state.current(member_id)
     if current.epoch < state.target_epoch or current.state is MemberState.UNREVOKED:

@@ -1,8 +1,8 @@
 """All consumer groups of a broker: finds the group of a request, and keeps the timers of members.
 
 No I/O: requests come in with `now`, in seconds of the monotonic clock, and `now_ms`, the wall clock's
-milliseconds. What a request or a timer leads to is a `Plan`; its changes are stored, then `accept` makes
-them. Timers that have fired are taken from `timers`.
+milliseconds. The result of a request or a timer is a `Plan`; its changes are stored, and then applied by
+`accept`. The plans of fired timers are taken from `timers`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ SeesTopic = Callable[[str], bool]
 
 
 class Plan(NamedTuple):
-    """The outcome of a request or a timer: changes to be stored, and the answer to a request.
+    """The result of a request or a timer: changes to be stored, and the response to a request.
 
-    `touched` is the member whose session goes on. Where members leave a group that `turns_classic`, the
-    changes are those of a group that does not.
+    `touched` is the member whose session is renewed. If members leave a group that `turns_classic`, the
+    changes are those for a group that stays a consumer group.
     """
 
     group: ConsumerGroup
@@ -60,12 +60,12 @@ class Plan(NamedTuple):
 
     @property
     def changes(self) -> list[Change]:
-        """The changes to be stored, in their order."""
+        """The changes to be stored, in order."""
         return self.draft.changes
 
 
 class Upgrade(NamedTuple):
-    """The changes that turn a classic group into a consumer group, and whether it needs a new assignment."""
+    """The changes that convert a classic group to a consumer group, and whether it needs a new assignment."""
 
     changes: list[Change]
     assigns_anew: bool
@@ -78,9 +78,9 @@ joined must have asked for its assignment.
 
 
 class ConsumerCoordinator:
-    """The consumer groups. `settings_of` returns the settings of a group by its id.
+    """All consumer groups of a broker. `settings_of` returns the settings of a group by its id.
 
-    `compile_regex` makes a function of a regular expression, or raises ValueError.
+    `compile_regex` makes a matching function from a regular expression, or raises ValueError.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class ConsumerCoordinator:
 
     @property
     def size_bytes(self) -> int:
-        """About what the groups take in memory."""
+        """Return the approximate memory that the groups use."""
         return size_of(self.groups, GROUP_BYTES)
 
     # --- requests ----------------------------------------------------------------------------------------
@@ -112,14 +112,14 @@ class ConsumerCoordinator:
         now_ms: int,
         upgrade: Callable[[], Upgrade] | None = None,
     ) -> Plan:
-        """ConsumerGroupHeartbeat: return what it leads to. A member that joins makes the group it names.
+        """Handle ConsumerGroupHeartbeat; return the plan. A member that joins an unknown group creates it.
 
-        `upgrade` returns what makes the group of a classic one, which has members; it may raise
+        `upgrade` returns the changes that convert a classic group with members; it may raise
         GROUP_ID_NOT_FOUND.
 
         Raises:
-            KafkaError: the error to answer with. INVALID_REQUEST (42) and UNSUPPORTED_ASSIGNOR (112) for what
-                is wrong in any group, GROUP_ID_NOT_FOUND (69), and those of `ConsumerGroup.heartbeat` and
+            KafkaError: the error to respond with: INVALID_REQUEST (42) and UNSUPPORTED_ASSIGNOR (112) for
+                invalid fields, GROUP_ID_NOT_FOUND (69), and those of `ConsumerGroup.heartbeat` and
                 `ConsumerGroup.leave`.
         """
         settings = self.settings_of(group_id)
@@ -142,10 +142,10 @@ class ConsumerCoordinator:
         return Plan(group, draft, settings, answer, beat.member_id)
 
     def join_classic(self, group: ConsumerGroup, beat: Heartbeat, now_ms: int) -> Plan:
-        """JoinGroup of a group that has members: return what it leads to.
+        """Handle JoinGroup to a group that has members; return the plan.
 
         Raises:
-            KafkaError: the error to answer with, as in `ConsumerGroup.heartbeat`.
+            KafkaError: the error to respond with, as in `ConsumerGroup.heartbeat`.
         """
         settings = self.settings_of(group.id)
         state = group.stored
@@ -158,16 +158,16 @@ class ConsumerCoordinator:
         return Plan(group, draft, settings, answer, beat.member_id, turns)
 
     def leave_classic(self, group: ConsumerGroup, member_ids: Collection[str]) -> Plan:
-        """LeaveGroup for members that there are: return what it leads to."""
+        """Handle LeaveGroup for existing members; return the plan."""
         settings = self.settings_of(group.id)
         draft = group.remove(member_ids, self._view)
         return Plan(group, draft, settings, turns_classic=_turns_classic(group, draft, settings))
 
     def accept(self, plan: Plan, now: float, sees: SeesTopic | None = None) -> None:
-        """Make the changes of a plan, which have been stored.
+        """Apply the changes of a plan, which have been stored.
 
-        `sees` is what the client of a heartbeat may see: regular expressions are matched with these topics
-        soon, if that is due.
+        `sees` returns whether the client of a heartbeat may see a topic: if it is time, regular expressions
+        are soon matched with the topics that it may see.
         """
         group, before = plan.group, plan.group.stored
         self.groups.setdefault(group.id, group)
@@ -184,7 +184,7 @@ class ConsumerCoordinator:
             self._refresh_soon(group, sees, now)
 
     def restore(self, stored: Mapping[Any, Change | None], now: float) -> None:
-        """Add the groups of one partition of `__consumer_offsets`. All sessions begin anew at `now`."""
+        """Add the groups of one partition of `__consumer_offsets`. All sessions restart at `now`."""
         groups = restored(stored, lambda group_id: ConsumerGroup(group_id, self._compile))
         self.groups.update(groups)
         for group in groups.values():
@@ -195,7 +195,7 @@ class ConsumerCoordinator:
 
     @staticmethod
     def _drop_remains(group: ConsumerGroup) -> None:
-        """Drop assignments of members that are gone: compaction may leave them behind."""
+        """Drop assignments of removed members, which compaction may have left in the log."""
         state = group.stored
         for member_id in [each for each in state.currents if each not in state.subscriptions]:
             state.currents.pop(member_id)
@@ -206,7 +206,7 @@ class ConsumerCoordinator:
         state.owners.update(owners)
 
     def forget(self, group_id: str) -> None:
-        """Drop a group, if there is one with this id."""
+        """Drop the group with an id, if there is one."""
         group = self.groups.pop(group_id, None)
         if group is not None:
             for member_id in group.stored.subscriptions:
@@ -216,48 +216,47 @@ class ConsumerCoordinator:
             waiting.end()
 
     def removal(self, group: ConsumerGroup) -> list[Change]:
-        """Return the changes that end a group."""
+        """Return the changes that remove a group."""
         return removal(group.stored)
 
     def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ConsumerGroup]:
-        """Return the groups in these states and of these types, in any case of letters; none named means
-        all.
+        """Return the groups in the given states and of the given types, ignoring case.
+
+        An empty list of states or types matches all.
         """
         return listed(self.groups, CONSUMER, states, types)
 
     # --- timers ------------------------------------------------------------------------------------------
 
     def awaits_join(self, group: ConsumerGroup, member_id: str, now: float) -> None:
-        """Remove a classic member that does not join again within its rebalance timeout."""
+        """Set the timer that removes a classic member if it does not rejoin within its rebalance timeout."""
         if not self._members.is_set(group.id, member_id, JOIN):
             self._set(group, member_id, JOIN, now)
 
     def awaits_sync(self, group: ConsumerGroup, member_id: str, now: float) -> None:
-        """Remove a classic member that has joined and does not ask for its assignment within its rebalance
-        timeout.
-        """
+        """Set the timer that removes a classic member that has joined, if it sends no SyncGroup in time."""
         self._members.stop(group.id, member_id, JOIN)
         self._set(group, member_id, SYNC, now)
 
     def _set(
         self, group: ConsumerGroup, member_id: str, name: str, now: float, since: int | None = None
     ) -> None:
-        """Remove a member that does not do something within its rebalance timeout."""
+        """Set a timer that removes a member after its rebalance timeout, unless the timer is stopped."""
         timeout_s = group.stored.subscriptions[member_id].rebalance_timeout_ms / 1000
         self._members.set(group.id, member_id, name, now + timeout_s, since)
 
     def waits_for_join(self, group: ConsumerGroup, now_ms: int) -> bool:
-        """Return whether a classic member has to join again for the target to be computed anew."""
+        """Return True if a classic member has to rejoin so that the target assignment is recomputed."""
         return group.waits_for_join(self.settings_of(group.id), self._view, now_ms)
 
     def has_synced(self, group: ConsumerGroup, member_id: str) -> None:
-        """A classic member has been answered its assignment."""
+        """Stop the SyncGroup timer of a classic member that has received its assignment."""
         self._members.stop(group.id, member_id, SYNC)
 
     def touch(
         self, group: ConsumerGroup, member_id: str, settings: ConsumerGroupSettings, now: float
     ) -> None:
-        """Begin the session of a member anew, and time how long it takes to give up partitions."""
+        """Renew the session of a member, and time how long it takes to give up partitions."""
         subscription, current = group.stored.subscriptions[member_id], group.stored.current(member_id)
         session_ms = subscription.session_timeout_ms
         if session_ms is None:
@@ -271,12 +270,12 @@ class ConsumerCoordinator:
             self._set(group, member_id, REVOCATION, now, current.epoch)
 
     def _fence(self, group_id: str, member_id: str) -> Plan:
-        """Remove a member whose session is over, or which has not done in time what it was asked to do."""
+        """Return the plan that removes a member whose session has expired or whose timer has fired."""
         group = self.groups[group_id]
         return self.leave_classic(group, [member_id])
 
     def _refresh_soon(self, group: ConsumerGroup, sees: SeesTopic, now: float) -> None:
-        """Match regular expressions with the next timers, so that the answer does not wait for it."""
+        """Schedule the matching of regular expressions, so that the response does not wait for it."""
         waiting = self._regex_timers.get(group.id)
         if waiting is not None:
             waiting.end()
@@ -298,7 +297,7 @@ def _turns_classic(group: ConsumerGroup, draft: Draft, settings: ConsumerGroupSe
 
 
 def check_heartbeat(group_id: str, beat: Heartbeat, settings: ConsumerGroupSettings) -> None:
-    """Check the fields of a heartbeat, as far as no group has to be known for it.
+    """Check the fields of a heartbeat that do not depend on a group.
 
     Raises:
         KafkaError: INVALID_REQUEST (42) or UNSUPPORTED_ASSIGNOR (112).
@@ -315,7 +314,7 @@ def check_heartbeat(group_id: str, beat: Heartbeat, settings: ConsumerGroupSetti
 
 
 def _problem(group_id: str, beat: Heartbeat) -> str:
-    """Return what is wrong with the fields of a heartbeat; empty where nothing is."""
+    """Return the error message for invalid fields of a heartbeat, or an empty string."""
     if not beat.member_id.strip():
         return "MemberId can't be empty."
     if beat.epoch < STATIC_LEAVE_EPOCH:

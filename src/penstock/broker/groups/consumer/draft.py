@@ -1,4 +1,4 @@
-"""Drafts of consumer groups."""
+"""Drafts of consumer groups: a copy of a group's state with changes that are not stored yet."""
 
 from __future__ import annotations
 

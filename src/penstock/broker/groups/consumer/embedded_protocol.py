@@ -1,7 +1,7 @@
-"""The metadata of classic consumers, as the broker reads and writes them for members of consumer groups.
+"""Reads and writes the metadata of classic consumers, for members of consumer groups.
 
-An int16 version, then a ConsumerProtocolSubscription or a ConsumerProtocolAssignment. A version newer than 3
-begins as version 3 does. Topics are names there, and ids in consumer groups.
+The metadata is an int16 version, then a ConsumerProtocolSubscription or a ConsumerProtocolAssignment.
+Versions above 3 begin like version 3. Topics are names in the metadata, and ids in consumer groups.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ M = TypeVar("M", bound=Message)
 
 
 class Wanted(NamedTuple):
-    """The subscription that a classic consumer sends when it joins: its topics, the partitions that it owns
-    and their generation, and its rack.
-    """
+    """The subscription in a classic consumer's JoinGroup: topics, owned partitions, generation, rack."""
 
     topics: tuple[str, ...]
     owned: frozenset[Partition]
@@ -35,7 +33,7 @@ class Wanted(NamedTuple):
 
 
 def version_of(data: bytes) -> int:
-    """Return the version that metadata begin with, at most the newest that is supported.
+    """Return the version at the beginning of metadata, or the newest supported version if that is lower.
 
     Raises:
         DecodeError: there are no two bytes, or the version is negative.
@@ -47,10 +45,10 @@ def version_of(data: bytes) -> int:
 
 
 def read_subscription(data: bytes, topics: Mapping[str, TopicView]) -> Wanted:
-    """Read a subscription. Partitions of topics that do not exist are left out.
+    """Decode a subscription, without partitions of topics that do not exist.
 
     Raises:
-        DecodeError: the bytes are no subscription.
+        DecodeError: the bytes are not a subscription.
     """
     read = _read(ConsumerProtocolSubscription, data)
     owned = frozenset(
@@ -63,13 +61,13 @@ def read_subscription(data: bytes, topics: Mapping[str, TopicView]) -> Wanted:
 
 
 def read_assignment(data: bytes, topics: Mapping[str, TopicView]) -> frozenset[Partition]:
-    """Read what the leader of a classic group has assigned; no bytes at all are no partitions.
+    """Decode the assignment of a classic group's leader; empty bytes are an empty assignment.
 
     Partitions of topics that do not exist are left out.
 
     Raises:
-        DecodeError: the bytes are no assignment.
-        ValueError: the assignment carries data of its assignor, which would be lost.
+        DecodeError: the bytes are not an assignment.
+        ValueError: the assignment has user data of its assignor, which would be lost.
     """
     if not data:
         return frozenset()
@@ -87,7 +85,7 @@ def read_assignment(data: bytes, topics: Mapping[str, TopicView]) -> frozenset[P
 def write_assignment(
     partitions: Iterable[Partition], names: Mapping[bytes, str], subscription: bytes
 ) -> bytes:
-    """Return the assignment of a classic consumer, in the version of its subscription.
+    """Encode the assignment of a classic consumer, in the version of its subscription.
 
     `names` has the names of topics by id; partitions of other topics are left out.
 

@@ -1,8 +1,8 @@
-"""One consumer group: what a heartbeat, a leave or a timer changes (KIP-848).
+"""One consumer group: the changes that a heartbeat, a leave or a timer causes (KIP-848).
 
-`ConsumerGroup` decides on a `Draft` and returns it; the group changes when `accept` takes the draft, which is
-after it has been stored. Errors are raised as `KafkaError`. The order of checks, the error codes and the
-records follow Apache Kafka 4.3, so that a client cannot distinguish the two.
+`ConsumerGroup` returns a `Draft` with its decision. The group changes only when `accept` is called with the
+draft, after the draft has been stored. Errors are raised as `KafkaError`. The order of checks, the error
+codes and the records follow Apache Kafka 4.3, so that a client cannot distinguish the two.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ Matcher = Callable[[str], bool]
 
 
 class Classic(NamedTuple):
-    """The fields that only classic members have: a session timeout of their own, and assignors with
-    metadata.
-    """
+    """The fields of classic members only: their session timeout, and their assignors with metadata."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -60,9 +58,9 @@ class Classic(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """One ConsumerGroupHeartbeat, as a group needs it. None leaves a field as it is.
+    """The fields of a ConsumerGroupHeartbeat. A field that is None has not changed.
 
-    A JoinGroup of the classic protocol is one with `classic`.
+    A JoinGroup of the classic protocol is converted to one with `classic`.
     """
 
     member_id: str
@@ -80,13 +78,13 @@ class Heartbeat(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether it has everything that a join has, so that the answer has the whole assignment."""
+        """Return True if all fields of a join are set, so that the response has the whole assignment."""
         has_topics = self.topics is not None or self.regex is not None
         return self.rebalance_timeout_ms != -1 and has_topics and self.owned is not None
 
 
 class Answer(NamedTuple):
-    """The answer to a heartbeat; `assignment` is None where the member has it already."""
+    """The response to a heartbeat; `assignment` is None if the member already has its assignment."""
 
     member_id: str
     epoch: int
@@ -95,10 +93,10 @@ class Answer(NamedTuple):
 
 
 class ConsumerGroup:
-    """A group. `stored` is its state, as far as it has been stored."""
+    """A consumer group. `stored` is its state according to the stored records."""
 
     def __init__(self, group_id: str, compile_regex: Callable[[str], Matcher]) -> None:
-        """`compile_regex` raises ValueError for what is no regular expression."""
+        """Make an empty group; `compile_regex` raises ValueError for an invalid regular expression."""
         self.id = group_id
         self.stored = GroupState()
         self.refreshed_at = float("-inf")
@@ -114,7 +112,7 @@ class ConsumerGroup:
         return printable(f"<ConsumerGroup {self.id} {self.state}, epoch {self.stored.epoch}, {members}>")
 
     def accept(self, draft: Draft) -> None:
-        """Take the changes of a draft, which have been stored."""
+        """Apply the changes of a draft, which have been stored."""
         self.stored = draft.state
 
     # --- heartbeats --------------------------------------------------------------------------------------
@@ -130,11 +128,11 @@ class ConsumerGroup:
         bump: bool = False,
         assigns: bool = True,
     ) -> tuple[Draft, Answer]:
-        """Handle a heartbeat of a new or present member: return the changes, and the answer.
+        """Handle a heartbeat of a new or existing member; return the changes, and the response.
 
-        `now_ms` is wall-clock time in milliseconds, which the target assignment is stored with. `draft` has
-        changes that come before. `bump` raises the group epoch in any case; without `assigns` the target
-        assignment stays as it is.
+        `now_ms` is wall-clock time in milliseconds, stored with the target assignment. `draft` has earlier
+        changes to continue with. `bump` raises the group epoch in any case; without `assigns` the target
+        assignment is not recomputed.
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25), FENCED_MEMBER_EPOCH (110),
@@ -163,7 +161,7 @@ class ConsumerGroup:
         )
 
     def _check_room(self, member_id: str, state: GroupState, settings: ConsumerGroupSettings) -> None:
-        """Check that a member is in the group, or that the group has room for one more.
+        """Check that a member is in the group, or that the group has room for a new member.
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81).
@@ -189,8 +187,8 @@ class ConsumerGroup:
     def _check_epoch(self, beat: Heartbeat, current: Current) -> None:
         """Check the epoch that a member sends.
 
-        0 is always right: a member that has been fenced joins again (KAFKA-19233). The epoch before the
-        present one is right while the member owns nothing but what it is assigned: it has lost an answer.
+        0 is always valid: a fenced member rejoins with it (KAFKA-19233). The epoch before the
+        present one is valid while the member owns only assigned partitions: a response to it was lost.
         """
         if beat.epoch in (JOIN_EPOCH, current.epoch):
             return
@@ -204,10 +202,10 @@ class ConsumerGroup:
         )
 
     def _check_static(self, beat: Heartbeat, draft: Draft) -> None:
-        """Check a static member; one that comes back under a new id takes over what the old one had.
+        """Check a static member; one that returns with a new id takes over the state of the old one.
 
-        A classic member that brings its own id has to be the one with the instance id; one that does not may
-        take the place of any.
+        A classic member that sends a member id must be the holder of the instance id; without a member id it
+        may replace any holder.
         """
         assert beat.instance_id is not None
         state, classic = draft.state, beat.classic
@@ -244,7 +242,7 @@ class ConsumerGroup:
     # --- the steps of a heartbeat ------------------------------------------------------------------------
 
     def _subscribe(self, beat: Heartbeat, draft: Draft) -> bool:
-        """Take over the subscription; return whether the group has to be assigned anew for it."""
+        """Update the subscription of a member; return True if the group needs a new assignment."""
         state = draft.state
         older = state.subscriptions.get(beat.member_id)
         base = older or Subscription()
@@ -280,12 +278,12 @@ class ConsumerGroup:
 
     @staticmethod
     def _forget_regex(regex: str, draft: Draft) -> None:
-        """Drop the topics of a regular expression that no member has any more."""
+        """Drop the topics of a regular expression that no member uses any more."""
         if regex in draft.state.regexes and not draft.state.has_regex(regex):
             draft.make(SetRegex(regex, None))
 
     def _refresh_epoch(self, draft: Draft, view: TopicsView, *, bump: bool) -> None:
-        """Raise the group epoch for a changed subscription, or for changed topics."""
+        """Raise the group epoch if a subscription or the topics have changed."""
         topics = draft.state.subscribed_topics()
         if not bump and self._hashed is not None and self._hashed == (view.version, topics):
             return
@@ -298,7 +296,7 @@ class ConsumerGroup:
     def _refresh_target(
         self, draft: Draft, settings: ConsumerGroupSettings, view: TopicsView, now_ms: int
     ) -> None:
-        """Compute the target assignment, if it is behind the group epoch and the interval has passed."""
+        """Compute the target assignment, if it is older than the group epoch and the interval has passed."""
         state = draft.state
         if not _is_due(state, settings, now_ms):
             return
@@ -347,7 +345,7 @@ class ConsumerGroup:
     # --- leaving -----------------------------------------------------------------------------------------
 
     def leave(self, member_id: str, instance_id: str | None, epoch: int, view: TopicsView) -> Draft:
-        """Let a member leave: a static member for a while, others for good.
+        """Handle a leaving member; return the changes. A static member may return; others are removed.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
@@ -390,9 +388,9 @@ class ConsumerGroup:
         return draft
 
     def waits_for_join(self, settings: ConsumerGroupSettings, view: TopicsView, now_ms: int) -> bool:
-        """Return whether a classic member has to join again for the target to be computed anew.
+        """Return True if a classic member has to rejoin so that the target assignment is recomputed.
 
-        Heartbeats of consumers do that as well; a group without any has only its classic members.
+        Heartbeats of consumers recompute it as well, so this is needed only if all members are classic.
         """
         state = self.stored
         if not all(each.is_classic for each in state.subscriptions.values()):
@@ -405,10 +403,10 @@ class ConsumerGroup:
         return _is_due(state, settings, now_ms)
 
     def turns_classic(self, settings: ConsumerGroupSettings, left: Iterable[str], size: int) -> bool:
-        """Return whether it becomes a classic group of `size` members, where these of its members are left.
+        """Return True if the group becomes a classic group of `size` members if only members `left` stay.
 
-        That is so where all of them speak the classic protocol, and `group.consumer.migration.policy` and
-        `group.max.size` allow it.
+        This requires that all of them use the classic protocol, and that `group.consumer.migration.policy`
+        and `group.max.size` allow it.
         """
         if size == 0 or size > settings.classic_max_size or not settings.migration.allows_downgrade:
             return False
@@ -417,10 +415,10 @@ class ConsumerGroup:
     # --- regular expressions -----------------------------------------------------------------------------
 
     def needs_refresh(self, settings: ConsumerGroupSettings, view: TopicsView, now: float) -> bool:
-        """Return whether regular expressions should be matched with the topics now.
+        """Return True if regular expressions should be matched with the topics now.
 
-        `now` is in seconds of the monotonic clock. One that was never matched is matched at once; the others
-        are when metadata have changed or the refresh interval is over, at most every 10 seconds.
+        `now` is in seconds of the monotonic clock. A new expression is matched at once; others
+        when metadata have changed or the refresh interval has passed, at most every 10 seconds.
         """
         if self.stored.unresolved():
             return True
@@ -432,9 +430,9 @@ class ConsumerGroup:
         )
 
     def refresh(self, may_see: Callable[[str], bool], view: TopicsView, now: float, now_ms: int) -> Draft:
-        """Match every regular expression of the members with the topics that `may_see` lets through.
+        """Match every regular expression of the members with the topics that `may_see` allows.
 
-        A regular expression that takes too long to match has no topics.
+        Returns the changes. A regular expression that takes too long to match matches no topics.
         """
         draft = Draft(self.stored)
         self.refreshed_at, self.matched_version = now, view.version
@@ -468,9 +466,9 @@ class ConsumerGroup:
         *,
         has_epochs: bool = True,
     ) -> None:
-        """Check the member of an OffsetCommit. As at Apache Kafka, the member's id alone counts.
+        """Check the member of an OffsetCommit. As in Apache Kafka, only the member's id matters.
 
-        An older epoch is right for partitions that the member has been assigned in it or before, and still
+        An older epoch is valid for partitions that the member was assigned at that epoch or before, and still
         has. Members of the classic protocol send their generation, which is their epoch.
 
         Raises:
@@ -525,16 +523,16 @@ class ConsumerGroup:
 
     @property
     def can_be_deleted(self) -> bool:
-        """Whether the group has no members."""
+        """Return True if the group has no members."""
         return not self.stored.subscriptions
 
     def offset_expiration(self) -> OffsetExpiration:
-        """Return which offsets may expire: each from its commit, but none of a subscribed topic."""
+        """Return which offsets may expire: each from its commit, except those of subscribed topics."""
         return OffsetExpiration(subscribed_topics=self.stored.subscribed_topics())
 
 
 def _is_due(state: GroupState, settings: ConsumerGroupSettings, now_ms: int) -> bool:
-    """Return whether the target assignment is behind the group epoch, and the interval has passed."""
+    """Return True if the target assignment is older than the group epoch, and the interval has passed."""
     if state.epoch <= state.target_epoch:
         return False
     since_ms = now_ms - state.target_time_ms
@@ -542,7 +540,7 @@ def _is_due(state: GroupState, settings: ConsumerGroupSettings, now_ms: int) -> 
 
 
 def check_instance(group_id: str, state: GroupState, member_id: str, instance_id: str) -> None:
-    """Check that a member is the one with its instance id.
+    """Check that a member holds an instance id.
 
     Raises:
         KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
@@ -558,7 +556,7 @@ def check_instance(group_id: str, state: GroupState, member_id: str, instance_id
 
 
 def assignor_of(state: GroupState, settings: ConsumerGroupSettings) -> str:
-    """Return the assignor of a group: that which most members name; the first of the broker's if none do."""
+    """Return the assignor that most members name, or the broker's first one if no member names any."""
     votes = Counter(each.assignor for each in state.subscriptions.values() if each.assignor in ASSIGNOR_NAMES)
     return str(votes.most_common(1)[0][0]) if votes else settings.assignors[0]
 

@@ -1,4 +1,4 @@
-"""Which records of `__consumer_offsets` are those of consumer groups (KIP-848), by the type of their key."""
+"""The key types of the records of consumer groups (KIP-848) in `__consumer_offsets`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Reconciliation: one member's next step from its current assignment to its target (KIP-848).
+"""Reconciliation: a member's next step from its current assignment to its target (KIP-848).
 
-A member first gives up what is not in its target, and says so by the list of what it owns. Only then does its
-epoch move on, and it gets what no other member holds. So no partition ever has two owners.
+A member first gives up partitions that are not in its target, and confirms this in its list of owned
+partitions. Only then does its epoch advance, and it gets the partitions that no other member holds. So no
+partition ever has two owners.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ def reconcile(
     *,
     has_shrunk: bool = False,
 ) -> Current:
-    """Return where a member stands after a heartbeat.
+    """Return the state of a member after a heartbeat.
 
-    `subscribed` are the ids of the topics that it subscribes to, `owners` the holders of all partitions of
-    the group. `owned` is what the member says that it owns, None where it says nothing. `has_shrunk` says
-    that its subscription has changed with this heartbeat.
+    `subscribed` are the ids of the topics that the member subscribes to, `owners` the holders of all
+    partitions of the group. `owned` are the partitions that the member reports as owned, or None if it
+    reports none. `has_shrunk` is True if its subscription has changed with this heartbeat.
     """
     if current.state is MemberState.UNREVOKED:
         if owned is None or not owned.isdisjoint(current.revoking):

@@ -1,6 +1,6 @@
-"""The records of consumer groups in `__consumer_offsets`, in Kafka's format: changes to bytes and back.
+"""The records of consumer groups in `__consumer_offsets`: converts changes to Kafka's format and back.
 
-A key is its type and fields without flexible encoding; a value is its version, 0, and flexible fields. No
+A key is its type and fields without flexible encoding; a value is its version, 0, and flexible fields. A null
 value is a tombstone.
 """
 
@@ -64,9 +64,9 @@ KIND = "consumer group"
 
 
 def records_of(group_id: str, changes: Iterable[Change]) -> list[KeyAndValue]:
-    """Return the records of changes to a group, in their order.
+    """Return the records of changes to a group, in order.
 
-    The end of a group has a tombstone more, for what Apache Kafka 4.0 wrote of the topics.
+    The removal of a group includes an extra tombstone, for the topic metadata that Apache Kafka 4.0 stored.
     """
     records: list[KeyAndValue] = []
     for change in changes:
@@ -171,12 +171,12 @@ def _with_epochs(partitions: Mapping[Partition, int]) -> list[current_value.Topi
 
 
 def read_change(key_type: int, key: bytes, value: bytes | None) -> tuple[StoredKey, Change | None]:
-    """Return what a record is about, and the change that it is; None for a tombstone.
+    """Return the parsed key of a record, and its change, which is None for a tombstone.
 
     `key` comes without its type.
 
     Raises:
-        DecodeError: the record is damaged, or its value of a newer version than is supported.
+        DecodeError: the record is damaged, or its value has a newer version than is supported.
     """
     if key_type == CURRENT_KEY:
         current = ConsumerGroupCurrentMemberAssignmentKey.decode(key, 0)
@@ -260,8 +260,9 @@ def _read_current(value: bytes) -> Current:
 
 
 def _read_epochs(topics: Iterable[current_value.TopicPartitions], member_epoch: int) -> dict[Partition, int]:
-    """Read partitions with their epochs, which are the member's where Apache Kafka before 4.3 has written
-    them.
+    """Return partitions with the epochs at which they were assigned.
+
+    Apache Kafka before 4.3 did not store these epochs; the member's epoch is used then.
     """
     found: dict[Partition, int] = {}
     for each in topics:

@@ -1,4 +1,4 @@
-"""The broker's settings that consumer groups (KIP-848) depend on."""
+"""The settings of the broker for consumer groups (KIP-848)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REGEX_REFRESH_MIN_S = 10.0
 
 
 class MigrationPolicy(StrEnum):
-    """The values of `group.consumer.migration.policy`: how groups that have members change their protocol."""
+    """The values of `group.consumer.migration.policy`: the allowed changes of a group's protocol."""
 
     DISABLED = "disabled"
     UPGRADE = "upgrade"
@@ -29,12 +29,12 @@ class MigrationPolicy(StrEnum):
 
     @property
     def allows_upgrade(self) -> bool:
-        """Whether a consumer that joins a classic group turns it into a consumer group."""
+        """Return True if a consumer that joins a classic group converts it to a consumer group."""
         return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
 
     @property
     def allows_downgrade(self) -> bool:
-        """Whether a consumer group of classic members only becomes a classic group."""
+        """Return True if a consumer group with only classic members becomes a classic group."""
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 

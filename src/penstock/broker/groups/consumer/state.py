@@ -1,8 +1,8 @@
-"""What a consumer group consists of, and the changes to it.
+"""The state of a consumer group, and the changes to it.
 
-`GroupState.apply` is the only thing that changes a group: with the changes that a request or a timer has led
-to, once they are stored, and with those that are read from `__consumer_offsets`. So the same records always
-make the same group, in any order that compaction leaves them in.
+Only `GroupState.apply` changes a group: with changes that a request or a timer has caused, once they are
+stored, and with changes that are read from `__consumer_offsets`. So the same records always produce the same
+group, in any order in which compaction leaves them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PARTITION_BYTES = 220
 
 
 class State(StrEnum):
-    """The state of a group. The values are the words that ConsumerGroupDescribe and ListGroups answer."""
+    """The state of a group. The values are the names in responses of ConsumerGroupDescribe and ListGroups."""
 
     EMPTY = "Empty"
     """It has no members; it may have offsets."""
@@ -48,7 +48,7 @@ class State(StrEnum):
 
 
 class MemberState(IntEnum):
-    """How far a member is on its way to its target, as the numbers in stored records."""
+    """A member's progress towards its target assignment; the values are the numbers in stored records."""
 
     STABLE = 0
     """It is at the epoch of its target, and has all of it."""
@@ -61,10 +61,10 @@ class MemberState(IntEnum):
 
 
 class Subscription(NamedTuple):
-    """Who a member is, and what it subscribes to. `regex` is empty where there is none.
+    """A member's identity and subscription. `regex` is empty if the member uses no regular expression.
 
     `session_timeout_ms` is set for a member of the classic protocol; `protocols` are then its assignors with
-    their metadata, in the order in which it likes them.
+    their metadata, in the order of its preference.
     """
 
     instance_id: str | None = None
@@ -81,12 +81,12 @@ class Subscription(NamedTuple):
 
     @property
     def is_classic(self) -> bool:
-        """Whether the member speaks the classic protocol."""
+        """Return True if the member uses the classic protocol."""
         return self.session_timeout_ms is not None
 
 
 class Current(NamedTuple):
-    """Where a member stands. Partitions come with the member epoch at which they were assigned (KIP-1251)."""
+    """A member's current assignment and epochs; each partition has its assignment epoch (KIP-1251)."""
 
     epoch: int = JOIN_EPOCH
     previous_epoch: int = JOIN_EPOCH
@@ -97,7 +97,7 @@ class Current(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """What a regular expression matched. `version` is that of the metadata; the time is of the wall clock."""
+    """The topics that a regular expression matched, the version of the metadata, and the wall-clock time."""
 
     topics: tuple[str, ...]
     version: int
@@ -105,40 +105,40 @@ class Resolved(NamedTuple):
 
 
 class SetEpoch(NamedTuple):
-    """The group epoch, and the hash of the subscribed topics; None is the end of the group."""
+    """A change of the group epoch, with the hash of the subscribed topics; None removes the group."""
 
     value: tuple[int, int] | None
 
 
 class SetSubscription(NamedTuple):
-    """The subscription of a member; None where it has gone."""
+    """A change of a member's subscription; None removes the member."""
 
     member_id: str
     value: Subscription | None
 
 
 class SetTargetEpoch(NamedTuple):
-    """The epoch for which the target assignment was computed, and when; None where there is none."""
+    """A change of the epoch and time of the target assignment; None removes them."""
 
     value: tuple[int, int] | None
 
 
 class SetTarget(NamedTuple):
-    """The target assignment of a member; None where it has gone."""
+    """A change of a member's target assignment; None removes it."""
 
     member_id: str
     value: frozenset[Partition] | None
 
 
 class SetCurrent(NamedTuple):
-    """The current assignment of a member; None where it has gone."""
+    """A change of a member's current assignment; None removes it."""
 
     member_id: str
     value: Current | None
 
 
 class SetRegex(NamedTuple):
-    """The topics of a regular expression; None where no member has it any more."""
+    """A change of the topics of a regular expression; None removes it, if no member uses it any more."""
 
     regex: str
     value: Resolved | None
@@ -175,7 +175,7 @@ class GroupState:
         self._topics: frozenset[str] | None = None
 
     def copy(self) -> GroupState:
-        """Return a copy that can be changed without changing this one."""
+        """Return a copy that can be changed without changing this state."""
         other = GroupState.__new__(GroupState)
         other.epoch, other.metadata_hash = self.epoch, self.metadata_hash
         other.target_epoch, other.target_time_ms = self.target_epoch, self.target_time_ms
@@ -194,7 +194,7 @@ class GroupState:
 
     @property
     def state(self) -> State:
-        """The state of the group, from its epochs and its members."""
+        """Return the state of the group, derived from its epochs and its members."""
         if not self.subscriptions:
             return State.EMPTY
         if self.epoch > self.target_epoch:
@@ -207,12 +207,12 @@ class GroupState:
 
     @property
     def size_bytes(self) -> int:
-        """About what the group takes in memory."""
+        """Return the approximate memory that the group uses."""
         members = MEMBER_BYTES * len(self.subscriptions)
         return self.names_bytes + members + PARTITION_BYTES * self.targeted
 
     def current(self, member_id: str) -> Current:
-        """Return where a member stands; a member without a record has just joined."""
+        """Return the current assignment of a member; a member without a record has just joined."""
         return self.currents.get(member_id, _JOINED)
 
     def target(self, member_id: str) -> frozenset[Partition]:
@@ -220,7 +220,7 @@ class GroupState:
         return self.targets.get(member_id, _NO_PARTITIONS)
 
     def topics_of(self, subscription: Subscription) -> frozenset[str]:
-        """Return the topics that a member subscribes to: by name, and by its regular expression."""
+        """Return the topics that a member subscribes to, by name and by its regular expression."""
         resolved = self.regexes.get(subscription.regex) if subscription.regex else None
         if resolved is None:
             return frozenset(subscription.topics)
@@ -236,15 +236,15 @@ class GroupState:
         return self._topics
 
     def has_regex(self, regex: str) -> bool:
-        """Return whether any member subscribes by this regular expression."""
+        """Return True if any member subscribes with this regular expression."""
         return any(each.regex == regex for each in self.subscriptions.values())
 
     def classic_members(self) -> list[str]:
-        """Return the ids of the members that speak the classic protocol."""
+        """Return the ids of the members that use the classic protocol."""
         return [member_id for member_id, each in self.subscriptions.items() if each.is_classic]
 
     def unresolved(self) -> set[str]:
-        """Return the regular expressions of members that have not been matched with topics yet."""
+        """Return the members' regular expressions that have not been matched with topics yet."""
         if not self.regex_members:
             return set()
         found = {each.regex for each in self.subscriptions.values() if each.regex}
@@ -253,7 +253,7 @@ class GroupState:
     # --- changing ----------------------------------------------------------------------------------------
 
     def apply(self, change: Change) -> None:
-        """Make one change."""
+        """Apply one change to the state."""
         if isinstance(change, SetCurrent):
             self._set_current(change.member_id, change.value)
         elif isinstance(change, SetTarget):
@@ -326,7 +326,7 @@ _JOINED = Current()
 
 
 def removal(state: GroupState) -> list[Change]:
-    """Return the changes that end a group, in the order in which Apache Kafka writes them."""
+    """Return the changes that remove a group, in the order in which Apache Kafka writes them."""
     changes: list[Change] = [SetCurrent(member_id, None) for member_id in state.currents]
     changes += [SetTarget(member_id, None) for member_id in state.targets]
     changes.append(SetTargetEpoch(None))

@@ -1,5 +1,5 @@
-"""Share groups (KIP-932) at the group coordinator: members, their assignor, and what is initialized.
+"""Share groups (KIP-932) at the group coordinator: members, assignor, and initialized share partitions.
 
-`coordinator` finds the group of a request, `group` decides, `state` is what a group consists of. A decision
-is a list of changes; they are stored as records (`records`), and only then made. No I/O and no clock.
+`coordinator` finds the group of a request, `group` decides, `state` has the state of a group. A decision is a
+list of changes, which are applied only after they are stored as records (`records`). No I/O and no clock.
 """

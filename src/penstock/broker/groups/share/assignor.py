@@ -1,6 +1,6 @@
-"""The assignor of share groups, `simple`: several members may have one partition (KIP-932).
+"""The assignor of share groups, `simple`, which may assign one partition to several members (KIP-932).
 
-A pure function of the members, with their subscriptions and what they had, and of the partitions.
+A pure function of the members, with their subscriptions and former assignments, and of the partitions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from penstock.broker.groups.metadata_view import Partition
 
 
 class Subscriber(NamedTuple):
-    """One member, as the assignor sees it: the ids of its topics, and what it had."""
+    """One member as input of the assignor: the ids of its topics, and its former partitions."""
 
     topics: frozenset[bytes]
     had: frozenset[Partition]
@@ -25,9 +25,9 @@ Assignment = dict[str, frozenset[Partition]]
 def assign(members: Mapping[str, Subscriber], partitions: Mapping[bytes, Iterable[int]]) -> Assignment:
     """Return the target assignment of every member.
 
-    `partitions` are those that may be assigned, by topic id. Every partition that is subscribed to has a
-    member, and every member has a partition of each topic or, where all subscriptions are equal, one of all.
-    Partitions have equally many members, and members equally many partitions, or one more.
+    `partitions` are the assignable partitions, by topic id. Every subscribed partition has at least one
+    member, and every member gets a partition of each topic or, if all subscriptions are equal, at least one
+    partition. Numbers of members per partition, and of partitions per member, differ by at most one.
     """
     everything = {topic: [(topic, index) for index in sorted(found)] for topic, found in partitions.items()}
     found: dict[str, set[Partition]] = {member_id: set() for member_id in members}
@@ -49,7 +49,7 @@ def _share_out(
     partitions: Sequence[Partition],
     found: Mapping[str, set[Partition]],
 ) -> None:
-    """Add partitions to what members get, each to as many of them, and as many as can be as it was."""
+    """Distribute partitions evenly among the members in `order`, keeping former assignments if possible."""
     if not order or not partitions:
         return
     sharing = -(-len(order) // len(partitions))
@@ -79,7 +79,7 @@ def _fill(
     held: Mapping[str, dict[Partition, None]],
     found: Mapping[str, set[Partition]],
 ) -> None:
-    """Give a partition to a member that has too few, in turn."""
+    """Assign a partition to members that have too few, in turn."""
 
     def give(given: Partition, member_id: str) -> None:
         holders[given][member_id] = None

@@ -1,8 +1,8 @@
 """All share groups of a broker: finds the group of a request, and keeps the timers of members.
 
 No I/O: requests come in with `now`, in seconds of the monotonic clock, and `now_ms`, the wall clock's
-milliseconds. What a request or a timer leads to is a `SharePlan`; its changes are stored, then `accept`
-makes them.
+milliseconds. The result of a request or a timer is a `SharePlan`; its changes are stored, and then applied by
+`accept`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ MEMBER_ID_CHARACTERS_MAX = 36
 
 
 class SharePlan(NamedTuple):
-    """The outcome of a request or a timer: changes to be stored, and the answer to a request.
+    """The result of a request or a timer: changes to be stored, and the response to a request.
 
-    `touched` is the member whose session goes on, for `session_timeout_ms`; `initialize` is what is to be
-    initialized once that is stored.
+    `touched` is the member whose session is renewed, for `session_timeout_ms`; `initialize` has the share
+    partitions to initialize once the changes are stored.
     """
 
     group: ShareGroup
@@ -58,12 +58,12 @@ class SharePlan(NamedTuple):
 
     @property
     def changes(self) -> list[Change]:
-        """The changes to be stored, in their order."""
+        """The changes to be stored, in order."""
         return self.draft.changes
 
 
 class ShareGroupCoordinator:
-    """The share groups. `settings_of` returns the settings of a group by its id."""
+    """All share groups of a broker. `settings_of` returns the settings of a group by its id."""
 
     def __init__(
         self, settings_of: Callable[[str], ShareGroupSettings], view: TopicsView, timers: Timers
@@ -76,7 +76,7 @@ class ShareGroupCoordinator:
 
     @property
     def size_bytes(self) -> int:
-        """About what the groups take in memory."""
+        """Return the approximate memory that the groups use."""
         return size_of(self.groups, GROUP_BYTES)
 
     # --- requests ----------------------------------------------------------------------------------------
@@ -84,10 +84,10 @@ class ShareGroupCoordinator:
     def heartbeat(
         self, group_id: str, beat: ShareHeartbeat, now_ms: int, *, makes_group: bool = True
     ) -> SharePlan:
-        """ShareGroupHeartbeat: return what it leads to. A member that joins makes the group it names.
+        """Handle ShareGroupHeartbeat; return the plan. A member that joins an unknown group creates it.
 
         Raises:
-            KafkaError: the error to answer with. INVALID_REQUEST (42) for what is wrong in any group,
+            KafkaError: the error to respond with: INVALID_REQUEST (42) for invalid fields,
                 GROUP_ID_NOT_FOUND (69), and those of `ShareGroup.heartbeat` and `ShareGroup.leave`.
         """
         problem = _problem(group_id, beat)
@@ -109,11 +109,11 @@ class ShareGroupCoordinator:
         return SharePlan(group, draft, answer, beat.member_id, settings.session_timeout_ms, initialize)
 
     def note(self, group: ShareGroup, change: Initialization) -> SharePlan:
-        """Return the plan that notes which share partitions of a group are initialized, or about to be."""
+        """Return the plan that stores which share partitions of a group are (being) initialized."""
         return SharePlan(group, group.note(change))
 
     def accept(self, plan: SharePlan, now: float, now_ms: int) -> None:
-        """Make the changes of a plan, which have been stored."""
+        """Apply the changes of a plan, which have been stored."""
         group, before = plan.group, plan.group.stored
         self.groups.setdefault(group.id, group)
         group.accept(plan.draft)
@@ -125,7 +125,7 @@ class ShareGroupCoordinator:
             group.asked_ms.update(dict.fromkeys(plan.initialize.topics, now_ms))
 
     def restore(self, stored: Mapping[Any, Change | None], now: float) -> None:
-        """Add the groups of one partition of `__consumer_offsets`. All sessions begin anew at `now`."""
+        """Add the groups of one partition of `__consumer_offsets`. All sessions restart at `now`."""
         groups = restored(stored, ShareGroup)
         self.groups.update(groups)
         for group in groups.values():
@@ -140,41 +140,42 @@ class ShareGroupCoordinator:
                 self._touch(group, member_id, session_ms, now)
 
     def forget(self, group_id: str) -> None:
-        """Drop a group, if there is one with this id."""
+        """Drop the group with an id, if there is one."""
         group = self.groups.pop(group_id, None)
         if group is not None:
             for member_id in group.stored.members:
                 self._members.end(group_id, member_id)
 
     def removal(self, group: ShareGroup) -> list[Change]:
-        """Return the changes that end a group."""
+        """Return the changes that remove a group."""
         return removal(group.stored)
 
     def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ShareGroup]:
-        """Return the groups in these states and of these types, in any case of letters; none named means
-        all.
+        """Return the groups in the given states and of the given types, ignoring case.
+
+        An empty list of states or types matches all.
         """
         return listed(self.groups, SHARE, states, types)
 
     # --- sessions ----------------------------------------------------------------------------------------
 
     def _touch(self, group: ShareGroup, member_id: str, session_ms: int, now: float) -> None:
-        """Begin the session of a member anew."""
+        """Renew the session of a member."""
         self._members.set(group.id, member_id, SESSION, now + session_ms / 1000)
 
     def _fence(self, group_id: str, member_id: str) -> SharePlan:
-        """Remove a member whose session is over."""
+        """Return the plan that removes a member whose session has expired."""
         group = self.groups[group_id]
         return SharePlan(group, group.remove(member_id, self._view))
 
 
 def not_a_share_group(group_id: str) -> str:
-    """Return what is said of a group of another type."""
+    """Return the error message for a group of another type."""
     return f"Group {group_id} is not a share group."
 
 
 def _problem(group_id: str, beat: ShareHeartbeat) -> str:
-    """Return what is wrong with the fields of a heartbeat; empty where nothing is."""
+    """Return the error message for invalid fields of a heartbeat, or an empty string."""
     if not beat.member_id.strip():
         return "MemberId can't be empty."
     if len(beat.member_id) > MEMBER_ID_CHARACTERS_MAX:

@@ -1,8 +1,8 @@
-"""One share group: what a heartbeat, a leave or a timer changes (KIP-932).
+"""One share group: the changes that a heartbeat, a leave or a timer causes (KIP-932).
 
-`ShareGroup` decides on a draft and returns it; the group changes when `accept` takes the draft, which is
-after it has been stored. Errors are raised as `KafkaError`. The order of checks, the error codes and the
-records follow Apache Kafka 4.3.
+`ShareGroup` returns a draft with its decision. The group changes only when `accept` is called with the draft,
+after the draft has been stored. Errors are raised as `KafkaError`. The order of checks, the error codes and
+the records follow Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SOON_MS = 20
 
 
 class ShareHeartbeat(NamedTuple):
-    """One ShareGroupHeartbeat, as a group needs it. None leaves a field as it is."""
+    """The fields of a ShareGroupHeartbeat. A field that is None has not changed."""
 
     member_id: str
     epoch: int
@@ -56,7 +56,7 @@ class ShareHeartbeat(NamedTuple):
 
 
 class ShareAnswer(NamedTuple):
-    """The answer to a heartbeat; `assignment` is None where the member has it already."""
+    """The response to a heartbeat; `assignment` is None if the member already has its assignment."""
 
     member_id: str
     epoch: int
@@ -65,14 +65,14 @@ class ShareAnswer(NamedTuple):
 
 
 class Initialize(NamedTuple):
-    """Share partitions whose states are to be made, in this state epoch."""
+    """Share partitions whose states are to be initialized, with a state epoch."""
 
     state_epoch: int
     topics: Topics
 
 
 class ShareGroup:
-    """A group. `stored` is its state, as far as it has been stored."""
+    """A share group. `stored` is its state according to the stored records."""
 
     def __init__(self, group_id: str) -> None:
         self.id = group_id
@@ -87,7 +87,7 @@ class ShareGroup:
         return printable(f"<ShareGroup {self.id} {self.state}, epoch {self.stored.epoch}, {members}>")
 
     def accept(self, draft: Draft) -> None:
-        """Take the changes of a draft, which have been stored."""
+        """Apply the changes of a draft, which have been stored."""
         self.stored = draft.state
 
     # --- heartbeats --------------------------------------------------------------------------------------
@@ -95,9 +95,10 @@ class ShareGroup:
     def heartbeat(
         self, beat: ShareHeartbeat, settings: ShareGroupSettings, view: TopicsView, now_ms: int
     ) -> tuple[Draft, ShareAnswer, Initialize | None]:
-        """Join, or go on as a member: return what changes, the answer, and what is to be initialized.
+        """Handle a heartbeat of a new or existing member.
 
-        `now_ms` is wall-clock time in milliseconds, which the target assignment is stored with.
+        Returns the changes, the response, and the share partitions to initialize. `now_ms` is wall-clock time
+        in milliseconds, stored with the target assignment.
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25) or FENCED_MEMBER_EPOCH (110).
@@ -142,7 +143,7 @@ class ShareGroup:
             )
 
     def _subscribe(self, beat: ShareHeartbeat, draft: Draft) -> bool:
-        """Take over the subscription; return whether the group has to be assigned anew for it."""
+        """Update the subscription of a member; return True if the group needs a new assignment."""
         older = draft.state.members.get(beat.member_id)
         base = older or Member()
         newer = Member(
@@ -156,9 +157,9 @@ class ShareGroup:
         return newer.topics != base.topics
 
     def _has_unassigned(self, view: TopicsView) -> bool:
-        """Return whether partitions have been initialized since the last assignment.
+        """Return True if share partitions have been initialized since the last assignment.
 
-        No group is looked at twice: while an assignment is due, its epoch has been raised already.
+        False is returned while a new assignment is due, since the group epoch has then been raised already.
         """
         state = self.stored
         if not state.members or state.epoch > state.target_epoch:
@@ -168,7 +169,7 @@ class ShareGroup:
 
     @staticmethod
     def _assignable(state: ShareState, view: TopicsView) -> dict[bytes, frozenset[int]]:
-        """Return the partitions that are initialized, of topics that exist and are subscribed to."""
+        """Return the initialized partitions of topics that exist and are subscribed to."""
         ids = ids_of(state.subscribed_topics(), view.topics)
         return {topic_id: each.partitions for topic_id, each in state.initialized.items() if topic_id in ids}
 
@@ -186,7 +187,7 @@ class ShareGroup:
     def _refresh_target(
         self, draft: Draft, settings: ShareGroupSettings, view: TopicsView, now_ms: int
     ) -> None:
-        """Compute the target assignment, if it is behind the group epoch and the interval has passed."""
+        """Compute the target assignment, if it is older than the group epoch and the interval has passed."""
         state = draft.state
         if state.epoch <= state.target_epoch:
             return
@@ -207,9 +208,10 @@ class ShareGroup:
 
     @staticmethod
     def _reconcile(member_id: str, draft: Draft, view: TopicsView) -> None:
-        """Move a member to its target at once: partitions may have several members.
+        """Assign its target to a member at once, since partitions may have several members.
 
-        At its target already, it gives up what it does not subscribe to any more.
+        If the member already has its target, only partitions of topics that it no longer subscribes to are
+        removed.
         """
         state = draft.state
         current = state.current(member_id)
@@ -225,9 +227,9 @@ class ShareGroup:
     def _initialize(
         self, draft: Draft, settings: ShareGroupSettings, view: TopicsView, now_ms: int
     ) -> Initialize | None:
-        """Note the partitions of subscribed topics that have no state yet, and return them.
+        """Record and return the partitions of subscribed topics that have no state yet.
 
-        Those that have been asked for are asked for again when there was no answer for long.
+        Partitions whose initialization was not answered for long are returned again.
         """
         state = draft.state
         noted = state.initialization or Initialization()
@@ -251,7 +253,7 @@ class ShareGroup:
     # --- leaving -----------------------------------------------------------------------------------------
 
     def leave(self, member_id: str, view: TopicsView) -> Draft:
-        """Have a member leave.
+        """Return the changes that remove a leaving member.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25).
@@ -261,7 +263,7 @@ class ShareGroup:
         return self.remove(member_id, view)
 
     def remove(self, member_id: str, view: TopicsView) -> Draft:
-        """Return what changes when a member is gone."""
+        """Return the changes that remove a member."""
         draft: Draft = drafts.Draft(self.stored)
         draft.make(SetCurrent(member_id, None), SetTarget(member_id, None), SetMember(member_id, None))
         found = hash_of(draft.state.subscribed_topics(), view.topics)
@@ -276,14 +278,14 @@ class ShareGroup:
     # --- share partitions --------------------------------------------------------------------------------
 
     def note(self, change: Initialization) -> Draft:
-        """Return what changes when other share partitions are initialized, or about to be."""
+        """Return the change of which share partitions are initialized or being initialized."""
         draft: Draft = drafts.Draft(self.stored)
         draft.make(SetInitialization(change))
         return draft
 
     @property
     def initialization(self) -> Initialization:
-        """Which share partitions are initialized, or about to be."""
+        """Return which share partitions are initialized or being initialized."""
         return self.stored.initialization or Initialization()
 
     # --- properties --------------------------------------------------------------------------------------
@@ -295,18 +297,18 @@ class ShareGroup:
 
     @property
     def can_be_deleted(self) -> bool:
-        """Whether the group has no members."""
+        """Return True if the group has no members."""
         return not self.stored.members
 
     def offset_expiration(self) -> OffsetExpiration | None:
-        """Return None: a share group has no committed offsets that might expire."""
+        """Return None, since a share group has no committed offsets that could expire."""
         return None
 
 
 def _next_beat_ms(state: ShareState, settings: ShareGroupSettings) -> int:
-    """Return after how long a member is to send its next heartbeat: soon, while an assignment is to come.
+    """Return the time until a member's next heartbeat: short while a new assignment is expected.
 
-    A new member would else wait a whole interval for its first partitions, as it does at Apache Kafka.
+    Otherwise a new member would wait a whole interval for its first partitions, as in Apache Kafka.
     """
     noted = state.initialization
     is_coming = state.epoch > state.target_epoch or (noted is not None and bool(noted.initializing))

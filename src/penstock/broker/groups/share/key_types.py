@@ -1,4 +1,4 @@
-"""Which records of `__consumer_offsets` are those of share groups (KIP-932), by the type of their key."""
+"""The key types of the records of share groups (KIP-932) in `__consumer_offsets`."""
 
 from __future__ import annotations
 

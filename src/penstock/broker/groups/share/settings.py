@@ -1,4 +1,4 @@
-"""The broker's settings that share groups (KIP-932) depend on."""
+"""The settings of the broker for share groups (KIP-932)."""
 
 from __future__ import annotations
 

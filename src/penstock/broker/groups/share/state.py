@@ -1,7 +1,7 @@
 """The state of a share group, and the changes to it.
 
-`ShareState.apply` is the only thing that changes a group: with the changes that a request or a timer has
-led to, once they are stored, and with those that are read from `__consumer_offsets`.
+Only `ShareState.apply` changes a group: with changes that a request or a timer has caused, once they are
+stored, and with changes that are read from `__consumer_offsets`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PARTITION_BYTES = 200
 
 
 class State(StrEnum):
-    """The state of a group. The values are the words that ShareGroupDescribe and ListGroups answer."""
+    """The state of a group. The values are the names in responses of ShareGroupDescribe and ListGroups."""
 
     EMPTY = "Empty"
     """A group without members; it may have offsets."""
@@ -67,9 +67,9 @@ Topics: TypeAlias = Mapping[bytes, TopicPartitions]
 
 
 class Initialization(NamedTuple):
-    """Which share partitions of the group have a state at the share coordinator, and which are about to.
+    """Which share partitions of the group have a state at the share coordinator, or will have one soon.
 
-    `deleting` are the names of topics whose states are being deleted.
+    `deleting` has the names of topics whose states are being deleted.
     """
 
     initializing: Mapping[bytes, TopicPartitions] = {}
@@ -77,27 +77,27 @@ class Initialization(NamedTuple):
     deleting: Mapping[bytes, str] = {}
 
     def begin(self, topics: Topics) -> Initialization:
-        """Return what is when the states of partitions are asked for."""
+        """Return a copy in which the states of these partitions have been requested."""
         left = {topic_id: name for topic_id, name in self.deleting.items() if topic_id not in topics}
         return self._replace(initializing=added(self.initializing, topics), deleting=left)
 
     def finish(self, topics: Topics) -> Initialization:
-        """Return what is when the states of partitions are there."""
+        """Return a copy in which these partitions are initialized."""
         return self._replace(
             initializing=without(self.initializing, topics), initialized=added(self.initialized, topics)
         )
 
     def give_up(self, topics: Topics) -> Initialization:
-        """Return what is when the states of partitions could not be made."""
+        """Return a copy in which these partitions are not being initialized, because that failed."""
         return self._replace(initializing=without(self.initializing, topics))
 
     def delete(self, topics: Mapping[bytes, str]) -> Initialization:
-        """Return what is when the states of initialized topics begin to be deleted."""
+        """Return a copy in which the states of these initialized topics are being deleted."""
         kept = {topic_id: each for topic_id, each in self.initialized.items() if topic_id not in topics}
         return self._replace(initialized=kept, deleting={**self.deleting, **topics})
 
     def forget(self, topic_ids: Iterable[bytes]) -> Initialization:
-        """Return what is when nothing is left of some topics."""
+        """Return a copy without the given topics."""
         gone = set(topic_ids)
         return Initialization(
             {topic_id: each for topic_id, each in self.initializing.items() if topic_id not in gone},
@@ -107,12 +107,12 @@ class Initialization(NamedTuple):
 
     @property
     def topic_ids(self) -> set[bytes]:
-        """The ids of all topics that are noted."""
+        """Return the ids of all topics that are initializing, initialized or being deleted."""
         return {*self.initializing, *self.initialized, *self.deleting}
 
 
 def added(topics: Topics, more: Topics) -> dict[bytes, TopicPartitions]:
-    """Return partitions of topics together with more of them."""
+    """Return the union of two sets of partitions, by topic."""
     found = dict(topics)
     for topic_id, each in more.items():
         before = found.get(topic_id)
@@ -122,7 +122,7 @@ def added(topics: Topics, more: Topics) -> dict[bytes, TopicPartitions]:
 
 
 def without(topics: Topics, less: Topics) -> dict[bytes, TopicPartitions]:
-    """Return partitions of topics that are not among others."""
+    """Return the difference of two sets of partitions, by topic."""
     found = {}
     for topic_id, each in topics.items():
         left = each.partitions - less[topic_id].partitions if topic_id in less else each.partitions
@@ -132,40 +132,40 @@ def without(topics: Topics, less: Topics) -> dict[bytes, TopicPartitions]:
 
 
 class SetEpoch(NamedTuple):
-    """The group epoch, and the hash of the subscribed topics; None is the end of the group."""
+    """A change of the group epoch, with the hash of the subscribed topics; None removes the group."""
 
     value: tuple[int, int] | None
 
 
 class SetMember(NamedTuple):
-    """A member; None where it has gone."""
+    """A change of a member; None removes it."""
 
     member_id: str
     value: Member | None
 
 
 class SetTargetEpoch(NamedTuple):
-    """The epoch for which the target assignment was computed, and when; None where there is none."""
+    """A change of the epoch and time of the target assignment; None removes them."""
 
     value: tuple[int, int] | None
 
 
 class SetTarget(NamedTuple):
-    """The target assignment of a member; None where it has gone."""
+    """A change of a member's target assignment; None removes it."""
 
     member_id: str
     value: frozenset[Partition] | None
 
 
 class SetCurrent(NamedTuple):
-    """The current assignment of a member; None where it has gone."""
+    """A change of a member's current assignment; None removes it."""
 
     member_id: str
     value: Current | None
 
 
 class SetInitialization(NamedTuple):
-    """Which share partitions are initialized; None where the group has ended."""
+    """A change of which share partitions are initialized; None if the group is removed."""
 
     value: Initialization | None
 
@@ -178,7 +178,7 @@ _NO_PARTITIONS: frozenset[Partition] = frozenset()
 
 
 class ShareState:
-    """The members of one share group, their assignments, its epochs, and what is initialized."""
+    """The members of one share group, their assignments, its epochs, and its initialized share partitions."""
 
     def __init__(self) -> None:
         self.epoch = FIRST_EPOCH
@@ -194,7 +194,7 @@ class ShareState:
         self._topics: frozenset[str] | None = None
 
     def copy(self) -> ShareState:
-        """Return a copy that can be changed without changing this one."""
+        """Return a copy that can be changed without changing this state."""
         other = ShareState.__new__(ShareState)
         other.__dict__.update(self.__dict__)
         other.members = self.members.copy()
@@ -211,18 +211,18 @@ class ShareState:
 
     @property
     def size_bytes(self) -> int:
-        """About what the group takes in memory."""
+        """Return the approximate memory that the group uses."""
         noted = sum(len(each.partitions) for each in self.initialized.values())
         assigned = noted + sum(map(len, self.targets.values()))
         return self.names_bytes + MEMBER_BYTES * len(self.members) + PARTITION_BYTES * assigned
 
     @property
     def initialized(self) -> Topics:
-        """The share partitions that have a state."""
+        """Return the share partitions that have a state."""
         return {} if self.initialization is None else self.initialization.initialized
 
     def current(self, member_id: str) -> Current:
-        """Return where a member stands; a member without a record has just joined."""
+        """Return the current assignment of a member; a member without a record has just joined."""
         return self.currents.get(member_id, _JOINED)
 
     def target(self, member_id: str) -> frozenset[Partition]:
@@ -240,7 +240,7 @@ class ShareState:
     # --- changing ----------------------------------------------------------------------------------------
 
     def apply(self, change: Change) -> None:
-        """Make one change."""
+        """Apply one change to the state."""
         if isinstance(change, SetCurrent):
             _put(self.currents, change.member_id, change.value)
         elif isinstance(change, SetTarget):
@@ -280,7 +280,7 @@ _JOINED = Current()
 
 
 def removal(state: ShareState) -> list[Change]:
-    """Return the changes that end a group, in the order in which Apache Kafka writes them."""
+    """Return the changes that remove a group, in the order in which Apache Kafka writes them."""
     changes: list[Change] = [SetCurrent(member_id, None) for member_id in state.currents]
     changes += [SetTarget(member_id, None) for member_id in state.targets]
     changes += [SetMember(member_id, None) for member_id in state.members]

@@ -1,5 +1,5 @@
-"""The share coordinator (KIP-932): what share groups have done with records, kept in `__share_group_state`.
+"""The share coordinator (KIP-932): the delivery states of share groups' records, in `__share_group_state`.
 
-`coordinator` decides, `state` is what is kept of a share partition, `records` are its bytes, `topic` its log.
-`service` is the node around them. No clock and no I/O in the first three.
+`coordinator` decides, `state` is the state of a share partition, `records` converts it to bytes, `topic` is
+its log. `service` connects them to the node. No clock and no I/O in the first three.
 """

@@ -1,4 +1,4 @@
-"""Ranges of records with their delivery states, and how newer ranges change older ones (KIP-932)."""
+"""Ranges of records with their delivery states, and the merging of newer ranges into older ones (KIP-932)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DONE = (2, 4)
 
 
 class StateBatch(NamedTuple):
-    """The records from the first offset to the last, which have the same delivery state and count."""
+    """A range of offsets, first to last, whose records have the same delivery state and count."""
 
     first_offset: int
     last_offset: int
@@ -28,13 +28,13 @@ class StateBatch(NamedTuple):
 def combine(
     older: Sequence[StateBatch], newer: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """Return ranges that do not overlap: what `newer` makes of `older`, in order of offsets.
+    """Merge `newer` ranges into `older` ones; return ranges that do not overlap, in order of offsets.
 
-    `older` has come of this function.
+    `older` must be a result of this function.
 
-    Of two states of a record the one with the higher delivery count is the later one, then the one with the
-    higher state: a record never goes back. What lies below `start_offset` is dropped; -1 drops nothing.
-    Neighbours that are equal become one range.
+    If a record has two states, the one with the higher delivery count wins, then the one with the higher
+    state, so that a record never goes back. Records below `start_offset` are dropped; -1 drops nothing.
+    Adjacent ranges that are equal are joined.
     """
     added = [each for each in newer if each.last_offset >= start_offset]
     kept = list(older[bisect_left(older, start_offset, key=_last) :])
@@ -69,7 +69,7 @@ def _rank(batch: StateBatch) -> tuple[int, int]:
 
 
 def _pieces(ranges: list[StateBatch], start_offset: int) -> Iterator[tuple[int, int, StateBatch]]:
-    """Yield pieces between all edges of ranges, each with the range of the highest rank that covers it."""
+    """Yield the intervals between all bounds of ranges, each with the range of the highest rank there."""
     ranges.sort()
     edges = sorted(
         {max(each.first_offset, start_offset) for each in ranges} | {each.last_offset + 1 for each in ranges}

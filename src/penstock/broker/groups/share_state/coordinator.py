@@ -1,7 +1,7 @@
-"""What the share coordinator decides about a request for one share partition (KIP-932).
+"""The decisions of the share coordinator about a request for one share partition (KIP-932).
 
-Pure functions of what is kept of the partition: they return the change to be stored, or raise the error to
-answer with. The order of checks, the errors and the changes follow Apache Kafka 4.3.
+Pure functions of the stored state of the partition: they return the change to be stored, or raise the error
+to respond with. The order of checks, the errors and the changes follow Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HasPartition = Callable[[bytes, int], bool]
 
 
 class Written(NamedTuple):
-    """What a WriteShareGroupState says of one share partition."""
+    """The fields of a WriteShareGroupState for one share partition."""
 
     state_epoch: int
     leader_epoch: int
@@ -46,7 +46,7 @@ class Written(NamedTuple):
 
 
 class ShareCoordinator:
-    """Decides about requests. `updates_max` is how many updates follow a snapshot before the next one.
+    """Decides about requests. `updates_max` is the number of updates after a snapshot before the next one.
 
     `has_partition` looks a partition up in the metadata.
     """
@@ -58,7 +58,7 @@ class ShareCoordinator:
     def initialize(
         self, states: ShareStates, key: ShareKey, state_epoch: int, start_offset: int, now_ms: int
     ) -> Change:
-        """InitializeShareGroupState: begin the state of a share partition, or begin it anew.
+        """Handle InitializeShareGroupState: return the change that creates or resets a state.
 
         Raises:
             KafkaError: INVALID_REQUEST (42), FENCED_STATE_EPOCH (124) or UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -82,7 +82,7 @@ class ShareCoordinator:
         )
 
     def read(self, states: ShareStates, key: ShareKey, leader_epoch: int) -> tuple[ShareState, Change | None]:
-        """ReadShareGroupState: return the state, and a change that fences the leaders before this one.
+        """Handle ReadShareGroupState; return the state, and the change that fences earlier leaders, or None.
 
         Raises:
             KafkaError: INVALID_REQUEST (42), FENCED_LEADER_EPOCH (74) or UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -98,11 +98,12 @@ class ShareCoordinator:
         return state, Change(key, update)
 
     def write(self, states: ShareStates, key: ShareKey, written: Written, now_ms: int) -> Change:
-        """WriteShareGroupState: add to the state what has become of records.
+        """Handle WriteShareGroupState: merge new delivery states of records; return the change.
 
-        The start offset only grows. A leader whose write was stored, and answered with an error since the
-        coordinator moved meanwhile, says an earlier one the next time: what it finished behind that is not
-        kept any more, and the leader after it would have it delivered again. Apache Kafka goes back.
+        The start offset only grows. If a leader's write was stored, but answered with an error because the
+        coordinator moved, the leader's next write has an earlier start offset. The states between the two
+        offsets are no longer stored, so going back would make the next leader deliver those records again.
+        Apache Kafka goes back.
 
         Raises:
             KafkaError: INVALID_REQUEST (42), FENCED_LEADER_EPOCH (74), FENCED_STATE_EPOCH (124) or
@@ -143,7 +144,7 @@ class ShareCoordinator:
         )
 
     def delete(self, states: ShareStates, key: ShareKey) -> Change | None:
-        """DeleteShareGroupState: return the end of the state; None where there is none.
+        """Handle DeleteShareGroupState; return the change that removes the state, or None if there is none.
 
         Raises:
             KafkaError: INVALID_REQUEST (42) or UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -153,7 +154,7 @@ class ShareCoordinator:
         return Change(key, None) if key in states.entries else None
 
     def summary(self, states: ShareStates, key: ShareKey) -> ShareState:
-        """ReadShareGroupStateSummary: return the state; `NOTHING` where there is none.
+        """Handle ReadShareGroupStateSummary; return the state, or `NOTHING` if there is none.
 
         Raises:
             KafkaError: INVALID_REQUEST (42) or UNKNOWN_TOPIC_OR_PARTITION (3).
@@ -171,9 +172,10 @@ class ShareCoordinator:
 
 
 def cold_snapshots(states: ShareStates, interval_ms: int, now_ms: int) -> list[Change]:
-    """Return snapshots of share partitions that have had none for so long, so that the log can be cut.
+    """Return new snapshots of share partitions whose last one is older than `interval_ms`.
 
-    There are none where every share partition is as old: nothing is written, so nothing is to be cut.
+    They allow old records of the log to be deleted. If all share partitions are that old, there are none:
+    nothing is being written, so nothing needs to be deleted.
     """
     old = {
         key: entry.state
@@ -189,14 +191,14 @@ def cold_snapshots(states: ShareStates, interval_ms: int, now_ms: int) -> list[C
 
 
 def orphans(states: ShareStates, has_topic: Callable[[bytes], bool]) -> Iterator[Change]:
-    """Yield the ends of share partitions whose topic has been deleted."""
+    """Yield the changes that remove the states of share partitions whose topic has been deleted."""
     for key in states.entries:
         if not has_topic(key.topic_id):
             yield Change(key, None)
 
 
 def first_needed(all_states: Iterable[Entry]) -> int | None:
-    """Return the offset before which no record is needed; None where there is no state."""
+    """Return the offset before which records of the log are not needed, or None if there is no state."""
     return min((entry.snapshot_offset for entry in all_states), default=None)
 
 

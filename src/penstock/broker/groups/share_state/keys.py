@@ -1,4 +1,4 @@
-"""What the share coordinator keeps state of: a share partition, by its key."""
+"""The key of a share partition, for which the share coordinator keeps a state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TOPIC_ID_BYTES = 16
 
 
 class ShareKey(NamedTuple):
-    """A share partition: a partition of a topic, as one share group reads it."""
+    """The key of a share partition: a share group, a topic and a partition."""
 
     group_id: str
     topic_id: bytes
@@ -18,19 +18,19 @@ class ShareKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The key that FindCoordinator names: ``group:topicId:partition``, with the id in base64 of URLs.
+        """Return the key for FindCoordinator: ``group:topicId:partition``, with the id in URL-safe base64.
 
-        Its hash gives the partition of `__share_group_state` that has the state.
+        Its hash determines the partition of `__share_group_state` that has the state.
         """
         topic_id = base64.urlsafe_b64encode(self.topic_id).decode("ascii").rstrip("=")
         return f"{self.group_id}:{topic_id}:{self.partition}"
 
 
 def parse_key(text: str) -> ShareKey:
-    """Return the share partition that a key of FindCoordinator names. A group's id may have colons.
+    """Return the share partition of a key for FindCoordinator. The group's id may contain colons.
 
     Raises:
-        ValueError: the text is no such key.
+        ValueError: the text is not such a key.
     """
     parts = text.rsplit(":", 2)
     if len(parts) != 3 or not parts[0]:

@@ -1,6 +1,7 @@
-"""The share coordinator as the rest of a broker calls it: requests that are answered later.
+"""The interface of the share coordinator for other parts of a broker: requests that are answered later.
 
-A broker by itself answers at once; in a cluster another node may coordinate, and replicas have to follow.
+A single broker answers at once. In a cluster, another node may be the coordinator, and replicas have to
+follow.
 """
 
 from __future__ import annotations
@@ -27,27 +28,30 @@ Send: TypeAlias = Callable[[Any, Done], None]
 
 
 class Persister:
-    """Calls the share coordinator, here or at another node; `send` sends one of the five requests to it.
+    """Calls the share coordinator, on this or another node; `send` sends one of the five requests to it.
 
-    Every method takes a request, and has `done` called exactly once with its answer: before the method
-    returns, or later in the thread of this broker, from a turn of its purgatory. None raises anything: what
-    fails is an error of each share partition in the answer.
+    Every method takes a request, and calls `done` exactly once with the response: before the method
+    returns, or later in the thread of this broker, from its purgatory. No method raises: a failure
+    is an error of each share partition in the response.
     """
 
     def __init__(self, send: Send) -> None:
         self.send = send
 
     def read_state(self, request: ReadShareGroupStateRequest, done: Done) -> None:
-        """ReadShareGroupState (84): the state of share partitions; earlier leaders are fenced from now on."""
+        """Send ReadShareGroupState (84), which returns states and fences earlier leaders."""
         self.send(request, done)
 
     def write_state(self, request: WriteShareGroupStateRequest, done: Done) -> None:
-        """WriteShareGroupState (85): add what became of records. An answer without an error is durable."""
+        """Send WriteShareGroupState (85), which adds delivery states.
+
+        A response without error means durable.
+        """
         self.send(request, done)
 
 
 def send_here(service: ShareStateService, now_ms: int, request: Any, done: Done) -> None:
-    """Have this node, which coordinates everything, answer a request at once."""
+    """Answer a request at once on this node, which is the only coordinator."""
     try:
         service.create_topic(now_ms)
     except (KafkaError, StorageError) as error:

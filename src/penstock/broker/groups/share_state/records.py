@@ -1,7 +1,7 @@
-"""The records of `__share_group_state`, in Kafka's format: changes to bytes and back.
+"""The records of `__share_group_state`, in Kafka's format: converts changes to bytes and back.
 
 A key is its type and fields without flexible encoding; a value is its version, 0, and flexible fields. The
-end of a share partition is a key of a snapshot without a value.
+tombstone of a share partition has the key of a snapshot.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def _batch(made: type[_B], batch: StateBatch) -> _B:
 
 
 def read_change(key: bytes | None, value: bytes | None) -> Change | None:
-    """Return the change that a record is; None for a record of another type.
+    """Return the change in a record, or None for a record of an unknown type.
 
     Raises:
-        DecodeError: the record is damaged, or its value of a newer version than is supported.
+        DecodeError: the record is damaged, or its value has a newer version than is supported.
     """
     key_type = int.from_bytes(key[:2], "big") if key is not None and len(key) >= 2 else -1
     if key is None or key_type not in (SNAPSHOT_KEY, UPDATE_KEY):

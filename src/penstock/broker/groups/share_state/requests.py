@@ -1,6 +1,6 @@
-"""The five requests to the share coordinator: messages taken apart, asked for each share partition, answered.
+"""The five requests to the share coordinator: splits them by share partition, and joins the results.
 
-Handlers answer clients with it, and brokers each other. `ASKED` names the answer of each request.
+Used to answer clients as well as other brokers. `ASKED` has the response class of each request.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Ask = Callable[["ShareStateService", ShareKey, Any], "Outcome"]
 
 
 class Kind(NamedTuple):
-    """One API: how a share partition is asked about, and what its answer is made of.
+    """One API: the function to call for each share partition, and the classes of its response.
 
-    `fill` puts a state into the answer for a share partition.
+    `fill` puts a state into the response for a share partition.
     """
 
     ask: Ask
@@ -109,9 +109,9 @@ KINDS: dict[int, Kind] = {
 
 
 def keys_of(request: Any) -> list[tuple[ShareKey, Any]]:
-    """Return the share partitions that a request names, each with its part of the request.
+    """Return the share partitions in a request, each with its part of the request.
 
-    A request without a group names none, as at Apache Kafka.
+    As in Apache Kafka, a request without a group has none.
     """
     if not request.group_id:
         return []
@@ -123,7 +123,7 @@ def keys_of(request: Any) -> list[tuple[ShareKey, Any]]:
 
 
 def part_of(kind: Kind, key: ShareKey, outcome: Outcome) -> Any:
-    """Return the part of an answer that one share partition has."""
+    """Return the part of a response for one share partition."""
     answer = kind.partition(partition=key.partition, error_code=outcome.code, error_message=outcome.message)
     if kind.fill is not None and outcome.state is not None:
         kind.fill(answer, outcome.state)
@@ -131,7 +131,7 @@ def part_of(kind: Kind, key: ShareKey, outcome: Outcome) -> Any:
 
 
 def answer_of(kind: Kind, request: Any, parts: dict[ShareKey, Any]) -> Any:
-    """Return the answer to a request, from its parts, in the order of the request."""
+    """Return the response to a request, made from its parts, in the order of the request."""
     results = []
     for topic in request.topics if request.group_id else ():
         named = [ShareKey(request.group_id, topic.topic_id, asked.partition) for asked in topic.partitions]
@@ -141,7 +141,7 @@ def answer_of(kind: Kind, request: Any, parts: dict[ShareKey, Any]) -> Any:
 
 
 def answer_here(service: ShareStateService, request: Any) -> Any:
-    """Answer a request about share partitions that this node coordinates; NOT_COORDINATOR (16) for others."""
+    """Answer a request on this node; share partitions of other coordinators get NOT_COORDINATOR (16)."""
     kind = KINDS[request.API_KEY]
     parts = {key: part_of(kind, key, kind.ask(service, key, asked)) for key, asked in keys_of(request)}
     return answer_of(kind, request, parts)

@@ -1,8 +1,8 @@
-"""The share coordinator at a broker: joins what decides to the topic of states, the settings and the clock.
+"""The share coordinator of a broker: connects its decisions to the topic of states, settings and clock.
 
-A node coordinates the share partitions whose state is in partitions of `__share_group_state` that it leads.
-It reads one of these partitions when it is first asked for something in it. Everything here is done at
-once; in a cluster an answer counts when the in-sync replicas have what was stored.
+A node coordinates the share partitions whose states are in the partitions of `__share_group_state` that it
+leads. Such a partition is read when it is first needed. Every call completes at once; in a cluster, a
+response is sent only after the in-sync replicas have the stored records.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CHANGES_AT_ONCE = 500
 
 
 class Host(Protocol):
-    """What the share coordinator needs of the broker."""
+    """The parts of the broker that the share coordinator needs."""
 
     config: BrokerConfig
     cluster: Cluster
@@ -65,7 +65,7 @@ class Host(Protocol):
 
 
 class Outcome(NamedTuple):
-    """What a request leads to for one share partition: an error, or the state where one was asked for."""
+    """The result of a request for one share partition: an error, or the state for a read request."""
 
     code: int = ErrorCode.NONE
     message: str | None = None
@@ -73,7 +73,7 @@ class Outcome(NamedTuple):
 
 
 class ShareStateService:
-    """The states of share partitions that one broker coordinates."""
+    """The states of the share partitions that one broker coordinates."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -96,20 +96,20 @@ class ShareStateService:
         return topic is not None and index < len(topic.partitions)
 
     def create_topic(self, now_ms: int) -> None:
-        """Make `__share_group_state`, if there is none.
+        """Create `__share_group_state`, if it does not exist.
 
         Raises:
-            KafkaError, StorageError: it cannot be made now.
+            KafkaError, StorageError: the topic cannot be created now.
         """
         self.topic.create(now_ms)
 
     # --- reading -----------------------------------------------------------------------------------------
 
     def _open(self, key: ShareKey) -> tuple[int, ShareStates]:
-        """Return the partition that has a state, with everything that is read of it.
+        """Return the partition of `__share_group_state` for a key, and all states in it.
 
         Raises:
-            KafkaError: NOT_COORDINATOR (16), another node leads it, or the log cannot be read.
+            KafkaError: NOT_COORDINATOR (16), another node leads the partition, or the log cannot be read.
         """
         index = self.topic.partition_of(key.text)
         return index, self.loaded.open(index)
@@ -121,29 +121,29 @@ class ShareStateService:
         return states
 
     def forget_everything(self) -> None:
-        """The topic has been deleted by force."""
+        """Drop all states, because their topic has been deleted."""
         self.loaded.clear()
 
     # --- requests ----------------------------------------------------------------------------------------
 
     def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> Outcome:
-        """InitializeShareGroupState for one share partition."""
+        """Handle InitializeShareGroupState for one share partition."""
         now_ms = self._host.clock.now_ms()
         return self._change(
             key, lambda states: self.coordinator.initialize(states, key, state_epoch, start_offset, now_ms)
         )
 
     def write(self, key: ShareKey, written: Written) -> Outcome:
-        """WriteShareGroupState for one share partition."""
+        """Handle WriteShareGroupState for one share partition."""
         now_ms = self._host.clock.now_ms()
         return self._change(key, lambda states: self.coordinator.write(states, key, written, now_ms))
 
     def delete(self, key: ShareKey) -> Outcome:
-        """DeleteShareGroupState for one share partition."""
+        """Handle DeleteShareGroupState for one share partition."""
         return self._change(key, lambda states: self.coordinator.delete(states, key))
 
     def read(self, key: ShareKey, leader_epoch: int) -> Outcome:
-        """ReadShareGroupState for one share partition."""
+        """Handle ReadShareGroupState for one share partition."""
 
         def read(index: int, states: ShareStates) -> ShareState:
             state, change = self.coordinator.read(states, key, leader_epoch)
@@ -154,7 +154,7 @@ class ShareStateService:
         return self._ask(key, read)
 
     def summary(self, key: ShareKey) -> Outcome:
-        """ReadShareGroupStateSummary for one share partition."""
+        """Handle ReadShareGroupStateSummary for one share partition."""
         return self._ask(key, lambda index, states: self.coordinator.summary(states, key))
 
     def _change(self, key: ShareKey, decide: Callable[[ShareStates], Change | None]) -> Outcome:
@@ -185,10 +185,11 @@ class ShareStateService:
             )
 
     def _store(self, index: int, states: ShareStates, changes: Sequence[Change]) -> None:
-        """Store changes, then make them.
+        """Store changes, then apply them.
 
         Raises:
-            KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), they could not be written; nothing
+            KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), the changes could not be written;
+                nothing
                 has changed.
         """
         records = [record_of(change) for change in changes]
@@ -200,18 +201,18 @@ class ShareStateService:
     # --- maintenance -------------------------------------------------------------------------------------
 
     def forget_topics(self) -> None:
-        """Remove the states of topics that have been deleted, as far as they have been read.
+        """Remove the states of deleted topics from the partitions that have been read.
 
         Raises:
-            KafkaError: what is stored cannot be changed.
+            KafkaError: the stored states cannot be removed.
         """
         has_topic = self._host.cluster.topics_by_id.__contains__
         self._store_all(lambda states: orphans(states, has_topic))
 
     def maintain(self, now_ms: int) -> list[StorageError]:
-        """Write snapshots of what has long had none, and cut the log before them, each at its interval.
+        """Replace old snapshots of share partitions, and delete the log records before them, at intervals.
 
-        `now_ms` is wall-clock time in milliseconds. Return what went wrong.
+        `now_ms` is wall-clock time in milliseconds. Returns the errors that occurred.
         """
         now = self._host.clock.monotonic()
         failures: list[StorageError] = []
@@ -237,7 +238,7 @@ class ShareStateService:
                 self._store(index, states, changes[start : start + CHANGES_AT_ONCE])
 
     def _prune(self) -> None:
-        """Delete the records before the oldest snapshot that is needed."""
+        """Delete the log records before the oldest snapshot that is needed."""
         for index, states in self.loaded:
             partition = self.topic.partitions[index]
             needed = first_needed(states.entries.values())

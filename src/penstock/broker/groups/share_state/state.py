@@ -1,7 +1,7 @@
-"""What is kept of one share partition, and the changes to it.
+"""The state of one share partition, and the changes to it.
 
-`ShareStates.apply` is the only thing that changes them: with what requests lead to, once it is stored, and
-with what is read from `__share_group_state`.
+Only `ShareStates.apply` changes a state: with changes that a request has caused, once they are stored, and
+with changes that are read from `__share_group_state`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ BATCH_BYTES = 120
 
 
 class ShareState(NamedTuple):
-    """The state of a share partition. Times are wall-clock milliseconds, of its last snapshot."""
+    """The state of a share partition.
+
+    The times, in wall-clock milliseconds, are those of its last snapshot.
+    """
 
     snapshot_epoch: int
     state_epoch: int
@@ -39,12 +42,12 @@ class ShareState(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """About what it takes in memory, without its key."""
+        """Return the approximate memory that the state uses, without its key."""
         return STATE_BYTES + BATCH_BYTES * len(self.batches)
 
 
 class Update(NamedTuple):
-    """What has changed since the snapshot with the same epoch. A start offset of -1 is unchanged."""
+    """The changes since the snapshot with the same epoch. A start offset of -1 means unchanged."""
 
     snapshot_epoch: int
     leader_epoch: int
@@ -54,7 +57,7 @@ class Update(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One record: a whole state, an update of it, or None for the end of it."""
+    """The content of one record: a whole state, an update of it, or None for its removal."""
 
     key: ShareKey
     value: ShareState | Update | None
@@ -65,7 +68,7 @@ Stored: TypeAlias = tuple[Change, int]
 
 
 class Entry:
-    """One share partition at its coordinator."""
+    """The state of one share partition at its coordinator, and the log offset of its snapshot."""
 
     __slots__ = ("leader_epoch", "snapshot_offset", "state", "state_epoch", "updates")
 
@@ -82,7 +85,7 @@ class Entry:
 
 
 class ShareStates:
-    """The share partitions of one partition of `__share_group_state`."""
+    """The states of the share partitions in one partition of `__share_group_state`."""
 
     def __init__(self) -> None:
         self.entries: dict[ShareKey, Entry] = {}
@@ -90,7 +93,7 @@ class ShareStates:
         """About what they take in memory."""
 
     def apply(self, change: Change, offset: int) -> None:
-        """Make a change, whose record has this offset in the log."""
+        """Apply a change, whose record has this offset in the log."""
         key, value = change
         entry = self.entries.get(key)
         if entry is not None:
@@ -131,7 +134,7 @@ def _begun(value: ShareState | Update) -> ShareState:
 
 
 def updated(state: ShareState, update: Update) -> ShareState:
-    """Return what an update makes of a state."""
+    """Return a state with an update applied."""
     start_offset = state.start_offset if update.start_offset == KEEPS_START else update.start_offset
     return state._replace(
         leader_epoch=state.leader_epoch if update.leader_epoch == -1 else update.leader_epoch,

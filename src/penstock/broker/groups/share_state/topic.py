@@ -1,4 +1,4 @@
-"""`__share_group_state`: the topic that the states of share partitions are stored in."""
+"""The topic `__share_group_state`, in which the states of share partitions are stored."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The assignor of streams groups, `sticky`: tasks stay where they are as far as members are evenly loaded.
+"""The assignor of streams groups, `sticky`: tasks stay with their members as far as the load stays even.
 
-A pure function of the members, with what they had, and of the numbers of tasks. As at Apache Kafka 4.3 the
-load of a process is the number of its tasks by the number of its members; no warm-up tasks are given, and
-neither racks nor tags of clients count.
+A pure function of the members, with their former tasks, and of the numbers of tasks. As in Apache Kafka 4.3,
+the load of a process is the number of its tasks divided by the number of its members; no warm-up tasks are
+assigned, and racks and client tags are ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.broker.groups.streams.tasks import Task, Tasks
 
 
 class Worker(NamedTuple):
-    """One member, as the assignor sees it: its process, and the tasks that it was to have."""
+    """One member as input of the assignor: its process, and its former target tasks."""
 
     process_id: str
     had: Tasks
@@ -30,7 +30,7 @@ def assign(
     """Return the target assignment of every member.
 
     `tasks` are the numbers of tasks by subtopology, `stateful` the subtopologies that have state, `standbys`
-    how many copies of each of their tasks are kept ready on other processes. Where there are too few
+    the number of standby copies of each of their tasks, on other processes. If there are too few
     processes, there are fewer copies.
     """
     if not members:
@@ -44,7 +44,7 @@ def assign(
 
 
 class _Process:
-    """One instance of the application, with its members."""
+    """A process of the application, with its members and their tasks."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -61,7 +61,7 @@ class _Process:
 
 
 class _Quota:
-    """How many tasks a member gets at most while tasks go where they were: an equal share of what is left."""
+    """The greatest number of tasks for a member that keeps former tasks: an equal share of the rest."""
 
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks = tasks
@@ -69,7 +69,7 @@ class _Quota:
         self.each = -(-tasks // members)
 
     def note(self, count: int) -> None:
-        """Note that a member has so many tasks now: one that has its share leaves the rest to the others."""
+        """Recompute the quota for the other members when a member with `count` tasks has its full share."""
         if count == self.each:
             self._members -= 1
             self._tasks -= count
@@ -77,7 +77,7 @@ class _Quota:
 
 
 class _Division:
-    """The division of tasks under way."""
+    """An assignment of tasks under construction."""
 
     def __init__(self, members: Mapping[str, Worker], active: int, total: int) -> None:
         self._members = members
@@ -97,7 +97,7 @@ class _Division:
         self._by_load = [(0.0, process.number, process) for process in self._processes.values()]
 
     def outcome(self) -> Assignment:
-        """Return what has been given to whom."""
+        """Return the assignment of each member."""
         return {
             member_id: Tasks(frozenset(self._active[member_id]), frozenset(self._standby[member_id]))
             for member_id in self._members
@@ -106,8 +106,9 @@ class _Division:
     # --- active tasks ------------------------------------------------------------------------------------
 
     def assign_active(self, tasks: Iterable[Task]) -> None:
-        """Give every task to the member that had it, else to one that had it in standby, while they have
-        less than their share; the rest to the least loaded.
+        """Assign every task: to its former active member, or a former standby, or the least loaded member.
+
+        Former members get tasks only up to their equal share.
         """
         left = sorted(tasks, key=lambda task: (task[1], task[0]))
         for find in (self._was_active.get, self._least_loaded_standby):
@@ -131,8 +132,10 @@ class _Division:
     # --- standby tasks -----------------------------------------------------------------------------------
 
     def assign_standbys(self, tasks: Iterable[Task], standbys: int) -> None:
-        """Give copies of every task to processes without one: to the member that had it as active, else to
-        one that had it in standby, while they have less than their share; the rest to the least loaded.
+        """Assign standby copies of every task, on processes without the task, like active tasks.
+
+        The former active member comes first, then former standbys, each up to an equal share, then the least
+        loaded.
         """
         left: list[tuple[Task, int]] = []
         for task in sorted(tasks, key=lambda task: (task[1], task[0]), reverse=True):
@@ -150,7 +153,7 @@ class _Division:
                 self._give_standby(task, member_id)
 
     def _former(self, task: Task) -> str | None:
-        """Return a member that had the task, with room for it in a process without it."""
+        """Return a member that had the task, has room for it, and whose process does not have it; or None."""
         for member_id in (self._was_active.get(task), self._least_loaded_standby(task, without=True)):
             if member_id is None or task in self._process_of(member_id).tasks:
                 continue
@@ -181,8 +184,9 @@ class _Division:
         return count
 
     def _least_loaded_standby(self, task: Task, *, without: bool = False) -> str | None:
-        """Return the least loaded of the members that had a task in standby; `without` one whose process has
-        the task already.
+        """Return the least loaded former standby of a task, or None.
+
+        `without` excludes members whose process already has the task.
         """
         found = [
             ((self._process_of(member_id).load, self._count(member_id)), member_id)
@@ -192,9 +196,9 @@ class _Division:
         return min(found)[1] if found else None
 
     def _least_loaded_without(self, task: Task) -> str | None:
-        """Return the least loaded member of the least loaded process that does not have a task yet.
+        """Return the least loaded member of the least loaded process that does not have a task yet, or None.
 
-        The member is given the task: the entry of its process is not put back.
+        The caller must assign the task to the member, since the process is removed from the heap.
         """
         heap, passed, found = self._by_load, [], None
         while heap and found is None:

@@ -1,6 +1,6 @@
-"""Decides which partitions and internal topics a topology needs, and what is wrong with its topics.
+"""Decides which partitions and internal topics a topology needs, and finds errors in its topics.
 
-A pure function of the topology and of the topics that there are. The rules are those of Apache Kafka 4.3.
+A pure function of the topology and of the existing topics. The rules are those of Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TASKS_MAX = 10_000
 
 
 class Status(IntEnum):
-    """The statuses of a group in answers to heartbeats, as numbers on the wire."""
+    """The statuses of a group in responses to heartbeats, as numbers on the wire."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -32,16 +32,16 @@ class Status(IntEnum):
 
 
 class Problem(NamedTuple):
-    """Why a topology cannot be worked on yet."""
+    """The reason why a topology cannot run yet."""
 
     status: Status
     detail: str
 
 
 class Configured(NamedTuple):
-    """A topology with the topics that there are.
+    """A topology checked against the existing topics.
 
-    `tasks` are the numbers of tasks by subtopology, in order of ids; None where they cannot be decided.
+    `tasks` are the numbers of tasks by subtopology, in order of ids, or None if they cannot be decided.
     """
 
     tasks: Mapping[str, int] | None
@@ -53,7 +53,7 @@ class Configured(NamedTuple):
 
     @property
     def is_ready(self) -> bool:
-        """Whether tasks can be assigned."""
+        """Return True if tasks can be assigned."""
         return self.problem is None and self.tasks is not None
 
 
@@ -62,11 +62,11 @@ NOT_CONFIGURED = Configured(None)
 
 
 class _WrongPartitions(Exception):
-    """Topics do not have the numbers of partitions that the topology needs."""
+    """Raised if topics do not have the numbers of partitions that the topology needs."""
 
 
 def check_topology(topology: Topology) -> None:
-    """Check what is wrong with a topology with any topics that there may be.
+    """Check a topology for errors that do not depend on the existing topics.
 
     Raises:
         KafkaError: STREAMS_INVALID_TOPOLOGY (130).
@@ -96,11 +96,11 @@ def check_topology(topology: Topology) -> None:
 
 
 def configure(topology: Topology, counts: Mapping[str, int]) -> Configured:
-    """Decide about partitions and tasks; `counts` are the numbers of partitions of topics that there are.
+    """Decide about partitions and tasks; `counts` are the numbers of partitions of existing topics.
 
     Raises:
-        KafkaError: STREAMS_INVALID_TOPOLOGY (130), numbers of partitions depend on each other in a circle, a
-            repartition topic is written by nothing, or there would be more than `TASKS_MAX` tasks.
+        KafkaError: STREAMS_INVALID_TOPOLOGY (130), numbers of partitions depend on each other in a cycle, a
+            repartition topic has no writer, or there would be more than `TASKS_MAX` tasks.
     """
     repartitions = {topic.name for each in topology.subtopologies for topic in each.repartition_sources}
     missing = {name for each in topology.subtopologies for name in each.source_topics} - counts.keys()
@@ -139,8 +139,9 @@ def configure(topology: Topology, counts: Mapping[str, int]) -> Configured:
 
 
 def _repartition_counts(subtopologies: Iterable[Subtopology], counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the numbers of partitions of repartition topics: what is given, else the most of any input of
-    the subtopology that writes one.
+    """Return the numbers of partitions of repartition topics.
+
+    A number is given, or else the largest of any input of the subtopology that writes the topic.
     """
     decided = {
         topic.name: topic.partitions
@@ -171,7 +172,7 @@ def _repartition_counts(subtopologies: Iterable[Subtopology], counts: Mapping[st
 def _make_equal(
     subtopologies: Iterable[Subtopology], counts: Mapping[str, int], decided: dict[str, int]
 ) -> None:
-    """Give the repartition topics of each copartition group the number of partitions that all need."""
+    """Set the repartition topics of each copartition group to the number of partitions that all need."""
     fixed = {topic.name for each in subtopologies for topic in each.repartition_sources if topic.partitions}
     for each in subtopologies:
         repartitions = {topic.name for topic in each.repartition_sources}

@@ -1,8 +1,8 @@
 """All streams groups of a broker: finds the group of a request, and keeps the timers of groups and members.
 
 No I/O: requests come in with `now`, in seconds of the monotonic clock, and `now_ms`, the wall clock's
-milliseconds. What a request or a timer leads to is a `StreamsPlan`; its changes are stored, then `accept`
-makes them.
+milliseconds. The result of a request or a timer is a `StreamsPlan`; its changes are stored, and then applied
+by `accept`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ GROUP_BYTES = 3500
 
 
 class StreamsPlan(NamedTuple):
-    """The outcome of a request or a timer: changes to be stored, and the answer to a request.
+    """The result of a request or a timer: changes to be stored, and the response to a request.
 
-    `touched` is the member whose session goes on for `session_timeout_ms`, `shut_down_by` one that has asked
-    for the end of the application, `delay_ms` how long a new group waits for members from now on.
+    `touched` is the member whose session is renewed for `session_timeout_ms`, `shut_down_by` a member that
+    has requested the shutdown of the application, `delay_ms` how long a new group waits for more members.
     """
 
     group: StreamsGroup
@@ -53,12 +53,12 @@ class StreamsPlan(NamedTuple):
 
     @property
     def changes(self) -> list[Change]:
-        """The changes to be stored, in their order."""
+        """The changes to be stored, in order."""
         return self.draft.changes
 
 
 class StreamsGroupCoordinator:
-    """The streams groups. `settings_of` returns the settings of a group by its id."""
+    """All streams groups of a broker. `settings_of` returns the settings of a group by its id."""
 
     def __init__(
         self, settings_of: Callable[[str], StreamsGroupSettings], view: TopicsView, timers: Timers
@@ -72,7 +72,7 @@ class StreamsGroupCoordinator:
 
     @property
     def size_bytes(self) -> int:
-        """About what the groups take in memory."""
+        """Return the approximate memory that the groups use."""
         return size_of(self.groups, GROUP_BYTES)
 
     # --- requests ----------------------------------------------------------------------------------------
@@ -86,10 +86,10 @@ class StreamsGroupCoordinator:
         *,
         makes_group: bool = True,
     ) -> StreamsPlan:
-        """Handle StreamsGroupHeartbeat: return the plan. A member that joins creates the group it names.
+        """Handle StreamsGroupHeartbeat; return the plan. A member that joins an unknown group creates it.
 
         Raises:
-            KafkaError: the error to answer with. INVALID_REQUEST (42) for what is wrong in any group,
+            KafkaError: the error to respond with: INVALID_REQUEST (42) for invalid fields,
                 GROUP_ID_NOT_FOUND (69), and those of `StreamsGroup.heartbeat` and `StreamsGroup.leave`.
         """
         problem = _problem(group_id, beat)
@@ -119,7 +119,7 @@ class StreamsGroupCoordinator:
         return StreamsPlan(group, draft, answer, beat.member_id, session_ms, shut_down_by, begins_ms)
 
     def accept(self, plan: StreamsPlan, now: float) -> None:
-        """Make the changes of a plan, which have been stored."""
+        """Apply the changes of a plan, which have been stored."""
         group, before = plan.group, plan.group.stored
         self.groups.setdefault(group.id, group)
         if plan.shut_down_by is not None and group.shut_down_by is None:
@@ -138,7 +138,7 @@ class StreamsGroupCoordinator:
             self.timers.set(delay, now + plan.delay_ms / 1000)
 
     def restore(self, stored: Mapping[Any, Change | None], now: float) -> None:
-        """Add the groups of one partition of `__consumer_offsets`. All sessions begin anew at `now`."""
+        """Add the groups of one partition of `__consumer_offsets`. All sessions restart at `now`."""
         groups = restored(stored, StreamsGroup)
         self.groups.update(groups)
         for group in groups.values():
@@ -148,7 +148,7 @@ class StreamsGroupCoordinator:
                 self._touch(group, member_id, now, session_ms)
 
     def forget(self, group_id: str) -> None:
-        """Drop a group, if there is one with this id."""
+        """Drop the group with an id, if there is one."""
         group = self.groups.pop(group_id, None)
         if group is not None:
             for member_id in group.stored.members:
@@ -158,12 +158,14 @@ class StreamsGroupCoordinator:
             delay.end()
 
     def removal(self, group: StreamsGroup) -> list[Change]:
-        """Return the changes that end a group."""
+        """Return the changes that remove a group."""
         return removal(group.stored)
 
     def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[StreamsGroup]:
-        """Return the groups in these states and of these types, in any case of letters; none named means
-        all. The state NotReady is also ``not_ready``, as Apache Kafka's coordinator has it.
+        """Return the groups in the given states and of the given types, ignoring case.
+
+        An empty list of states or types matches all. The state NotReady is also called ``not_ready``, as in
+        Apache Kafka's coordinator.
         """
         wanted = {state.lower() for state in states}
         if "not_ready" in wanted:
@@ -173,12 +175,12 @@ class StreamsGroupCoordinator:
     # --- timers ------------------------------------------------------------------------------------------
 
     def _delay_left_ms(self, group_id: str, now: float) -> int | None:
-        """Return for how long a group waits for more members; None where it does not."""
+        """Return how long a new group still waits for more members, or None if it does not wait."""
         delay = self._delays.get(group_id)
         return None if delay is None else max(0, round((delay.when - now) * 1000))
 
     def _end_delay(self, group: StreamsGroup, timer: Timer, now_ms: int) -> StreamsPlan | None:
-        """Assign tasks to the members that have joined a new group meanwhile."""
+        """Return the plan that assigns tasks to the members that have joined a new group during its delay."""
         if self._delays.get(group.id) is not timer:
             return None
         del self._delays[group.id]  # should the assignment not be stored, the next heartbeat assigns
@@ -186,7 +188,7 @@ class StreamsGroupCoordinator:
         return None if draft is None else StreamsPlan(group, draft)
 
     def _touch(self, group: StreamsGroup, member_id: str, now: float, session_ms: int) -> None:
-        """Begin the session of a member anew, and time how long it takes to give up tasks."""
+        """Renew the session of a member, and time how long it takes to give up tasks."""
         self._members.set(group.id, member_id, SESSION, now + session_ms / 1000)
         current = group.stored.current(member_id)
         if current.state is not MemberState.UNREVOKED:
@@ -196,18 +198,18 @@ class StreamsGroupCoordinator:
             self._members.set(group.id, member_id, REVOCATION, now + timeout_ms / 1000, current.epoch)
 
     def _fence(self, group_id: str, member_id: str) -> StreamsPlan:
-        """Remove a member whose session is over, or which has not given up tasks in time."""
+        """Return the plan that removes a member that has timed out, in its session or in giving up tasks."""
         group = self.groups[group_id]
         return StreamsPlan(group, group.remove(member_id))
 
 
 def not_a_streams_group(group_id: str) -> str:
-    """Return what is said of a group of another type."""
+    """Return the error message for a group of another type."""
     return f"Group {group_id} is not a streams group."
 
 
 def _problem(group_id: str, beat: StreamsHeartbeat) -> str:
-    """Return what is wrong with the fields of a heartbeat; empty where nothing is."""
+    """Return the error message for invalid fields of a heartbeat, or an empty string."""
     if not beat.member_id.strip():
         return "MemberId can't be empty."
     if not group_id.strip():
@@ -231,7 +233,7 @@ def _problem(group_id: str, beat: StreamsHeartbeat) -> str:
 
 
 def _too_long(group_id: str, beat: StreamsHeartbeat) -> str:
-    """Return that a text is too long for a record's key or an old string; empty where none is."""
+    """Return the error message if a text is too long for a record's key or an old string, or else ""."""
     texts = [group_id, beat.member_id]
     if any(len(text) * 4 > STRING_BYTES_MAX < len(text.encode()) for text in texts):
         return f"a text is longer than {STRING_BYTES_MAX} bytes, the most that can be stored"

@@ -1,4 +1,4 @@
-"""Which partitions are read at which instance of an application, for queries of its state (KIP-67)."""
+"""The partitions that each instance of an application reads, for interactive queries (KIP-67)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class EndpointPartitions(NamedTuple):
 
 
 def endpoint_partitions(state: StreamsState, counts: Mapping[str, int]) -> tuple[EndpointPartitions, ...]:
-    """Return the partitions at every member that has an endpoint; `counts` are those of topics that exist."""
+    """Return the partitions of every member with an endpoint; `counts` has those of existing topics."""
     found = []
     for member_id, member in state.members.items():
         if member.endpoint is not None:

@@ -1,8 +1,8 @@
-"""One streams group: what a heartbeat, a leave or a timer changes (KIP-1071).
+"""One streams group: the changes that a heartbeat, a leave or a timer causes (KIP-1071).
 
-`StreamsGroup` decides on a draft and returns it; the group changes when `accept` takes the draft, which is
-after it has been stored. Errors are raised as `KafkaError`. The order of checks, the error codes and the
-records follow Apache Kafka 4.3.
+`StreamsGroup` returns a draft with its decision. The group changes only when `accept` is called with the
+draft, after the draft has been stored. Errors are raised as `KafkaError`. The order of checks, the error
+codes and the records follow Apache Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SOON_MS = 20
 
 
 class StreamsHeartbeat(NamedTuple):
-    """One StreamsGroupHeartbeat, as a group needs it. None leaves a field as it is."""
+    """The fields of a StreamsGroupHeartbeat. A field that is None has not changed."""
 
     member_id: str
     epoch: int
@@ -68,7 +68,7 @@ class StreamsHeartbeat(NamedTuple):
 
 
 class StreamsAnswer(NamedTuple):
-    """The answer to a heartbeat; `tasks` and `endpoints` are None where the member has them already."""
+    """The response to a heartbeat; `tasks` and `endpoints` are None if the member already has them."""
 
     member_id: str
     epoch: int
@@ -82,10 +82,10 @@ class StreamsAnswer(NamedTuple):
 
 
 class StreamsGroup:
-    """A group. `stored` is its state, as far as it has been stored.
+    """A streams group. `stored` is its state according to the stored records.
 
-    What is not stored is lost with the coordinator, as at Apache Kafka: `shut_down_by`, the member that has
-    asked for the end of the application, and the number of the endpoint information.
+    As in Apache Kafka, some state is not stored and is lost with the coordinator: `shut_down_by`, the member
+    that has requested the shutdown of the application, and the epoch of the endpoint information.
     """
 
     def __init__(self, group_id: str) -> None:
@@ -103,7 +103,7 @@ class StreamsGroup:
         return printable(f"<StreamsGroup {self.id} {self.state}, epoch {self.stored.epoch}, {members}>")
 
     def accept(self, draft: Draft) -> None:
-        """Take the changes of a draft, which have been stored."""
+        """Apply the changes of a draft, which have been stored."""
         if draft.state.topology is not self.stored.topology:
             self._hashed = None
         self.stored = draft.state
@@ -111,7 +111,7 @@ class StreamsGroup:
             self.shut_down_by = None
 
     def drop_remains(self) -> None:
-        """Drop assignments of members that are gone: compaction may leave them behind."""
+        """Drop assignments of removed members, which compaction may have left in the log."""
         state = self.stored
         for member_id in state.currents.keys() - state.members.keys():
             state.apply(SetCurrent(member_id, None))
@@ -128,10 +128,10 @@ class StreamsGroup:
         now_ms: int,
         delay_left_ms: int | None = None,
     ) -> tuple[Draft, StreamsAnswer]:
-        """Handle a heartbeat of a new or present member: return the changes, and the answer.
+        """Handle a heartbeat of a new or existing member; return the changes, and the response.
 
-        `now_ms` is wall-clock time in milliseconds, which the target assignment is stored with.
-        `delay_left_ms` is for how long a new group still waits for members; None where it does not.
+        `now_ms` is wall-clock time in milliseconds, stored with the target assignment.
+        `delay_left_ms` is how long a new group still waits for members, or None if it does not wait.
 
         Raises:
             KafkaError: GROUP_MAX_SIZE_REACHED (81), UNKNOWN_MEMBER_ID (25), FENCED_MEMBER_EPOCH (110),
@@ -180,10 +180,10 @@ class StreamsGroup:
         return draft, answer
 
     def _check(self, beat: StreamsHeartbeat, settings: StreamsGroupSettings) -> None:
-        """Check whether a member may join, or is at the epoch that it sends.
+        """Check that a member may join, or that the epoch that it sends is valid.
 
-        0 is always right. The epoch before the present one is right while the member has no tasks but those
-        that it is assigned: it has lost an answer.
+        0 is always valid. The epoch before the present one is valid while the member has only assigned tasks:
+        a response to it was lost.
         """
         if beat.member_id not in self.stored.members:
             if beat.epoch != JOIN_EPOCH:
@@ -208,7 +208,7 @@ class StreamsGroup:
         )
 
     def _update_member(self, beat: StreamsHeartbeat, draft: Draft) -> bool:
-        """Take over the fields of a member; return whether the group is assigned anew because of them."""
+        """Update the fields of a member; return True if the group needs a new assignment."""
         older = draft.state.members.get(beat.member_id)
         base = older or Member()
         newer = Member(
@@ -228,7 +228,7 @@ class StreamsGroup:
         return True
 
     def _update_topology(self, beat: StreamsHeartbeat, draft: Draft) -> tuple[Topology, list[Problem]]:
-        """Take over the topology of a new group; return the group's topology, and the statuses to answer."""
+        """Store the topology of a new group; return the group's topology, and statuses for the response."""
         stored = draft.state.topology
         if stored is None:
             if beat.topology is None:
@@ -247,7 +247,7 @@ class StreamsGroup:
         return stored, [Problem(Status.STALE_TOPOLOGY, detail)]
 
     def configured(self, topology: Topology, view: TopicsView) -> Configured:
-        """Return a topology with the topics that there are; computed once for a version of the metadata.
+        """Return a topology checked against the existing topics, cached for each version of the metadata.
 
         Raises:
             KafkaError: STREAMS_INVALID_TOPOLOGY (130).
@@ -286,9 +286,9 @@ class StreamsGroup:
     def _refresh_target(
         self, draft: Draft, configured: Configured, settings: StreamsGroupSettings, now_ms: int
     ) -> int | None:
-        """Compute the target assignment, if it is behind the group epoch and the interval has passed.
+        """Compute the target assignment, if it is older than the group epoch and the interval has passed.
 
-        Return how many milliseconds of the interval are left; None where nothing has to wait.
+        Return how many milliseconds of the interval are left, or None if nothing waits for it.
         """
         state = draft.state
         if state.epoch <= state.target_epoch:
@@ -340,14 +340,14 @@ class StreamsGroup:
             draft.make(SetCurrent(member_id, found))
 
     def _next_endpoint_epoch(self, beat: StreamsHeartbeat, state: StreamsState, *, has_moved: bool) -> int:
-        """Return the number of the endpoint information once the member has what it is assigned now."""
+        """Return the endpoint epoch, raised by 1 if the member has an endpoint and its tasks have changed."""
         if not self.stored.members and self.stored.topology is None:
             return 0  # the group is only just made
         has_endpoint = state.members[beat.member_id].endpoint is not None
         return self.endpoint_epoch + 1 if has_moved and has_endpoint else self.endpoint_epoch
 
     def assign_delayed(self, settings: StreamsGroupSettings, view: TopicsView, now_ms: int) -> Draft | None:
-        """Return the first assignment of a group that has waited for members; None where there is none."""
+        """Return the first assignment of a group after its initial delay, or None if there is none."""
         topology = self.stored.topology
         if not self.stored.members or topology is None:
             return None
@@ -361,7 +361,7 @@ class StreamsGroup:
     # --- leaving -----------------------------------------------------------------------------------------
 
     def leave(self, member_id: str) -> Draft:
-        """Let a member leave.
+        """Return the changes that remove a leaving member.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25).
@@ -371,7 +371,7 @@ class StreamsGroup:
         return self.remove(member_id)
 
     def remove(self, member_id: str) -> Draft:
-        """Return what changes when a member is gone."""
+        """Return the changes that remove a member."""
         draft: Draft = drafts.Draft(self.stored)
         draft.make(SetCurrent(member_id, None), SetTarget(member_id, None), SetMember(member_id, None))
         draft.make(SetEpoch(draft.state.group._replace(epoch=draft.state.epoch + 1)))
@@ -387,9 +387,9 @@ class StreamsGroup:
     def check_commit(
         self, member_id: str, epoch: int, partitions: Iterable[tuple[str, int]], *, has_epochs: bool = True
     ) -> None:
-        """Check the member of an OffsetCommit. `partitions` are names of topics with numbers of partitions.
+        """Check the member of an OffsetCommit. `partitions` are pairs of a topic's name and a partition.
 
-        An older epoch is right for the inputs of active tasks that the member has had since then.
+        An older epoch is valid for the inputs of active tasks that the member has had since then.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113), or UNSUPPORTED_VERSION (35) without
@@ -435,7 +435,7 @@ class StreamsGroup:
         )
 
     def subscribed_topics(self) -> frozenset[str]:
-        """Return the topics that the members read; none where there are no members."""
+        """Return the topics that the members read, which are none if there are no members."""
         if not self.stored.members or self.stored.topology is None:
             return frozenset()
         return frozenset(self.stored.topology.readers())
@@ -449,21 +449,21 @@ class StreamsGroup:
 
     @property
     def can_be_deleted(self) -> bool:
-        """Whether the group has no members."""
+        """Return True if the group has no members."""
         return not self.stored.members
 
     def offset_expiration(self) -> OffsetExpiration:
-        """Return which offsets may expire: each from its commit, but none of a topic that members read."""
+        """Return which offsets may expire: each from its commit, except those of topics that members read."""
         return OffsetExpiration(subscribed_topics=self.subscribed_topics())
 
 
 def counts_of(names: Iterable[str], view: TopicsView) -> dict[str, int]:
-    """Return the number of partitions of each of the topics that exists."""
+    """Return the number of partitions of each existing topic."""
     return {name: len(view.topics[name].partitions) for name in names if name in view.topics}
 
 
 def _check_owned(owned: Tasks | None, configured: Configured) -> None:
-    """Check that tasks which a member says it has are tasks of the topology.
+    """Check that the tasks that a member reports are tasks of the topology.
 
     Raises:
         KafkaError: INVALID_REQUEST (42).
@@ -493,10 +493,10 @@ def _shut_down(member_id: str) -> Problem:
 
 
 def _next_beat_ms(settings: StreamsGroupSettings, configured: Configured, wait_ms: int | None) -> int:
-    """Return after how long a member is to send its next heartbeat: soon, while an assignment is to come.
+    """Return the time until a member's next heartbeat: short while a new assignment is expected.
 
-    A new member would else wait a whole interval for its first tasks, as it does at Apache Kafka. Where
-    topics are wrong it has the whole interval: clients give up after two of them.
+    Otherwise a new member would wait a whole interval for its first tasks, as in Apache Kafka. If
+    topics are invalid, the member waits the whole interval, since clients give up after two of them.
     """
     is_making = configured.problem is None or configured.problem.status is Status.MISSING_INTERNAL_TOPICS
     if wait_ms is None or not is_making:

@@ -1,6 +1,6 @@
-"""The next step of a member on its way to its target assignment: tasks are given up before others get them.
+"""Reconciliation: a member's next step to its target assignment; tasks are given up before others get them.
 
-A pure function. The rules are those of Apache Kafka 4.3, save that tasks which the member itself has given
+A pure function. The rules are those of Apache Kafka 4.3, except that tasks which the member itself has given
 up count as free at once.
 """
 
@@ -18,10 +18,10 @@ IsHeld = Callable[[Task, bool], bool]
 def reconcile(
     current: Current, target: Tasks, target_epoch: int, owned: Tasks | None, is_held: IsHeld
 ) -> Current:
-    """Return where the member stands next. `owned` is what it says that it has; None where it says nothing.
+    """Return the next state of the member. `owned` are the tasks that it reports, or None.
 
-    A member gives up what is not in its target, and stays at its epoch until it says that it has done so.
-    Then it moves on to the epoch of the target, with every task that no other member has.
+    A member gives up tasks that are not in its target, and stays at its epoch until it confirms this.
+    Then it advances to the epoch of the target, with every task that no other member has.
     """
     if current.state is MemberState.STABLE and current.epoch == target_epoch:
         return current
@@ -53,5 +53,5 @@ def reconcile(
 
 
 def _has_any(owned: Tasks | None, tasks: Tasks) -> bool:
-    """Return whether a member still has some of the tasks, as far as it has said."""
+    """Return True if a member still has some of the tasks, or has not reported its tasks."""
     return owned is None or bool(owned & tasks)

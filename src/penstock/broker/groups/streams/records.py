@@ -1,6 +1,6 @@
-"""The records of streams groups in `__consumer_offsets`, in Kafka's format: changes to bytes and back.
+"""The records of streams groups in `__consumer_offsets`: converts changes to Kafka's format and back.
 
-A key is its type and fields without flexible encoding; a value is its version, 0, and flexible fields. No
+A key is its type and fields without flexible encoding; a value is its version, 0, and flexible fields. A null
 value is a tombstone.
 """
 
@@ -58,7 +58,7 @@ KIND = "streams group"
 
 
 def records_of(group_id: str, changes: Iterable[Change]) -> list[KeyAndValue]:
-    """Return the records of changes to a group, in their order."""
+    """Return the records of changes to a group, in order."""
     return [_record(group_id, change) for change in changes]
 
 
@@ -194,12 +194,12 @@ def _topic(topic: InternalTopic) -> topology_value.TopicInfo:
 
 
 def read_change(key_type: int, key: bytes, value: bytes | None) -> tuple[StoredKey, Change | None]:
-    """Return what a record is about, and the change that it is; None for a tombstone.
+    """Return the parsed key of a record, and its change, which is None for a tombstone.
 
     `key` comes without its type.
 
     Raises:
-        DecodeError: the record is damaged, or its value of a newer version than is supported.
+        DecodeError: the record is damaged, or its value has a newer version than is supported.
     """
     if key_type == CURRENT_KEY:
         current = StreamsGroupCurrentMemberAssignmentKey.decode(key, 0)

@@ -1,6 +1,6 @@
-"""Streams groups (KIP-1071) at a broker: joins their coordinator to the store, the settings and the topics.
+"""Streams groups (KIP-1071) of a broker: connects their coordinator to store, settings and topics.
 
-Does the I/O that the coordinator asks for: it stores the changes of a plan, and only then has them made.
+Does the I/O for the coordinator: stores the changes of a plan, and then applies them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class StreamsGroupService:
-    """The streams groups of one broker. `is_other` says that a group is of another type."""
+    """The streams groups of one broker. `is_other` is True for a group of another type."""
 
     def __init__(self, host: Host, view: TopicsView, timers: Timers, is_other: Callable[[str], bool]) -> None:
         self._host = host
@@ -35,7 +35,7 @@ class StreamsGroupService:
 
     @property
     def groups(self) -> dict[str, StreamsGroup]:
-        """The groups that have been read, by id."""
+        """Return the groups that have been read from the log, by id."""
         return self.coordinator.groups
 
     @property
@@ -44,9 +44,7 @@ class StreamsGroupService:
         return self._view
 
     def settings_of(self, group_id: str) -> StreamsGroupSettings:
-        """Return the settings of a group: what is set for it, within the bounds of the broker, or the
-        broker's.
-        """
+        """Return the settings of a group: its own within the broker's bounds, or else the broker's."""
         return self._settings.of(group_id)
 
     def _make_settings(self, own: Mapping[str, str]) -> StreamsGroupSettings:
@@ -73,10 +71,10 @@ class StreamsGroupService:
         now: float,
         first: Sequence[KeyAndValue] = (),
     ) -> StreamsAnswer:
-        """Handle StreamsGroupHeartbeat: store the plan, behind the records `first`, and return the answer.
+        """Handle StreamsGroupHeartbeat: store the plan, after the records `first`, and return the response.
 
         Raises:
-            KafkaError: the error to answer with.
+            KafkaError: the error to respond with.
         """
         is_other = self._is_other(group_id)
         now_ms = self._host.clock.now_ms()
@@ -93,10 +91,10 @@ class StreamsGroupService:
     def _carry_out(
         self, store: GroupStore, plan: StreamsPlan, now: float, first: Sequence[KeyAndValue] = ()
     ) -> None:
-        """Store the changes of a plan, behind the records `first`, then make them.
+        """Store the changes of a plan, after the records `first`, then apply them.
 
         Raises:
-            KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), they could not be stored.
+            KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), the changes could not be stored.
         """
         if plan.changes:
             self.planned.store(store, plan, first)

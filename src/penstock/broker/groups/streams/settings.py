@@ -1,4 +1,4 @@
-"""The broker's settings that streams groups (KIP-1071) depend on."""
+"""The settings of the broker for streams groups (KIP-1071)."""
 
 from __future__ import annotations
 

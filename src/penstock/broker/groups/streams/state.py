@@ -1,7 +1,7 @@
 """The state of a streams group, and the changes to it.
 
-`StreamsState.apply` is the only thing that changes a group: with the changes that a request or a timer has
-led to, once they are stored, and with those that are read from `__consumer_offsets`.
+Only `StreamsState.apply` changes a group: with changes that a request or a timer has caused, once they are
+stored, and with changes that are read from `__consumer_offsets`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TOPIC_BYTES = 400
 
 
 class State(StrEnum):
-    """The state of a group. The values are the words that StreamsGroupDescribe and ListGroups answer."""
+    """The state of a group. The values are the names in responses of StreamsGroupDescribe and ListGroups."""
 
     EMPTY = "Empty"
     """A group without members; it may have offsets."""
@@ -53,7 +53,7 @@ class State(StrEnum):
 
 
 class MemberState(IntEnum):
-    """How far a member is on its way to its target, as the numbers in stored records."""
+    """A member's progress towards its target assignment; the values are the numbers in stored records."""
 
     STABLE = 1
     """At the epoch of its target, with all of it."""
@@ -83,7 +83,7 @@ class Member(NamedTuple):
 
 
 class Current(NamedTuple):
-    """The epochs of a member, and its tasks."""
+    """The epochs of a member, and its current tasks."""
 
     epoch: int = JOIN_EPOCH
     previous_epoch: int = JOIN_EPOCH
@@ -95,14 +95,14 @@ class Current(NamedTuple):
     """The member epoch at which each active task was assigned (KIP-1251), those to be given up included."""
 
     def has_same_tasks(self, other: Current) -> bool:
-        """Return whether the assigned tasks are the same, and were assigned at the same epochs."""
+        """Return True if the assigned tasks are equal, and were assigned at the same epochs."""
         return self.assigned == other.assigned and all(
             self.epochs.get(task) == other.epochs.get(task) for task in self.assigned.active
         )
 
 
 class Epoch(NamedTuple):
-    """The epoch of a group, and the circumstances in which it began."""
+    """The epoch of a group, with the topology, metadata and settings for which it began."""
 
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
@@ -113,39 +113,39 @@ class Epoch(NamedTuple):
 
 
 class SetEpoch(NamedTuple):
-    """The group epoch; None is the end of the group."""
+    """A change of the group epoch; None removes the group."""
 
     value: Epoch | None
 
 
 class SetTopology(NamedTuple):
-    """The topology; None where the group has ended."""
+    """A change of the topology; None if the group is removed."""
 
     value: Topology | None
 
 
 class SetMember(NamedTuple):
-    """A member; None where it has gone."""
+    """A change of a member; None removes it."""
 
     member_id: str
     value: Member | None
 
 
 class SetTargetEpoch(NamedTuple):
-    """The epoch for which the target assignment was computed, and when; None where there is none."""
+    """A change of the epoch and time of the target assignment; None removes them."""
 
     value: tuple[int, int] | None
 
 
 class SetTarget(NamedTuple):
-    """The target assignment of a member; None where it has gone."""
+    """A change of a member's target assignment; None removes it."""
 
     member_id: str
     value: Tasks | None
 
 
 class SetCurrent(NamedTuple):
-    """The current assignment of a member; None removes it."""
+    """A change of a member's current assignment; None removes it."""
 
     member_id: str
     value: Current | None
@@ -179,7 +179,7 @@ class StreamsState:
         self.topology_bytes = 0
 
     def copy(self) -> StreamsState:
-        """Return a copy that can be changed without changing this one."""
+        """Return a copy that can be changed without changing this state."""
         other = StreamsState.__new__(StreamsState)
         other.__dict__.update(self.__dict__)
         for name in ("members", "currents", "targets", "owners", "holders"):
@@ -210,12 +210,12 @@ class StreamsState:
 
     @property
     def size_bytes(self) -> int:
-        """About what the group takes in memory."""
+        """Return the approximate memory that the group uses."""
         members = MEMBER_BYTES * len(self.members) + TASK_BYTES * self.target_tasks
         return self.names_bytes + self.topology_bytes + members
 
     def current(self, member_id: str) -> Current:
-        """Return where a member stands; a member without a record has just joined."""
+        """Return the current tasks of a member; a member without a record has just joined."""
         return self.currents.get(member_id, _JOINED)
 
     def target(self, member_id: str) -> Tasks:
@@ -223,14 +223,14 @@ class StreamsState:
         return self.targets.get(member_id, NO_TASKS)
 
     def process_of(self, member_id: str) -> str:
-        """Return the process that a member belongs to; empty for one that is not there."""
+        """Return the process of a member, or an empty string if the member does not exist."""
         member = self.members.get(member_id)
         return "" if member is None else member.process_id
 
     def is_held_elsewhere(self, task: Task, member_id: str, *, as_active: bool) -> bool:
-        """Return whether a member has to wait for a task that others have.
+        """Return True if a member has to wait for a task that others have.
 
-        An active task has one owner in the group; in no role has a process two copies of a task.
+        An active task has one owner in the group, and a process has at most one copy of a task, in any role.
         """
         owner = self.owners.get(task)
         process = self.process_of(member_id)
@@ -242,7 +242,7 @@ class StreamsState:
     # --- changing ----------------------------------------------------------------------------------------
 
     def apply(self, change: Change) -> None:
-        """Make one change."""
+        """Apply one change to the state."""
         if isinstance(change, SetCurrent):
             self._set_current(change.member_id, change.value)
         elif isinstance(change, SetTarget):
@@ -301,7 +301,7 @@ def _size_of(member_id: str, member: Member | None) -> int:
 
 
 def _text_sizes(topology: Topology) -> Iterator[int]:
-    """Yield about how many bytes the parts of a topology take."""
+    """Yield the approximate sizes in bytes of the parts of a topology."""
     for each in topology.subtopologies:
         yield TOPIC_BYTES + len(each.id)
         for topic in (*each.repartition_sources, *each.changelogs):
@@ -316,7 +316,7 @@ _JOINED = Current()
 
 
 def removal(state: StreamsState) -> list[Change]:
-    """Return the changes that end a group, in the order in which Apache Kafka writes them."""
+    """Return the changes that remove a group, in the order in which Apache Kafka writes them."""
     changes: list[Change] = [SetCurrent(member_id, None) for member_id in state.currents]
     changes += [SetTarget(member_id, None) for member_id in state.targets]
     changes.append(SetTargetEpoch(None))

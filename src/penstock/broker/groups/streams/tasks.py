@@ -12,7 +12,7 @@ _NONE: frozenset[Task] = frozenset()
 
 
 class Tasks(NamedTuple):
-    """Tasks by role."""
+    """Sets of tasks by role: active, standby and warm-up."""
 
     active: frozenset[Task] = _NONE
     standby: frozenset[Task] = _NONE
@@ -24,7 +24,7 @@ class Tasks(NamedTuple):
         return any(self)
 
     def __le__(self, other: object) -> bool:
-        """Return whether each role has only tasks that it has in `other`."""
+        """Return True if the tasks in each role are also in `other`, in the same role."""
         return isinstance(other, Tasks) and all(
             mine <= theirs for mine, theirs in zip(self, other, strict=True)
         )
@@ -38,17 +38,17 @@ class Tasks(NamedTuple):
         return Tasks(*(mine & theirs for mine, theirs in zip(self, other, strict=True)))
 
     def __or__(self, other: Tasks) -> Tasks:
-        """Return the tasks of both."""
+        """Return the tasks that either has, by role."""
         return Tasks(*(mine | theirs for mine, theirs in zip(self, other, strict=True)))
 
     @property
     def every(self) -> frozenset[Task]:
-        """The tasks in any role."""
+        """Return the tasks in any role."""
         return self.active | self.standby | self.warmup
 
     @property
     def size(self) -> int:
-        """How many tasks there are, in all roles."""
+        """Return the number of tasks in all roles."""
         return sum(map(len, self))
 
 

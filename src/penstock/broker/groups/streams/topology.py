@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class InternalTopic(NamedTuple):
-    """A topic that the application needs, and the broker makes.
+    """A topic that the application needs, and that the broker creates.
 
-    0 partitions leave their number to the broker, replication factor 0 to the default of the cluster.
+    With 0 partitions the broker chooses their number; replication factor 0 is the default of the cluster.
     """
 
     name: str
@@ -19,7 +19,7 @@ class InternalTopic(NamedTuple):
 
 
 class CopartitionGroup(NamedTuple):
-    """Topics with equally many partitions, by their indexes in the lists of the subtopology."""
+    """Topics that need equal numbers of partitions, by their indexes in the lists of the subtopology."""
 
     source_topics: tuple[int, ...] = ()
     source_regexes: tuple[int, ...] = ()
@@ -47,7 +47,7 @@ class Subtopology(NamedTuple):
             yield topic.name
 
     def topics(self) -> Iterator[str]:
-        """Yield the topics that have to be there: those that are read, and changelogs."""
+        """Yield the topics that must exist: those that are read, and changelogs."""
         yield from self.inputs()
         for topic in self.changelogs:
             yield topic.name
@@ -61,21 +61,21 @@ class Subtopology(NamedTuple):
 
 
 class Topology(NamedTuple):
-    """All subtopologies, and the epoch that the application gives them."""
+    """All subtopologies of an application, and the epoch that the application assigns to them."""
 
     epoch: int
     subtopologies: tuple[Subtopology, ...] = ()
 
     def is_same(self, other: Topology) -> bool:
-        """Return whether both are equal; the order of subtopologies does not count."""
+        """Return True if both are equal, ignoring the order of subtopologies."""
         return self.epoch == other.epoch and sorted(self.subtopologies) == sorted(other.subtopologies)
 
     def topics(self) -> frozenset[str]:
-        """Return the topics that have to be there."""
+        """Return the topics that must exist."""
         return frozenset(name for each in self.subtopologies for name in each.topics())
 
     def named_topics(self) -> list[str]:
-        """Return every topic that is named, sinks included, each once."""
+        """Return all topics in the topology, including sinks, each once."""
         names = (name for each in self.subtopologies for name in (*each.topics(), *each.repartition_sinks))
         return list(dict.fromkeys(names))
 

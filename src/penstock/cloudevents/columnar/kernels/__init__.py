@@ -1,1 +1,1 @@
-"""Compiled loops over records and events: to read, validate and write headers, envelopes and data."""
+"""Compiled loops that read, validate and write the headers, envelopes and data of records and events."""

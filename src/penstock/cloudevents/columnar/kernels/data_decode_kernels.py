@@ -1,7 +1,7 @@
-"""Data that do not stand in an envelope as they are: base64, and strings with escapes.
+"""Decodes event data that are encoded in an envelope: base64, and strings with escapes.
 
-What they will take is worked out when the envelope is read; they are decoded when the column is put
-together, straight to where they belong.
+The decoded size is computed when the envelope is read; the data are decoded when the column is built,
+directly to their final place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ IN_BASE64, IN_ESCAPES = 2, 4
 
 @kernel
 def decoded_size(data: Bytes, at: int, end: int) -> int:
-    """The bytes that a well-formed base64 text stands for."""
+    """Return the number of bytes that a well-formed base64 text encodes."""
     size = (end - at) // 4 * 3
     if size > 0 and byte_at(data, end - 1) == 0x3D:
         size -= 1
@@ -44,7 +44,7 @@ def put_decoded(target: Bytes, to: int, data: Bytes, at: int, size: int) -> None
 
 @kernel
 def hex_at(data: Bytes, at: int) -> int:
-    """The number that four hexadecimal digits stand for."""
+    """Return the number that four hexadecimal digits stand for."""
     value = 0
     for place in range(at, at + 4):
         byte = byte_at(data, place)
@@ -54,9 +54,9 @@ def hex_at(data: Bytes, at: int) -> int:
 
 @kernel
 def escape_at(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """The character of the escape whose letter is at `at`, and where the next one begins.
+    """Return the character of the escape whose letter is at `at`, and the position after the escape.
 
-    -1 for a surrogate without its partner. The escape itself is one of JSON's.
+    The character is -1 for a surrogate without its partner. The escape must be a valid JSON escape.
     """
     byte = byte_at(data, at)
     if byte != 0x75:  # u
@@ -85,13 +85,13 @@ def escape_at(data: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def utf8_size(code: int) -> int:
-    """The bytes of a character in UTF-8."""
+    """Return the number of bytes of a character in UTF-8."""
     return 1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4
 
 
 @kernel
 def unescaped_size(data: Bytes, at: int, end: int) -> int:
-    """The bytes of a string once its escapes are undone; -1 where that is no text."""
+    """Return the size of a string after its escapes are decoded, or -1 if the result is not valid text."""
     size = 0
     while at < end:
         if byte_at(data, at) != 0x5C:
@@ -107,7 +107,7 @@ def unescaped_size(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def put_unescaped(target: Bytes, to: int, data: Bytes, at: int, size: int) -> None:
-    """Undo the escapes of a string that becomes `size` bytes."""
+    """Decode the escapes of a string into `size` bytes of the target."""
     end = to + size
     while to < end:
         byte = byte_at(data, at)

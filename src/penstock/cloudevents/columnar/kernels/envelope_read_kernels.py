@@ -1,7 +1,7 @@
-"""The loop over structured JSON values: one pass finds the members, checks the JSON, and judges the event.
+"""The loop over structured JSON values: one pass finds the members, checks the JSON, and validates the event.
 
-Nothing is copied or unescaped here. Envelopes with escapes in an attribute, `data_base64`, null in an
-odd place, duplicates, deep nesting and every kind of mistake are left to the functions for one event.
+Nothing is copied or unescaped here. Envelopes with escapes in an attribute, `data_base64`, null in an unusual
+place, duplicates, deep nesting or any mistake are left to the functions for one event.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ REQUIRED_BITS = (1 << ID) | (1 << SOURCE) | (1 << SPECVERSION) | (1 << TYPE)
 
 @kernel
 def is_utf8_charset(data: Bytes, at: int, end: int) -> bool:
-    """Is the text of this media type surely in UTF-8? With parameters only charset=utf-8 is sure."""
+    """Return True if the media type's text is certainly UTF-8: it has no parameters, or charset=utf-8."""
     semicolon = at
     while semicolon < end and byte_at(data, semicolon) != 0x3B:
         semicolon += 1
@@ -98,7 +98,7 @@ def is_utf8_charset(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def fits_json_kind(kind: int, declared_kind: int) -> bool:
-    """May a JSON value of this kind stand for an extension that is declared so?"""
+    """Return True if a JSON value of `kind` is allowed for an extension that is declared so."""
     if kind == STRING:
         return declared_kind not in (INTEGER_KIND, BOOLEAN_KIND)
     if kind == NUMBER:
@@ -119,7 +119,7 @@ def is_extension(
     kinds: Int32s,
     count: int,
 ) -> bool:
-    """Is the member surely a valid extension?"""
+    """Return True if the member is certainly a valid extension."""
     declared_kind = kind_of(data, name, size, declared, ends, kinds, count)
     if not fits_json_kind(kind, declared_kind) or not is_extension_name(data, name, size):
         return False
@@ -132,7 +132,7 @@ def is_extension(
 
 @kernel
 def is_valid_member(slot: int, data: Bytes, at: int, end: int, made_of: int, known: Int32s) -> bool:
-    """Is a string surely valid as a core attribute?"""
+    """Return True if a string is certainly valid as a core attribute."""
     size = end - at
     if made_of == PLAIN and slot in (ID, TYPE, SUBJECT):
         return size > 0
@@ -151,9 +151,9 @@ def is_valid_member(slot: int, data: Bytes, at: int, end: int, made_of: int, kno
 
 @kernel
 def expected_name(data: Bytes, name: int, end: int, shape: Int32s, member: int) -> tuple[int, int]:
-    """Size and slot of the name if it is the one that stood at the same place in the row before; else -1.
+    """Return size and slot of a name if the previous row had it at the same place, else -1 and 0.
 
-    Producers write their members in the same order, so most names need no second look.
+    Producers write their members in the same order, so most names need no lookup.
     """
     if member >= SHAPE_MEMBERS:
         return -1, 0
@@ -167,7 +167,7 @@ def expected_name(data: Bytes, name: int, end: int, shape: Int32s, member: int) 
 
 @kernel
 def remember_name(shape: Int32s, member: int, name: int, size: int, slot: int) -> None:
-    """Note what stands at this place."""
+    """Store the name of the member at this place, for comparison with the next row."""
     if member < SHAPE_MEMBERS:
         put_int(shape, member * 3, name)
         put_int(shape, member * 3 + 1, size)
@@ -194,8 +194,8 @@ def read_envelope(
 ) -> tuple[int, int, int, int]:
     """Fill in the spans of one structured row of a batch of `rows`.
 
-    Returns (the next free entry, or -1 where `from_record` must be asked; microseconds of the time and
-    how they relate to its text; what is to know of the data).
+    Returns the next free entry, or -1 if `from_record` must decide; the microseconds of the time, and how
+    they relate to its text; and the flags of the data.
     """
     entry = first_entry
     seen = 0
@@ -292,9 +292,9 @@ def read_envelope(
 def place_data(
     data: Bytes, at: int, end: int, kind: int, media_at: int, media_end: int
 ) -> tuple[int, int, int]:
-    """What is to know of the data, where they begin, and where they end, or would once they are decoded.
+    """Return the flags of the data, where they begin, and where they end, or will end once decoded.
 
-    -1 where `from_record` must be asked. Without a media type `media_end` is 0.
+    The flags are -1 if `from_record` must decide. Without a media type, `media_end` is 0.
     """
     if kind < 0:
         return 0, at, end
@@ -331,7 +331,7 @@ def read_envelopes(
     all_entries: Spans,
     state: Ints,
 ) -> None:
-    """Read every row that `find_attributes` called STRUCTURED; those that must be asked about become ASK."""
+    """Read every row marked STRUCTURED by `find_attributes`; mark rows left to `from_record` as ASK."""
     records, entries, record_at = pointer(all_records), pointer(all_entries), pointer(record_ends)
     span_at = pointer(spans)
     declared, declared_ends, kinds = pointer(all_declared), pointer(all_declared_ends), pointer(all_kinds)

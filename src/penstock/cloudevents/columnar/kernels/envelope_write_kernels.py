@@ -1,7 +1,7 @@
-"""The loop that writes structured records: one row after another, each from its opening to its closing brace.
+"""The loop that writes structured records, row by row, each from its opening to its closing brace.
 
-Texts are copied in pieces of sixteen bytes, a little further than they go: what comes next in the row,
-or the next row, is written over that. What a batch takes at most is worked out before.
+Texts are copied in blocks of sixteen bytes, and may be copied a little too far: what follows in the row, or
+in the next row, overwrites the excess. The maximal size of a batch is computed in advance.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FACTS = 4
 
 @kernel
 def skip_unquoted(data: Bytes, at: int, end: int) -> int:
-    """Past whole words of text that stands between quotes as it is."""
+    """Return the position after whole words of text that need no escapes in quotes."""
     while at + 8 <= end:
         word = word_at(data, at)
         if not (is_plain(word) and has_no(QUOTES, word) and has_no(BACKSLASHES, word)):
@@ -66,7 +66,7 @@ def skip_unquoted(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def quoted_size(data: Bytes, at: int, end: int) -> int:
-    """The bytes that a text takes between quotes."""
+    """Return the number of bytes that a text takes between quotes, with its escapes."""
     size = end - at
     while at < end:
         at = skip_unquoted(data, at, end)
@@ -83,7 +83,7 @@ def quoted_size(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def put_quoted(target: Bytes, to: int, data: Bytes, at: int, end: int) -> int:
-    """Write a text with the escapes that JSON needs; return where the next byte goes."""
+    """Write a text with the escapes that JSON needs; return the position after it."""
     while at < end:
         while at + 8 <= end:
             word = word_at(data, at)
@@ -119,7 +119,7 @@ def put_quoted(target: Bytes, to: int, data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def put_base64(target: Bytes, to: int, data: Bytes, at: int, end: int) -> int:
-    """Write bytes as base64 text; return where the next byte goes."""
+    """Write bytes as base64 text; return the position after it."""
     alphabet = pointer(_ALPHABET)
     while at < end:
         left = end - at
@@ -139,7 +139,7 @@ def put_base64(target: Bytes, to: int, data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def quoted_column_size(ends: Int32s, data: Bytes) -> int:
-    """The bytes that all texts of a column take between quotes."""
+    """Return the number of bytes that all texts of a column take between quotes."""
     return quoted_size(pointer(data), int(ends[0]), int(ends[len(ends) - 1]))
 
 
@@ -157,7 +157,7 @@ def entries_size(
     kinds: Int32s,
     bare: Bytes,
 ) -> int:
-    """What the members of the extensions will take; and note which stand without quotes."""
+    """Return the size of all extension members, and mark in `bare` those written without quotes."""
     end_at, name_at, value_at = pointer(ends), pointer(name_ends), pointer(value_ends)
     from_names, from_values = pointer(names), pointer(values)
     declared_at, declared_end_at, kind_at = pointer(declared), pointer(declared_ends), pointer(kinds)
@@ -182,7 +182,7 @@ def entries_size(
 
 @kernel
 def data_size(choices: Bytes, ends: Int32s, data: Bytes) -> int:
-    """What the data of all rows will take."""
+    """Return the number of bytes that the data of all rows will take."""
     source, end_at = pointer(data), pointer(ends)
     total = 0
     for row in range(len(choices)):
@@ -199,7 +199,7 @@ def data_size(choices: Bytes, ends: Int32s, data: Bytes) -> int:
 
 @kernel
 def put_text(target: Bytes, to: int, source: Bytes, at: int, size: int, buffer_size: int) -> int:
-    """Write a text as it is, with anything in the bytes after it; return where the next byte goes."""
+    """Write a text unchanged, and possibly excess bytes after it; return the position after the text."""
     if at + 32 <= buffer_size and size <= 32:
         copy_sixteen(target, to, source, at)
         copy_sixteen(target, to + 16, source, at + 16)
@@ -223,7 +223,7 @@ def put_entry_member(
     end: int,
     bare: bool,
 ) -> int:
-    """Write the member of one extension; return where the next byte goes."""
+    """Write the member of one extension; return the position after it."""
     put_byte(target, to, COMMA)
     put_byte(target, to + 1, QUOTE)
     copy_short(target, to + 2, names, name, name_end - name)
@@ -242,7 +242,7 @@ def put_entry_member(
 
 @kernel
 def put_data(target: Bytes, to: int, choice: int, source: Bytes, at: int, end: int, buffer_size: int) -> int:
-    """Write `data` or `data_base64`; return where the next byte goes."""
+    """Write `data` or `data_base64`; return the position after it."""
     if choice == BASE64:
         copy_sixteen(target, to, pointer(_DATA_BASE64), 0)
         to = put_base64(target, to + 16, source, at, end)
@@ -279,10 +279,10 @@ def write_envelopes(
     target: Bytes,
     row_ends: Int32s,
 ) -> None:
-    """Write every row that is not wrong: its attributes, extensions and data.
+    """Write every valid row: its attributes, extensions and data.
 
-    The first column is one that every row has. `texts_of`, `ends_of` and `nulls_of`
-    have the arrays of each column; `facts` has what is to know of each.
+    Every row must have the first column. `texts_of`, `ends_of` and `nulls_of` have the arrays of each column;
+    `facts` has the properties of each column.
     """
     to_target, from_prefixes, fact_at = pointer(target), pointer(prefixes), pointer(facts)
     end_at, name_at, value_at = pointer(entry_ends), pointer(name_ends), pointer(value_ends)

@@ -1,8 +1,7 @@
-"""The loop over the headers of every record: what is the row, where are its attributes, are they valid?
+"""The loop over the headers of every record: classifies the row, finds its attributes, and validates them.
 
-Rows that are binary-mode events beyond doubt leave with their spans filled in; so do rows that make
-no claim to be events. Structured rows are left to `envelopes`, and everything else to the functions
-for one event.
+Rows that are certainly binary-mode events get their spans filled in; rows that do not claim to be events are
+marked. Structured rows are left to `envelope_read_kernels`, and all others to the functions for one event.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ _ONE_ZERO = 0x312E30
 
 @kernel
 def core_slot(names: Bytes, at: int, size: int) -> int:
-    """The slot of the attribute of that name, EXTENSION, or ASK_SLOT for those of data and their type."""
+    """Return the slot of an attribute's name, EXTENSION, or ASK_SLOT for names about the data."""
     known, ends = pointer(_NAMES), pointer(_NAME_ENDS)
     for index in range(len(_NAME_SLOTS)):
         start = int_at(ends, index)
@@ -105,7 +104,7 @@ def core_slot(names: Bytes, at: int, size: int) -> int:
 
 @kernel
 def is_valid_core(slot: int, data: Bytes, at: int, end: int) -> bool:
-    """Is the text of a core attribute other than `time` surely valid?"""
+    """Return True if the text of a core attribute other than `time` is certainly valid."""
     if at == end:
         return False
     if slot in (SOURCE, DATASCHEMA):
@@ -119,13 +118,13 @@ def is_valid_core(slot: int, data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def is_one_zero(data: Bytes, at: int) -> bool:
-    """Are the three bytes ``1.0``?"""
+    """Return True if the three bytes at `at` are ``1.0``."""
     return (byte_at(data, at) << 16 | byte_at(data, at + 1) << 8 | byte_at(data, at + 2)) == _ONE_ZERO
 
 
 @kernel
 def is_extension_name(names: Bytes, at: int, size: int) -> bool:
-    """Rule C3, for names that `core_slot` calls extensions."""
+    """Return True if a name that is not a core attribute's satisfies rule C3 (lower-case letters, digits)."""
     for place in range(at, at + size):
         byte = byte_at(names, place)
         if not (0x61 <= byte <= 0x7A or 0x30 <= byte <= 0x39):
@@ -137,7 +136,7 @@ def is_extension_name(names: Bytes, at: int, size: int) -> bool:
 def kind_of(
     names: Bytes, at: int, size: int, declared: Bytes, ends: Int32s, kinds: Int32s, count: int
 ) -> int:
-    """The declared kind of an extension."""
+    """Return the declared kind of an extension, or UNDECLARED."""
     for index in range(count):
         start = int_at(ends, index)
         if int_at(ends, index + 1) - start == size and same_bytes(names, at, declared, start, size):
@@ -147,7 +146,7 @@ def kind_of(
 
 @kernel
 def is_valid_extension(kind: int, data: Bytes, at: int, end: int) -> bool:
-    """Is the text surely the canonical text of a value of that kind?"""
+    """Return True if the text is certainly the canonical text of a value of `kind`."""
     if kind in (STRING_KIND, UNDECLARED):
         return is_string(data, at, end)
     if kind == INTEGER_KIND:
@@ -165,7 +164,7 @@ def is_valid_extension(kind: int, data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def is_new_name(entries: Int32s, first: int, last: int, names: Bytes, at: int, size: int) -> bool:
-    """Does none of the row's extensions so far have this name?"""
+    """Return True if none of the row's extensions so far has this name."""
     for entry in range(first * ENTRY_FIELDS, last * ENTRY_FIELDS, ENTRY_FIELDS):
         if int_at(entries, entry + NAME_SIZE) == size:
             other = int_at(entries, entry + NAME_AT)
@@ -176,7 +175,7 @@ def is_new_name(entries: Int32s, first: int, last: int, names: Bytes, at: int, s
 
 @kernel
 def put_entry(entries: Int32s, entry: int, name: int, name_size: int, value: int, value_size: int) -> None:
-    """Note where an extension is."""
+    """Store where the name and value of an extension are."""
     base = entry * ENTRY_FIELDS
     put_int(entries, base + NAME_AT, name)
     put_int(entries, base + NAME_SIZE, name_size)
@@ -186,13 +185,13 @@ def put_entry(entries: Int32s, entry: int, name: int, name_size: int, value: int
 
 @kernel
 def is_structured(data: Bytes, at: int, end: int) -> bool:
-    """Does the content type begin like that of an event format, in any case (rule K14)?"""
+    """Return True if the content type begins like that of an event format, in any case (rule K14)."""
     return end - at >= 23 and same_letters(data, at, pointer(_FORMAT), 23)
 
 
 @kernel
 def is_json_format(data: Bytes, at: int, end: int) -> bool:
-    """Is it the content type of the JSON event format, with or without parameters?"""
+    """Return True for the content type of the JSON event format, with or without parameters."""
     if end - at < 28 or not same_letters(data, at, pointer(_FORMAT), 28):
         return False
     at = skip_blanks(data, at + 28, end)
@@ -201,7 +200,7 @@ def is_json_format(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def is_prefixed(names: Bytes, at: int, size: int) -> bool:
-    """Does the header name begin with ``ce_``?"""
+    """Return True if the header name begins with ``ce_``."""
     if size < 3 or byte_at(names, at) != 0x63:
         return False
     return byte_at(names, at + 1) == 0x65 and byte_at(names, at + 2) == 0x5F
@@ -209,7 +208,7 @@ def is_prefixed(names: Bytes, at: int, size: int) -> bool:
 
 @kernel
 def is_prefixed_loosely(names: Bytes, at: int, size: int) -> bool:
-    """Whether a header begins with ``ce_`` in any case, as the lenient profile accepts it."""
+    """Return True if a header name begins with ``ce_`` in any case, as the lenient profile allows."""
     if size < 3 or lower(byte_at(names, at)) != 0x63:
         return False
     return lower(byte_at(names, at + 1)) == 0x65 and byte_at(names, at + 2) == 0x5F
@@ -240,7 +239,7 @@ def find_attributes(
     all_entries: Spans,
     state: Ints,
 ) -> None:
-    """Judge every row, and fill in the spans of those that are binary-mode events."""
+    """Classify every row, and fill in the spans of those that are valid binary-mode events."""
     names, values, entries = pointer(all_names), pointer(all_values), pointer(all_entries)
     first_at, last_at = pointer(firsts), pointer(lasts)
     name_at, value_at, record_at = pointer(name_ends), pointer(value_ends), pointer(record_ends)

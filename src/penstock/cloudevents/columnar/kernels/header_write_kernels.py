@@ -1,4 +1,4 @@
-"""The loops that write times and headers."""
+"""The loops that write times and headers of binary-mode records."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PREFIX = np.frombuffer(b"ce_", np.uint8).copy()
 
 @kernel
 def civil(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a day number since 1970."""
+    """Return year, month and day of a day number since 1970."""
     # Count from March, so that the leap day is the last of a year; 146,097 days are 400 years.
     days += 719_468
     era = days // 146_097
@@ -59,7 +59,7 @@ def civil(days: int) -> tuple[int, int, int]:
 
 @kernel
 def put_number(target: Bytes, to: int, number: int, digits: int) -> int:
-    """Write a number with leading zeros; return where the next byte goes."""
+    """Write a number with leading zeros; return the position after it."""
     for place in range(to + digits - 1, to - 1, -1):
         put_byte(target, place, 0x30 + number % 10)
         number //= 10
@@ -76,7 +76,7 @@ def put_pair(target: Bytes, to: int, number: int) -> None:
 
 @kernel
 def put_triple(target: Bytes, to: int, number: int) -> int:
-    """Write a number of three digits; return where the next byte goes."""
+    """Write a number of three digits; return the position after it."""
     hundreds = number // 100
     put_byte(target, to, 0x30 + hundreds)
     put_pair(target, to + 1, number - hundreds * 100)
@@ -97,7 +97,7 @@ def put_date(target: Bytes, to: int, days: int) -> None:
 
 @kernel
 def put_time_of_day(target: Bytes, to: int, micros: int) -> int:
-    """Write a time in UTC with 0, 3 or 6 digits after the second; return where the next byte goes."""
+    """Write a UTC time with 0, 3 or 6 digits after the second; return the position after it."""
     seconds = micros // 1_000_000
     fraction = micros - seconds * 1_000_000
     minutes = seconds // 60
@@ -129,7 +129,7 @@ def write_times(
     target: Bytes,
     missing: Bytes,
 ) -> None:
-    """The texts of times: the one that is there, else one made of the time. `target` has room for all."""
+    """Write each time as its given text, or as text made from its microseconds if none was given."""
     source, to_target, text_at = pointer(texts), pointer(target), pointer(text_ends)
     # Times of one day follow each other: the date is copied rather than worked out again.
     date_at, date_day = 0, NO_DAY
@@ -174,10 +174,10 @@ def write_headers(
     value_ends: Int32s,
     values: Bytes,
 ) -> None:
-    """Give every row that is not wrong a header for each column that it has, and for each of its extensions.
+    """Write the headers of every valid row: one for each attribute that it has, and for each extension.
 
-    Columns come as in `composing.write_envelopes`, with `NAME_BYTES` for each name. Extensions follow in
-    order of name; without an `order` there are none.
+    Columns are given as to `envelope_write_kernels.write_envelopes`, with `NAME_BYTES` for each name.
+    Extensions follow in order of name; without `order` there are none.
     """
     to_names, to_values, from_names = pointer(names), pointer(values), pointer(header_names)
     fact_at, end_at, order_at = pointer(facts), pointer(entry_ends), pointer(order)

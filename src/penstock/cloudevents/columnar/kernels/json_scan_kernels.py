@@ -1,6 +1,6 @@
-"""Compiled loops over JSON text: each skips one element, checks it, and returns where it ends.
+"""Compiled loops over JSON text: each checks and skips one element, and returns the position after it.
 
-Positions are -1 where the text is not JSON, or nested deeper than `DEPTH_MAX`.
+Positions are -1 if the text is not JSON, or is nested deeper than `DEPTH_MAX`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ DEPTH_MAX = 60
 
 @kernel
 def marked(word: int) -> int:
-    """The top bit of the first of eight bytes that is no character of a string as it stands.
+    """Return a mask that marks the first of eight bytes that is special in a string; 0 if none is special.
 
-    That is a quote, a backslash, a control character or none of ASCII. Bits of later bytes may be set as
-    well; zero where there is no such byte.
+    The lowest set top bit marks the byte: a quote, a backslash, a control character or not ASCII. Top bits of
+    later bytes may be set, too.
     """
     low = word & DELETES  # not negative, so that subtracting stays within 64 bits
     marks = ((low ^ QUOTES) - ONES) | ((low ^ BACKSLASHES) - ONES) | ((low ^ DELETES) - ONES)
@@ -46,7 +46,7 @@ def marked(word: int) -> int:
 
 @kernel
 def skip_spaces(data: Bytes, at: int, end: int) -> int:
-    """Where JSON's white space ends."""
+    """Return the position after JSON white space."""
     while at < end:
         byte = byte_at(data, at)
         if byte > 0x20 or (byte != 0x20 and byte != 0x0A and byte != 0x0D and byte != 0x09):
@@ -57,10 +57,10 @@ def skip_spaces(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def skip_string(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Past the string whose first character, after the quote, is at `at`; and what it is made of.
+    """Return the position after a string whose first character is at `at`, and the kind of its content.
 
-    That is PLAIN (printable ASCII), WIDE (other characters too) or ESCAPED (escapes too). The position
-    is -1 where it does not end, or is not UTF-8, or has an escape that JSON does not have.
+    The kind is PLAIN (printable ASCII), WIDE (other characters too) or ESCAPED (escapes too). The position is
+    -1 if the string does not end, is not UTF-8, or has an invalid escape.
     """
     made_of = PLAIN
     while at < end:
@@ -95,7 +95,7 @@ def skip_string(data: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def skip_escape(data: Bytes, at: int, end: int) -> int:
-    """Past the escape whose character, after the backslash, is at `at`."""
+    """Return the position after the escape whose letter is at `at`, or -1 if the escape is invalid."""
     if at >= end:
         return -1
     byte = byte_at(data, at)
@@ -108,7 +108,7 @@ def skip_escape(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def skip_number(data: Bytes, at: int, end: int) -> int:
-    """Past the number that begins at `at`; -1 where it is none."""
+    """Return the position after the number that begins at `at`, or -1 if it is invalid."""
     if byte_at(data, at) == 0x2D:
         at += 1
     start = at
@@ -133,7 +133,7 @@ def skip_number(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def skip_scalar(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Past a string, number or word: (next position or -1, what it was)."""
+    """Return the position after a string, number or word (or -1), and its kind."""
     byte = byte_at(data, at)
     if byte == 0x22:
         return skip_string(data, at + 1, end)[0], STRING
@@ -151,7 +151,7 @@ def skip_scalar(data: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def skip_value(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Past any JSON value, checked throughout; returns what `skip_scalar` does."""
+    """Check any JSON value completely; return the position after the value (or -1), and its kind."""
     if at >= end:
         return -1, CONTAINER
     byte = byte_at(data, at)
@@ -206,7 +206,7 @@ def skip_value(data: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def skip_name(data: Bytes, at: int, end: int) -> int:
-    """Past the name of a member and its colon, to its value; -1 where there is none."""
+    """Return the position of the value after a member's name and colon, or -1 if they are invalid."""
     if at >= end or byte_at(data, at) != 0x22:
         return -1
     at, _ = skip_string(data, at + 1, end)

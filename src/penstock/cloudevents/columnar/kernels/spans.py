@@ -1,9 +1,9 @@
-"""Where the parts of every event are: the table that the reading kernels fill and the copying ones use.
+"""The places of the parts of every event: a table that the reading kernels fill and the copying kernels use.
 
-A span is a start and a size in bytes; size -1 stands for null. ``spans[slot, :, row]`` holds one for
-each attribute of the core and one for the data. The bytes are in one of three buffers, which one
-depends on the row: the header values (binary mode), the record values (structured mode, and data
-always) or the side buffer, into which rows are written that went through the functions for one event.
+A span is a start and a size in bytes; size -1 stands for null. ``spans[slot, :, row]`` has one span for each
+core attribute and one for the data. The bytes are in one of three buffers, depending on the row: the header
+values (binary mode), the record values (structured mode, and always the data), or the side buffer, which has
+the rows that the functions for one event have decoded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ IN_HEADERS, IN_VALUES, IN_SIDE = range(3)
 
 @kernel
 def lay_out(sizes: Int32s, ends: Int32s, valid: Bytes) -> int:
-    """Turn sizes (-1: null) into Arrow's offsets and validity bits; return the number of nulls."""
+    """Convert sizes (-1: null) to Arrow's offsets and validity bits; return the number of nulls."""
     total = 0
     nulls = 0
     for row in range(len(sizes)):
@@ -68,7 +68,7 @@ def gather(
     ends: Int32s,
     target: Bytes,
 ) -> None:
-    """Copy every row's bytes together."""
+    """Copy the bytes of every row to the target, one after another."""
     to_target, start_at, end_at = pointer(target), pointer(starts), pointer(ends)
     from_headers, from_values, from_side = pointer(headers), pointer(values), pointer(side)
     for row in range(len(starts)):
@@ -88,7 +88,7 @@ def gather(
 
 @kernel
 def copy_short(target: Bytes, to: int, source: Bytes, start: int, size: int) -> None:
-    """Copy a text. Calling memcpy costs more than a few words."""
+    """Copy a text that is usually short, word by word, since a call of memcpy costs more."""
     if size > 64:
         copy_bytes(target, to, source, start, size)
     elif size >= 8:
@@ -103,7 +103,7 @@ def copy_short(target: Bytes, to: int, source: Bytes, start: int, size: int) -> 
 
 @kernel
 def field(entries: Int32s, entry: int, number: int) -> int:
-    """One number of the table of extensions."""
+    """Return one number of an entry in the table of extensions."""
     return int_at(entries, entry * ENTRY_FIELDS + number)
 
 
@@ -111,7 +111,7 @@ def field(entries: Int32s, entry: int, number: int) -> int:
 def lay_out_entries(
     firsts: Ints, counts: Int32s, table: Spans, ends: Int32s, name_ends: Int32s, value_ends: Int32s
 ) -> None:
-    """The offsets of the extensions map: of its rows, its names and its values."""
+    """Compute the offsets of the extensions map: those of its rows, its names and its values."""
     entries, count_at = pointer(table), pointer(counts)
     total = 0
     names = 0
@@ -140,7 +140,7 @@ def gather_entries(
     names: Bytes,
     texts: Bytes,
 ) -> None:
-    """Copy the names and values of all extensions together."""
+    """Copy the names and values of all extensions to the target arrays."""
     to_names, to_texts = pointer(names), pointer(texts)
     from_names, from_headers = pointer(header_names), pointer(headers)
     from_values, from_side = pointer(values), pointer(side)
@@ -179,7 +179,7 @@ def find_entries(
     starts: Int32s,
     sizes: Int32s,
 ) -> None:
-    """The span of one extension in every row that has it."""
+    """Find the span of the extension called `wanted` in every row that has it."""
     in_headers, in_values, in_side = pointer(header_names), pointer(values), pointer(side)
     entries, count_at, name = pointer(table), pointer(counts), pointer(wanted)
     size = len(wanted)

@@ -1,9 +1,9 @@
-"""Compiled checks of attribute texts: is it surely what its rule asks for?
+"""Compiled checks of attribute texts, which return True only if a text is certainly valid.
 
-Every function takes a pointer, looks at the bytes from `at` to `end`, and returns True only where the
-functions for one event, which are the authority, do too. False means "ask them": it is the result
-for what is wrong, and for what is too rare to spell out twice (IP literals in a URI, quoted media type
-parameters, leap seconds).
+Every function takes a pointer, and checks the bytes from `at` to `end`. True means that the functions for one
+event, which are authoritative, accept the text, too. False means that they must decide: the text is invalid,
+or has a rare form that is not implemented twice (IP literals in a URI, quoted media type parameters, leap
+seconds).
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ KNOWN_SOURCES, KNOWN_MEDIA_TYPES = 0, 1
 
 @kernel
 def class_of(byte: int) -> int:
-    """The classes of a character."""
+    """Return the classes of a character as bits."""
     return byte_at(pointer(_CLASS), byte)
 
 
 @kernel
 def same_bytes(left: Bytes, at: int, right: Bytes, start: int, size: int) -> bool:
-    """Are the `size` bytes at both places equal?"""
+    """Return True if the `size` bytes at both places are equal."""
     index = 0
     while index + 8 <= size:
         if word_at(left, at + index) != word_at(right, start + index):
@@ -84,7 +84,7 @@ def same_bytes(left: Bytes, at: int, right: Bytes, start: int, size: int) -> boo
 
 @kernel
 def is_plain(word: int) -> bool:
-    """Are eight bytes printable ASCII?"""
+    """Return True if all eight bytes of a word are printable ASCII."""
     # None above 0x7F; then subtracting cannot reach from one byte into the next unless a byte is below
     # what is subtracted, and such a byte sets its own top bit. Adding could pass the greatest number,
     # which compiled code takes for impossible.
@@ -95,13 +95,13 @@ def is_plain(word: int) -> bool:
 
 @kernel
 def has_no(byte_eight_times: int, plain_word: int) -> bool:
-    """Does a word of plain text not have this byte?"""
+    """Return True if a word of plain text does not contain a byte, which is given eight times."""
     return ((plain_word ^ byte_eight_times) - ONES) & TOP_BITS == 0
 
 
 @kernel
 def skip_plain(data: Bytes, at: int, end: int) -> int:
-    """Past whole words of printable ASCII."""
+    """Return the position after whole words of printable ASCII."""
     while at + 8 <= end and is_plain(word_at(data, at)):
         at += 8
     return at
@@ -109,7 +109,7 @@ def skip_plain(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def character(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """The code point of the UTF-8 sequence at `at`, beyond ASCII, and its size; -1 where it is none."""
+    """Return the code point of the non-ASCII UTF-8 sequence at `at`, and its size; -1 and 0 if invalid."""
     lead = byte_at(data, at)
     if lead < 0xC2 or lead > 0xF4:
         return -1, 0
@@ -130,7 +130,7 @@ def character(data: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @kernel
 def is_string(data: Bytes, at: int, end: int) -> bool:
-    """UTF-8 without the characters that rule T3 forbids."""
+    """Return True if the bytes are UTF-8 without the characters that rule T3 forbids."""
     at = skip_plain(data, at, end)
     while at < end:
         byte = byte_at(data, at)
@@ -148,7 +148,7 @@ def is_string(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def skip_class(data: Bytes, at: int, end: int, bit: int) -> int:
-    """Where the run of characters of a class that begins at `at` ends."""
+    """Return the position after the characters of a class that begin at `at`."""
     while at < end and class_of(byte_at(data, at)) & bit:
         at += 1
     return at
@@ -156,7 +156,7 @@ def skip_class(data: Bytes, at: int, end: int, bit: int) -> int:
 
 @kernel
 def skip_uri_part(data: Bytes, at: int, end: int, bit: int) -> int:
-    """Past characters of a class and percent-encoded bytes; -1 where a percent sign lacks its two digits."""
+    """Return the position after characters of a class and percent-encoded bytes, or -1 if malformed."""
     while at < end:
         byte = byte_at(data, at)
         if byte == 0x25:  # %
@@ -174,7 +174,7 @@ def skip_uri_part(data: Bytes, at: int, end: int, bit: int) -> int:
 
 @kernel
 def skip_authority(data: Bytes, at: int, end: int) -> int:
-    """Where ``user@host:port`` that begins at `at` ends; -1 where it is none."""
+    """Return the position after the ``user@host:port`` that begins at `at`, or -1 if it is malformed."""
     users = 0
     while True:
         at = skip_uri_part(data, at, end, UNRESERVED)
@@ -203,7 +203,7 @@ def skip_authority(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def is_uri(data: Bytes, at: int, end: int, absolute: bool) -> bool:
-    """A URI-reference (rule T6), or with `absolute` one that has a scheme (rule T5)."""
+    """Return True for a URI-reference (rule T6), or with `absolute` for a URI with a scheme (rule T5)."""
     scheme = False
     if at < end and class_of(byte_at(data, at)) & ALPHA:
         colon = skip_class(data, at, end, SCHEME)
@@ -240,7 +240,7 @@ def is_uri(data: Bytes, at: int, end: int, absolute: bool) -> bool:
 
 @kernel
 def skip_query(data: Bytes, at: int, end: int) -> int:
-    """Where a query or fragment ends; -1 where it is malformed."""
+    """Return the position after a query or fragment, or -1 if it is malformed."""
     while at < end:
         at = skip_uri_part(data, at, end, PCHAR)
         if at < 0 or at == end or byte_at(data, at) not in (0x2F, 0x3F):
@@ -251,7 +251,7 @@ def skip_query(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def is_media_type(data: Bytes, at: int, end: int) -> bool:
-    """Type, subtype and parameters that are tokens (rule C13)."""
+    """Return True for a type and subtype with parameters that are tokens (rule C13)."""
     place = skip_class(data, at, end, TOKEN)
     if place in (at, end) or byte_at(data, place) != 0x2F:
         return False
@@ -280,7 +280,7 @@ def is_media_type(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def skip_blanks(data: Bytes, at: int, end: int) -> int:
-    """Where the spaces and tabs that begin at `at` end."""
+    """Return the position after the spaces and tabs that begin at `at`."""
     while at < end and (byte_at(data, at) == 0x20 or byte_at(data, at) == 0x09):
         at += 1
     return at
@@ -288,7 +288,7 @@ def skip_blanks(data: Bytes, at: int, end: int) -> int:
 
 @kernel
 def lower(byte: int) -> int:
-    """An ASCII letter in lower case."""
+    """Return an ASCII letter in lower case, and any other byte unchanged."""
     if 0x41 <= byte <= 0x5A:
         return byte + 0x20
     return byte
@@ -296,7 +296,7 @@ def lower(byte: int) -> int:
 
 @kernel
 def same_letters(data: Bytes, at: int, known: Bytes, size: int) -> bool:
-    """Is it the `known` text, which is in lower case, in any case?"""
+    """Return True if the bytes equal `known`, a lower-case text, ignoring case."""
     index = 0
     while index < size and lower(byte_at(data, at + index)) == byte_at(known, index):
         index += 1
@@ -305,7 +305,7 @@ def same_letters(data: Bytes, at: int, known: Bytes, size: int) -> bool:
 
 @kernel
 def is_json_type(data: Bytes, at: int, end: int) -> bool:
-    """Rule J7, for a text that is a media type."""
+    """Return True if a media type announces JSON (rule J7)."""
     stop = at
     while stop < end and byte_at(data, stop) != 0x3B:
         stop += 1
@@ -319,7 +319,7 @@ def is_json_type(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def is_integer(data: Bytes, at: int, end: int) -> bool:
-    """A canonical Integer of at most nine digits (rule T2); others are asked about."""
+    """Return True for a canonical Integer of at most nine digits (rule T2)."""
     if at < end and byte_at(data, at) == 0x2D:
         at += 1
         if at < end and byte_at(data, at) == 0x30:
@@ -332,7 +332,7 @@ def is_integer(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def is_boolean(data: Bytes, at: int, end: int) -> bool:
-    """``true`` or ``false`` (rule T1)."""
+    """Return True for ``true`` or ``false`` (rule T1)."""
     if end - at == 4:
         word = (byte_at(data, at) << 24) | (byte_at(data, at + 1) << 16)
         return word | (byte_at(data, at + 2) << 8) | byte_at(data, at + 3) == 0x74727565
@@ -344,7 +344,7 @@ def is_boolean(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def base64_digit(byte: int) -> int:
-    """The six bits that a character of the standard alphabet stands for, -1 for other characters."""
+    """Return the six bits of a character of the standard base64 alphabet, or -1 for other characters."""
     if 0x41 <= byte <= 0x5A:
         return byte - 0x41
     if 0x61 <= byte <= 0x7A:
@@ -360,7 +360,7 @@ def base64_digit(byte: int) -> int:
 
 @kernel
 def is_base64(data: Bytes, at: int, end: int) -> bool:
-    """Canonical base64 text with its padding (rule T4)."""
+    """Return True for canonical base64 text with its padding (rule T4)."""
     if (end - at) % 4:
         return False
     if at == end:
@@ -379,7 +379,7 @@ def is_base64(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def known_place(data: Bytes, at: int, size: int) -> int:
-    """The place for a text, by its size and last bytes, in which texts differ more than in their first."""
+    """Return a text's place in a table of known texts, from its size and its last bytes, which vary most."""
     word = word_at(data, at + size - 8) if size >= 8 else byte_at(data, at + size - 1) if size > 0 else 0
     # Shifted apart, so that the digits of texts that count up do not cancel each other.
     mixed = (
@@ -390,14 +390,14 @@ def known_place(data: Bytes, at: int, size: int) -> int:
 
 @kernel
 def is_known(known: Int32s, table: int, data: Bytes, at: int, size: int) -> bool:
-    """Was the same text valid before? `known` has tables of a position and a size for each place."""
+    """Return True if the same text was found valid before; `known` has a position and size for each place."""
     place = (table * KNOWN_TEXTS + known_place(data, at, size)) * 2
     return int_at(known, place + 1) == size and same_bytes(data, at, data, int_at(known, place), size)
 
 
 @kernel
 def remember(known: Int32s, table: int, data: Bytes, at: int, size: int) -> None:
-    """Note that a text is valid."""
+    """Store in `known` that a text is valid."""
     place = (table * KNOWN_TEXTS + known_place(data, at, size)) * 2
     put_int(known, place, at)
     put_int(known, place + 1, size)

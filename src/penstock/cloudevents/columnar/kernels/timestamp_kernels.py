@@ -1,4 +1,4 @@
-"""Compiled reading of RFC 3339 timestamps: microseconds since 1970, where the text is not a rare one."""
+"""Compiled parsing of the common forms of RFC 3339 timestamps to microseconds since 1970."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIME_ABSENT, TIME_EXACT, TIME_WITH_TEXT, TIME_ONLY_TEXT = range(4)
 
 @kernel
 def number_at(data: Bytes, at: int, size: int) -> int:
-    """The number that `size` digits stand for, -1 where they are not digits."""
+    """Return the number that `size` digits stand for, or -1 if they are not digits."""
     value = 0
     for index in range(size):
         digit = byte_at(data, at + index) - 0x30
@@ -28,7 +28,7 @@ def number_at(data: Bytes, at: int, size: int) -> int:
 
 @kernel
 def days_since_1970(year: int, month: int, day: int) -> int:
-    """The day number of a date after the year 0; `NO_DAY` where the calendar has no such date."""
+    """Return the day number of a date after the year 0, or `NO_DAY` if the date does not exist."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if month < 1 or month > 12 or day < 1:
         return NO_DAY
@@ -55,9 +55,10 @@ def days_since_1970(year: int, month: int, day: int) -> int:
 
 @kernel
 def read_time(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Microseconds since 1970 of an RFC 3339 timestamp, and whether its text follows from them.
+    """Return the microseconds since 1970 of an RFC 3339 timestamp, and whether they determine its text.
 
-    `NO_TIME` where the text is none, or one of the rare ones: leap seconds and the first and last years.
+    The first is `NO_TIME` if the text is not a timestamp, or has a rare form: leap seconds, the first and
+    last years.
     """
     size = end - at
     if size < 20:

@@ -1,7 +1,7 @@
-"""The loops that judge columns of attributes before they become records.
+"""The loops that validate columns of attributes before they are written to records.
 
-As on reading, what is surely right passes, and rows with anything else are marked in `doubts`, for
-the functions for one event to decide.
+As in reading, certainly valid rows pass, and all others are marked in `doubts`, so that the functions for one
+event decide.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NO_DATA, VERBATIM, BASE64, QUOTED, UNSURE = range(5)
 
 @kernel
 def is_ordinary(ends: Int32s, all_data: Bytes) -> bool:
-    """Is a whole column of texts printable ASCII without quotes and backslashes? Most are."""
+    """Return True if all texts of a column are printable ASCII without quotes and backslashes."""
     data, at, end = pointer(all_data), int(ends[0]), int(ends[len(ends) - 1])
     words = (end - at) // 8
     marks = 0
@@ -66,7 +66,10 @@ def check_texts(
     known_texts: Int32s,
     doubts: Bytes,
 ) -> None:
-    """Mark the rows whose text is not surely valid as that attribute; are they all `is_ordinary`?"""
+    """Mark the rows whose text is not certainly valid for the attribute in `slot`.
+
+    `ordinary` is the result of `is_ordinary` for the column.
+    """
     data, end_at = pointer(all_data), pointer(ends)
     known = pointer(known_texts)
     plain = slot in (ID, TYPE, SUBJECT) and (
@@ -95,7 +98,7 @@ def check_texts(
 
 @kernel
 def is_all_plain(data: Bytes, at: int, end: int) -> bool:
-    """Is a whole column of texts printable ASCII? Then only empty ones are not valid."""
+    """Return True if all texts of a column are printable ASCII, so that only empty ones can be invalid."""
     at = skip_plain(data, at, end)
     while at < end and 0x20 <= byte_at(data, at) < 0x7F:
         at += 1
@@ -104,7 +107,7 @@ def is_all_plain(data: Bytes, at: int, end: int) -> bool:
 
 @kernel
 def is_before(data: Bytes, left: int, left_end: int, right: int, right_end: int) -> bool:
-    """Does the left name come first?"""
+    """Return True if the left name comes before the right one in byte order."""
     while left < left_end and right < right_end:
         difference = byte_at(data, left) - byte_at(data, right)
         if difference != 0:
@@ -128,7 +131,7 @@ def check_entries(
     order: Int32s,
     doubts: Bytes,
 ) -> None:
-    """Mark the rows whose extensions are not surely valid, and put each row's entries in order of name."""
+    """Mark the rows whose extensions are not certainly valid, and sort each row's entries by name."""
     names, values = pointer(all_names), pointer(all_values)
     declared, declared_ends, kinds = pointer(all_declared), pointer(all_declared_ends), pointer(all_kinds)
     end_at, name_at, value_at, place_at = (
@@ -168,7 +171,7 @@ def check_entries(
 
 @kernel
 def is_utf8(data: Bytes, at: int, end: int) -> bool:
-    """Is it well-formed UTF-8?"""
+    """Return True if the bytes are well-formed UTF-8."""
     at = skip_plain(data, at, end)
     while at < end:
         if byte_at(data, at) < 0x80:
@@ -192,7 +195,7 @@ def judge_data(
     text_data: bool,
     choices: Bytes,
 ) -> None:
-    """Choose how each row's data stand in its envelope (rules D15, D16)."""
+    """Choose the form in which each row's data are put into its envelope (rules D15, D16)."""
     data, types, end_at, type_at = pointer(all_data), pointer(all_types), pointer(ends), pointer(type_ends)
     known_at, known_size, is_json = 0, -1, False
     for row in range(len(choices)):
@@ -216,6 +219,6 @@ def judge_data(
 
 @kernel
 def as_null_flags(wrong: Bytes, nulls: Bytes, result: Bytes) -> None:
-    """Null where a row is wrong, or null already."""
+    """Set the null flag of each row that is invalid, or that is null already."""
     for row in range(len(wrong)):
         result[row] = wrong[row] | (nulls[row] if len(nulls) > 0 else 0)
