@@ -1,4 +1,4 @@
-"""Logs in a data directory, in Kafka's layout. Everything about files is `penstock.log`'s."""
+"""`DiskStore`: logs in a data directory with Kafka's layout. `penstock.log` reads and writes the files."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ _UNNAMED = ZERO_UUID
 class DiskStore:
     """Logs in one directory, or several, which no other process uses meanwhile.
 
-    `penstock.broker.metadata.stores` checks first that what is in it can be taken over.
+    `penstock.broker.metadata.stores` checks first that this broker can use the contents.
 
     Raises:
         StorageError: the directory cannot be used, or another broker uses it.
-        ConfigError: it belongs to another node.
+        ConfigError: the directory belongs to another node.
     """
 
     def __init__(self, path: str, config: BrokerConfig, clock: Clock, others: Sequence[str] = ()) -> None:
-        """`path` is the directory for the cluster's own log; `others` are further ones for partitions."""
+        """Open the directories: `path`, which also has the metadata log, and `others` for partitions."""
         self._clock = clock
         self._directory: DataDirectory | LogDirectories
         self._several: LogDirectories | None = None
