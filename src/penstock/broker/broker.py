@@ -67,18 +67,18 @@ class Companion(Protocol):
 class Broker(Served):
     """A Kafka broker with one address, which `start` and `close` start and stop.
 
-    `data_dir` is a directory in Kafka's layout, created if it does not exist; None keeps everything in memory.
-    `port` 0 takes a free port. Settings come as `config` under Kafka's dotted names, or as keyword
+    `data_dir` is a directory in Kafka's layout, created if it does not exist; None keeps everything in
+    memory. `port` 0 takes a free port. Settings come as `config` under Kafka's dotted names, or as keyword
     arguments with underscores: ``Broker(num_partitions=3)``. Editors and type checkers see the keywords of
     `BrokerSettings`, which are the settings that have an effect. `as_version` is a release of Apache Kafka to
-    behave as, such as ``"0.8.2"`` or ``"3.9"``; without it the broker offers everything it has. `listen_07` is
-    the port of a second listener, for Kafka 0.7, whose topics are its own; 0 takes a free one.
-    `interceptors` wrap every handler, the first outermost (see `penstock.broker.interceptors`).
-    `security` is SSL, SASL_PLAINTEXT or SASL_SSL, or a `Security` with more options: throw-away certificates
-    and users, for tests; `client_settings` returns what clients need. Without `security`, `config` can hold
-    every security setting that a server.properties can. `registry` is True, or a port, for a schema registry
-    beside the broker, at `registry_url`: its schemas are in the broker's topic ``_schemas``. The registry needs
-    ``pip install "penstock[registry]"``.
+    behave as, such as ``"0.8.2"`` or ``"3.9"``; without it the broker offers everything it has. `listen_07`
+    is the port of a second listener, for Kafka 0.7, whose topics are its own; 0 takes a free one.
+    `interceptors` wrap every handler, the first outermost (see `penstock.broker.interceptors`). `security` is
+    SSL, SASL_PLAINTEXT or SASL_SSL, or a `Security` with more options: throw-away certificates and users, for
+    tests; `client_settings` returns what clients need. Without `security`, `config` can hold every security
+    setting that a server.properties can. `registry` is True, or a port, for a schema registry beside the
+    broker, at `registry_url`: its schemas are in the broker's topic ``_schemas``. The registry needs ``pip
+    install "penstock[registry]"``.
 
     A keyword that is no setting is an error, like any misspelt argument. A dotted name in `config` that is no
     setting is ignored with a warning, as in Apache Kafka: such names come out of files.
@@ -175,9 +175,10 @@ class Broker(Served):
         return reachable(self.host, self._port)
 
     def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
-        """Return settings for a client of this broker, by librdkafka's names, which Penstock's clients understand.
+        """Return settings for a client of this broker, by names that librdkafka and Penstock's clients know.
 
-        `user` is a user of `security`, by default the first; `mechanism` is one of that user's SASL mechanisms.
+        `user` is a user of `security`, by default the first; `mechanism` is one of that user's SASL
+        mechanisms.
 
         Raises:
             ConfigError: there is no such user.
@@ -243,7 +244,9 @@ class Broker(Served):
         return started
 
     def close(self) -> None:
-        """Stop serving, force the data to disk, release port and directory. Does nothing if the broker is stopped.
+        """Stop serving, force the data to disk, release port and directory.
+
+        Does nothing if the broker is stopped.
 
         Raises:
             StorageError: the data could not be forced to disk.
@@ -264,7 +267,7 @@ class Broker(Served):
         return self._injected.faults
 
     def observe(self, interceptor: Interceptor) -> Callable[[], None]:
-        """Add an interceptor next to the handlers: it sees requests that the broker handles, not answers of faults.
+        """Add an interceptor next to the handlers: it does not see requests that faults answer.
 
         Returns a function that removes the interceptor.
         """
@@ -304,8 +307,8 @@ class Broker(Served):
     def kill(self) -> None:
         """End the broker as under kill -9: connections drop, nothing is flushed, no clean shutdown is marked.
 
-        After the next `start` everything that had been written is there; a data directory is recovered as after a
-        crash.
+        After the next `start` everything that had been written is there; a data directory is recovered as
+        after a crash.
         """
         if self.is_running:
             self.resume()
@@ -372,17 +375,18 @@ class Broker(Served):
     def end_share_sessions(self, group: str, member_id: str | None = None) -> int:
         """End the share sessions of a group or of one member, as a broker does that has too many sessions.
 
-        Returns how many sessions ended. Their records can be acquired again, and the next request of each session
-        gets SHARE_SESSION_NOT_FOUND (122).
+        Returns how many sessions ended. Their records can be acquired again, and the next request of each
+        session gets SHARE_SESSION_NOT_FOUND (122).
         """
         return self._call(lambda server: server.node.sharing.end_sessions(group, member_id))
 
     # --- what happens to logins --------------------------------------------------------------------------
 
     def expire_sessions(self, user: str | None = None) -> int:
-        """Expire the authenticated sessions of a user, or of all users, as if tokens had expired; return how many.
+        """Expire the authenticated sessions of a user, or of all users, as tokens do; return how many.
 
-        A connection with an expired session is closed at its next request, unless that begins a new authentication.
+        A connection with an expired session is closed at its next request, unless that begins a new
+        authentication.
         """
 
         def expire(server: Server) -> int:
@@ -439,9 +443,9 @@ class Broker(Served):
     # --- what it has -------------------------------------------------------------------------------------
 
     def create_topic(self, name: str | None = None, partitions: int = 1, **settings: object) -> str:
-        """Create a topic and return its name, a generated one if `name` is None. Settings are those of topics.
+        """Create a topic and return its name, which is generated if `name` is None.
 
-        A setting is a keyword argument with underscores for dots, such as ``retention_ms=1000``.
+        A setting of the topic is a keyword argument with underscores for dots, such as ``retention_ms=1000``.
 
         Raises:
             KafkaError: the topic exists, or its name or a setting is invalid.
@@ -459,9 +463,9 @@ class Broker(Served):
         """Create a subscription to client metrics (KIP-714). The broker needs `penstock.client.metrics`.
 
         `metrics` are prefixes of metric names, ``*`` for all. `interval_ms`, 100 to 3,600,000, is the push
-        interval; a client that has asked before learns of it after its interval, which is five minutes without a
-        subscription. `match` chooses clients, such as ``client_id=loader-.*``. `name` is the name of the
-        subscription; another one of this name is replaced.
+        interval; a client that has asked before learns of it after its interval, which is five minutes
+        without a subscription. `match` chooses clients, such as ``client_id=loader-.*``. `name` is the name
+        of the subscription; another one of this name is replaced.
 
         Raises:
             ConfigError: `penstock.client.metrics` is off.
@@ -492,8 +496,8 @@ class Broker(Served):
     def client_metrics(self, name: str = "", client_id: str | None = None) -> list[ClientMetric]:
         """Return the newest value of every metric that clients have pushed, the newest push last.
 
-        `name` is a prefix of metric names; `client_id` restricts the result to one client. What clients have pushed
-        stays after they have closed.
+        `name` is a prefix of metric names; `client_id` restricts the result to one client. What clients have
+        pushed stays after they have closed.
 
         Raises:
             ConfigError: `penstock.client.metrics` is off.
@@ -590,8 +594,8 @@ TEST_SETTINGS = {
 class KafkaBroker(Broker):
     """A `Broker` with defaults for tests: the same arguments, attributes and methods.
 
-    Consumer groups form without a delay, every fetch request names all its partitions (no fetch sessions), and
-    `advance` can move the clock, which is the machine's until then.
+    Consumer groups form without a delay, every fetch request names all its partitions (no fetch sessions),
+    and `advance` can move the clock, which is the machine's until then.
     """
 
     clock: MovableClock

@@ -62,16 +62,17 @@ BROKERS_MAX = 100
 class Cluster(Served):
     """Several Kafka brokers, with ids that count up from `node.id`, which is 1 unless it is set.
 
-    `data_dir` is a directory, created if it does not exist, that holds one directory in Kafka's layout for each
-    broker; None keeps everything in memory. `ports` are those of the first listeners; 0, or no `ports`, takes
-    free ones. `racks` are assigned to the brokers in turn; without them no broker has a rack. Settings, the same
-    for all brokers, come as `config` under Kafka's dotted names, or as keyword arguments with underscores:
-    ``Cluster(min_insync_replicas=2)``. Topics get as many replicas as there are brokers, three at most, unless
-    `default.replication.factor` is set. `as_version` and `security` are as in `Broker`; traffic between brokers
-    uses no sockets. `clock` may be a `ManualClock`: then time stands still until `advance`.
+    `data_dir` is a directory, created if it does not exist, that holds one directory in Kafka's layout for
+    each broker; None keeps everything in memory. `ports` are those of the first listeners; 0, or no `ports`,
+    takes free ones. `racks` are assigned to the brokers in turn; without them no broker has a rack. Settings,
+    the same for all brokers, come as `config` under Kafka's dotted names, or as keyword arguments with
+    underscores: ``Cluster(min_insync_replicas=2)``. Topics get as many replicas as there are brokers, three
+    at most, unless `default.replication.factor` is set. `as_version` and `security` are as in `Broker`;
+    traffic between brokers uses no sockets. `clock` may be a `ManualClock`: then time stands still until
+    `advance`.
 
-    Every method returns when its effect is complete, unless its docstring says otherwise. Methods name brokers
-    by their ids.
+    Every method returns when its effect is complete, unless its docstring says otherwise. Methods name
+    brokers by their ids.
 
     Raises:
         ConfigError: a keyword is no setting (the nearest one is suggested), or a value does not fit; the
@@ -150,9 +151,10 @@ class Cluster(Served):
         return ",".join(each.bootstrap for each in self._nodes.values())
 
     def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
-        """Return settings for a client of this cluster, by librdkafka's names, which Penstock's clients understand.
+        """Return settings for a client of this cluster, by names that librdkafka and Penstock's clients know.
 
-        `user` is a user of `security`, by default the first; `mechanism` is one of that user's SASL mechanisms.
+        `user` is a user of `security`, by default the first; `mechanism` is one of that user's SASL
+        mechanisms.
 
         Raises:
             ConfigError: there is no such user.
@@ -236,7 +238,7 @@ class Cluster(Served):
         return self._injected.faults
 
     def observe(self, interceptor: Interceptor) -> Callable[[], None]:
-        """Add an interceptor next to the handlers: it sees requests that brokers handle, not answers of faults.
+        """Add an interceptor next to the handlers: it does not see requests that faults answer.
 
         Returns a function that removes the interceptor.
         """
@@ -413,8 +415,8 @@ class Cluster(Served):
     ) -> str:
         """Create a topic and return its name, a generated one if `name` is None.
 
-        `replicas` is the replication factor, or the broker ids of each partition, the preferred leader first. A
-        setting of the topic is a keyword argument with underscores for dots, such as ``retention_ms=1000``.
+        `replicas` is the replication factor, or the broker ids of each partition, the preferred leader first.
+        A setting of the topic is a keyword argument with underscores for dots, such as ``retention_ms=1000``.
 
         Raises:
             KafkaError: the topic exists, or its name, replicas or a setting are invalid.
@@ -495,7 +497,7 @@ class Cluster(Served):
         self._settle()
 
     def shrink_isr(self, topic: str, partition: int, node: int) -> None:
-        """Remove a follower from the in-sync replicas, and freeze the follower, so that it does not rejoin them.
+        """Remove a follower from the in-sync replicas, and freeze it, so that it does not rejoin them.
 
         Raises:
             KafkaError: INVALID_REQUEST (42), the broker leads the partition.
@@ -530,7 +532,7 @@ class Cluster(Served):
         transactional_id: str | None = None,
         share: SharePlace | None = None,
     ) -> int:
-        """Return the broker that coordinates a group, a transactional id, or a share partition's state; -1 for none.
+        """Return the coordinator of a group, a transactional id, or a share partition's state; -1 for none.
 
         `share` is the group, topic and partition of a share partition.
 
@@ -548,9 +550,9 @@ class Cluster(Served):
         share: SharePlace | None = None,
         node: int | None = None,
     ) -> int:
-        """Move the coordinator of a group, a transactional id, or a share partition's state; return the new broker.
+        """Move the coordinator of a group, a transactional id or a share partition to another broker.
 
-        `share` is the group, topic and partition of a share partition.
+        `share` is the group, topic and partition of a share partition. Returns the id of the new broker.
 
         Raises:
             KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), the replica of `node` is not in sync.
@@ -582,10 +584,10 @@ class Cluster(Served):
         return self._call(lambda: sum(each.end_locks(group, topic, partition) for each in self._sharing()))
 
     def end_share_sessions(self, group: str, member_id: str | None = None) -> int:
-        """End the share sessions of a group or of one member at all brokers, as a broker with too many sessions does.
+        """End the share sessions of a group or of one member at all brokers, as a full session cache does.
 
-        Returns how many sessions ended. Their records can be acquired again, and the next request of each session
-        gets SHARE_SESSION_NOT_FOUND (122).
+        Returns how many sessions ended. Their records can be acquired again, and the next request of each
+        session gets SHARE_SESSION_NOT_FOUND (122).
         """
         return self._call(lambda: sum(each.end_sessions(group, member_id) for each in self._sharing()))
 
@@ -620,10 +622,11 @@ class Cluster(Served):
         self._await(move())
 
     def stop_clock(self) -> None:
-        """Stop the clock of all brokers, until `start_clock` or `advance`. Does nothing if the clock is stopped.
+        """Stop the clock of all brokers, until `start_clock` or `advance`.
 
-        Sessions, retention and timeouts of transactions wait; requests and transactions are served. Followers of
-        topics that are created meanwhile fetch nothing until the clock runs: create topics before.
+        Sessions, retention and timeouts of transactions wait; requests and transactions are served. Followers
+        of topics that are created meanwhile fetch nothing until the clock runs: create topics before. Does
+        nothing if the clock is stopped.
 
         Raises:
             ConfigError: the cluster was made with a clock that cannot be stopped.
@@ -728,8 +731,8 @@ CLUSTER_SETTINGS = {
 class KafkaCluster(Cluster):
     """A `Cluster` with defaults for tests: the same arguments, attributes and methods.
 
-    Consumer groups form without a delay, every fetch request names all its partitions (no fetch sessions), and
-    the sessions of brokers that died expire sooner.
+    Consumer groups form without a delay, every fetch request names all its partitions (no fetch sessions),
+    and the sessions of brokers that died expire sooner.
     """
 
     _defaults = CLUSTER_SETTINGS

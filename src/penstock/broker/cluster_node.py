@@ -167,7 +167,7 @@ class ClusterNode:
         shared: Shared,
         as_version: str | None = None,
     ) -> None:
-        """Prepare a broker that does not run yet. `as_version` is the release of Kafka that the broker behaves as.
+        """Prepare a broker that does not run yet. `as_version` is the release of Kafka to behave as.
 
         Raises:
             ConfigError: a setting or the release is unknown, or a value does not fit.

@@ -87,8 +87,8 @@ class Context(Generic[P]):
     def begin_claims(self) -> None:
         """Limit the response of this request to `penstock.response.bytes.max`, as counted by `claim`.
 
-        Handlers whose responses can be much larger than their requests call this, so that a response beyond the
-        limit is never built. The size of encoded responses is checked in any case.
+        Handlers whose responses can be much larger than their requests call this, so that a response beyond
+        the limit is never built. The size of encoded responses is checked in any case.
         """
         self.response_bytes_left = self.node.response_bytes_max
 

@@ -1,8 +1,8 @@
-"""The methods of a `Cluster` in another process, such as `kill`: one line of JSON for each call, over a socket.
+"""Calls of the methods of a `Cluster` in another process, such as `kill`: one line of JSON each.
 
-The socket is a Unix socket in a directory that only its user can enter, and is readable by that user alone;
-nothing listens on a network. Its name is the port of the first broker, so that the command line finds it.
-A method that can be called in this way is a lever.
+The calls go over a Unix socket in a directory that only its user can enter, and which that user alone can
+read; nothing listens on a network. The socket's name is the port of the first broker, so that the command
+line finds it. A method that can be called in this way is a lever.
 
 A request is ``{"lever": "kill", "with": {"node": 2}}``. Its answer is ``{"value": null}``, or has an error:
 ``{"error": "why"}``.
@@ -218,7 +218,8 @@ def read_request(line: bytes) -> tuple[str, dict[str, Any]]:
     """Return the lever and the arguments of a request, one line of JSON.
 
     Raises:
-        ConfigError: the line is no request, the lever is unknown, or an argument is unknown or of another type.
+        ConfigError: the line is no request, the lever is unknown, or an argument is unknown or of another
+            type.
     """
     try:
         request = json.loads(line)

@@ -354,7 +354,7 @@ class Node:
         )
 
     def maintain(self, now_ms: int) -> list[StorageError]:
-        """Run the maintenance that is due in every open log; return the errors, which do not stop the other logs.
+        """Run the maintenance that is due in every open log; return the errors, which stop no other log.
 
         The monotonic clock decides what is due. `now_ms`, the time of day, which may be set back, is only
         compared with the timestamps of records.

@@ -94,7 +94,7 @@ _fill_partition = PartitionData.__init__
 
 
 class _Reading:
-    """The state of one pass over the partitions of a request: what has been found, what may follow."""
+    """The state of one pass over the partitions of a request: what was found, and what may still be read."""
 
     __slots__ = (
         "context",

@@ -75,7 +75,7 @@ class Needs(UsesSideThread, Protocol):
 
 
 class _View:
-    """How far a request may read: consumers to a stable offset, other clients to the end of the log."""
+    """The end of what a request may see, for consumers the last stable offset or the high watermark."""
 
     __slots__ = ("any_replica", "committed_only", "of_consumer")
 

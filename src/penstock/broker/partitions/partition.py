@@ -700,15 +700,15 @@ class Partition:
         return _new(Appended, (first_offset, time_ms, log.start_offset))
 
     def _kept_offset(self, header: BatchHeader, end_offset: int) -> int:
-        """Return the offset that a copy has given to a batch.
+        """Return the offset of a batch that a mirroring tool copies with its offset.
 
-        A copy that sends several batches at a time says in the field for the leader's epoch, which producers
-        leave at -1, how many offsets lie between the batch and the one before. With that no batch can follow
-        one that was refused.
+        A tool that sends several batches at a time writes into the field for the leader epoch, which
+        producers leave at -1, how many offsets lie between the batch and the one before. So no batch can
+        follow a batch that was refused.
 
         Raises:
-            KafkaError: INVALID_RECORD (87), it lies below the end of the log, beyond all offsets, or not as
-                far behind the end as it says.
+            KafkaError: INVALID_RECORD (87), the offset lies below the end of the log or beyond the greatest
+                one, or does not match that number.
         """
         first_offset, gap = header.base_offset, header.partition_leader_epoch
         if not end_offset <= first_offset <= KEPT_OFFSET_MAX or 0 <= gap != first_offset - end_offset:

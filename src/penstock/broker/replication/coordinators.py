@@ -57,7 +57,7 @@ class Coordinators:
 
     @property
     def not_ready(self) -> str | None:
-        """Return why clients should not connect to this broker: it is not alive in its cluster's metadata."""
+        """The reason why clients should not connect, if the metadata does not list this broker as alive."""
         return None if self._member.is_alive else "the controller does not count on this broker (fenced)"
 
     def call_when_committed(
@@ -88,7 +88,8 @@ class Coordinators:
         """Return the node that leads a partition.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), or LEADER_NOT_AVAILABLE (5), it cannot be reached now.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), or LEADER_NOT_AVAILABLE (5), the leader cannot be
+                reached now.
         """
         there = self.reach(self.node.cluster.topic(topic).partition(index).leader)
         if there is None:
@@ -139,8 +140,9 @@ class Coordinators:
         self._watched = {key: each for key, each in self._watched.items() if key[0] in known}
 
     def is_replicated(self, transactional_id: str) -> bool:
-        """Return whether the outcome of a transaction is replicated; where not, its markers are asked for
-        again.
+        """Return True if a transaction's outcome is replicated.
+
+        If it is not, its markers are checked again when more is committed.
         """
         state = self._state_of(transactional_id)
         if state not in self._member.unreplicated:
@@ -166,7 +168,7 @@ class Coordinators:
             self._watched[key] = partition, watch
 
     def mark(self, partition: Partition, markers: Markers) -> ErrorCode:
-        """Write markers at the partition's leader; return NONE once the in-sync replicas have them."""
+        """Write a transaction marker at the partition's leader; return NONE once in-sync replicas have it."""
         there = self._reach(partition.leader)
         if there is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -142,7 +142,7 @@ class Followers:
         return max(present, reached)
 
     def lagging(self, end_offset: int, lag_s: float, now_s: float) -> list[int]:
-        """Return the members of the ISR that have not had all of the leader's log for too long."""
+        """Return the members of the ISR that were last caught up with the leader over `lag_s` seconds ago."""
         found = []
         for replica in self.in_sync:
             follower = self._by_id.get(replica)
@@ -155,9 +155,7 @@ class Followers:
         return found
 
     def may_join(self, replica: int, high_watermark: int) -> bool:
-        """Return whether a replica outside of the ISR has all that is committed, and has reached this
-        epoch.
-        """
+        """Return True if a replica outside the ISR has all committed records and has reached this epoch."""
         follower = self._by_id.get(replica)
         return (
             follower is not None

@@ -246,7 +246,7 @@ class Gate:
     # --- share groups ------------------------------------------------------------------------------------
 
     def share(self, inner: Handler) -> Handler:
-        """Name the leader of a partition to members of share groups, if another node leads it (KIP-932)."""
+        """Return a handler that names the leader to share group members, if another node leads (KIP-932)."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
             return _then(inner(request, context), lambda response: self._shared(response, context))
@@ -329,7 +329,7 @@ class Gate:
         return handle
 
     def coordinate(self, inner: Handler, parts: Parts) -> Handler:
-        """Answer once what the coordinator has stored of the groups and ids of the request is replicated."""
+        """Return a handler that answers once what the coordinator stored for the request is replicated."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
             outcome = inner(request, context)

@@ -157,7 +157,7 @@ class Member:
         self._refresh(brokers_changed=True)
 
     def join(self, endpoints: dict[str, tuple[str, int]]) -> None:
-        """Register, now that clients can connect to `endpoints` (host and port by name of the listener)."""
+        """Register at the controller. Clients reach `endpoints`: host and port by listener name."""
         self._endpoints = endpoints
         self._register()
         self._alarm(self._heartbeat_s, self._beat)
@@ -169,7 +169,7 @@ class Member:
 
     @property
     def is_alive(self) -> bool:
-        """Whether this node is alive with its present epoch, by the metadata that it has received."""
+        """Whether this node is alive with its present epoch, according to the metadata that it has."""
         state = self.brokers.by_id.get(self.node_id)
         return state is not None and state.epoch == self.broker_epoch and not state.fenced
 
@@ -423,7 +423,7 @@ class Member:
             self._send_proposals()
 
     def _send_proposals(self) -> None:
-        """Propose the ISRs that wait, unless a proposal is under way, or it is too early after a failure."""
+        """Send the pending ISR proposals, unless one is in flight or the pause after a failure lasts."""
         now_s = self.monotonic()
         proposal = self._proposals.request(self.broker_epoch, now_s) if self.broker_epoch >= 0 else None
         if proposal is not None:

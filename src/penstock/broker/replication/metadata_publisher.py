@@ -76,7 +76,7 @@ class MetadataPublisher:
         self._begin_to_follow()
 
     def publish(self, records: Sequence[Message]) -> None:
-        """Apply records of the controller. An error of the disk is logged, and the record tried again.
+        """Apply records of the controller. Errors of the disk are logged; `follow_again` tries again.
 
         Raises:
             StorageError: the metadata contradict themselves.

@@ -153,9 +153,7 @@ class IsrProposals:
         self._failures = min(self._failures + 1, FAILURES_MAX)
 
     def next_turn(self) -> float | None:
-        """Return when the next request may be made, or an answer counts as lost; None if there is nothing to
-        propose.
-        """
+        """Return when to call `request` next, or None if there is nothing to propose."""
         if self._answer_by is not None:
             return self._answer_by
         return self._not_before if self._unsent else None

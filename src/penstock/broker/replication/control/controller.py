@@ -90,8 +90,9 @@ class Controller:
         return [self._leave(node, was_clean=registration.was_clean), [record]]
 
     def heartbeat(self, beat: Heartbeat, now_s: float) -> tuple[bool, list[Message]]:
-        """Take a heartbeat; return whether the broker is registered with this epoch, and the records to
-        write.
+        """Process a heartbeat; return the records to write.
+
+        The first value returned is True if the broker is registered with this epoch.
         """
         broker = self._brokers.by_id.get(beat.node)
         if broker is None or broker.epoch != beat.broker_epoch:
@@ -291,9 +292,7 @@ class Controller:
         return None if is_same else record
 
     def propose(self, proposal: Proposal) -> tuple[Decision, list[Message]]:
-        """Check the ISRs that a leader proposes (AlterPartition); return the answer, and the records to
-        write.
-        """
+        """Check the ISRs that a leader proposes (AlterPartition); return the answer and records to write."""
         node = proposal.node
         broker = self._brokers.by_id.get(node)
         if broker is None or broker.epoch != proposal.broker_epoch:
@@ -380,11 +379,11 @@ class Controller:
         return [found]
 
     def lead(self, topic: str, index: int, node: int) -> list[Message]:
-        """Make a replica that is in sync and alive the leader: a lever for tests. Return the records to
-        write.
+        """Make a replica that is in sync and alive the leader, for tests; return the records to write.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3); ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it may not lead.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3); ELIGIBLE_LEADERS_NOT_AVAILABLE (83), the replica may
+                not lead.
         """
         partition = self._find(topic, index)
         if partition.leader == node:
@@ -412,7 +411,7 @@ class Controller:
     def reassign(
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool
     ) -> list[Message]:
-        """Move replicas (AlterPartitionReassignments); None cancels a move. Return the records to write.
+        """Begin or, with `target` None, cancel a reassignment of replicas; return the records to write.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), NO_REASSIGNMENT_IN_PROGRESS (85),
@@ -455,10 +454,11 @@ class Controller:
     # --- placement ---------------------------------------------------------------------------------------
 
     def check_assignment(self, replicas: Sequence[int]) -> None:
-        """Check replicas that were assigned by hand.
+        """Check replicas that a client has assigned.
 
         Raises:
-            KafkaError: INVALID_REPLICA_ASSIGNMENT (39): empty, a broker twice, or one that is not registered.
+            KafkaError: INVALID_REPLICA_ASSIGNMENT (39): the list is empty, or has a broker twice or one that
+                is not registered.
         """
         if not replicas or len(set(replicas)) < len(replicas):
             raise error_for(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"replicas on brokers {list(replicas)}")

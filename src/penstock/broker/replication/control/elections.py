@@ -48,7 +48,7 @@ def elect(
 ) -> Elected:
     """Return the next leader of a partition; `unclean` allows a replica that is not in sync.
 
-    If no replica is in sync, one of `eligible` may lead, and without those the only one of `last_known`.
+    If no replica is in sync, one of `eligible` may lead, and if those are empty the one in `last_known`.
     """
     isr = tuple(in_sync)
     candidates = isr or eligible

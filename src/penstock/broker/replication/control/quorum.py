@@ -197,7 +197,7 @@ class Quorum:
     # --- nodes -------------------------------------------------------------------------------------------
 
     def everything(self) -> tuple[list[Message], int]:
-        """Return all records of the present state, for a node that starts, and the number of the next batch.
+        """Return records that make the present state, for a starting node, and the next batch number.
 
         Raises:
             StorageError: the log cannot be read.

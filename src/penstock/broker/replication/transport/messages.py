@@ -72,7 +72,7 @@ class IsrChange(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A leader proposes other ISRs of partitions that it leads, each of them once (AlterPartition)."""
+    """The new ISRs that a leader proposes for partitions that it leads, each once (AlterPartition)."""
 
     node: int
     broker_epoch: int
