@@ -438,7 +438,7 @@ class Cluster(Served):
         return topic
 
     def partition(self, topic: str, partition: int = 0) -> PartitionState:
-        """Return the state of a partition as the controller knows it.
+        """Return the state of a partition in the controller's metadata.
 
         Raises:
             KeyError, IndexError: there is no such partition.

@@ -316,7 +316,7 @@ class ClusterNode:
         return self._memory
 
     def _keep_ports(self, server: Server) -> None:
-        """Remember the ports that the server listens on, so that the next start uses the same ones."""
+        """Keep the ports that the server listens on, so that the next start uses the same ones."""
         self.port = server.address[1]
         if "listeners" in self._texts:
             listeners = [

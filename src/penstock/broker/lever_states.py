@@ -15,7 +15,7 @@ class Replica(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """One partition as the controller knows it. `leader` is -1 if the partition has no leader."""
+    """One partition in the controller's metadata. `leader` is -1 if the partition has no leader."""
 
     leader: int
     leader_epoch: int

@@ -429,7 +429,7 @@ class Node:
             self._metadata_upkeep.stop()
 
     def _forget_producers(self) -> None:
-        """Forget the idlest producers, so that the node keeps at most the allowed number, shared out evenly.
+        """Drop the idlest producers, so that the node keeps at most the allowed number, shared out evenly.
 
         Partitions with more producers than their share lose those that have written nothing for longest.
         """

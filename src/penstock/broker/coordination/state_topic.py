@@ -2,7 +2,7 @@
 
 The topics are `__consumer_offsets`, `__transaction_state` and `__share_group_state`. The hash of a key (the
 id of a group, a transactional id, the text of a share partition) chooses its partition, as in Apache Kafka;
-the leader of that partition coordinates it. Only the coordinator knows what records mean. If replicas must
+the leader of that partition coordinates it. Only the coordinator interprets the records. If replicas must
 have the records before an answer counts, `penstock.broker.replication.coordinated` finds the partition by the
 same topic and key.
 """

@@ -93,7 +93,7 @@ class Guide:
             yield entity
 
     def array_fields(self, spec: StructSpec) -> list[FieldSpec]:
-        """Return a struct's arrays that can hold entities, without a fetch session's forgotten topics."""
+        """Return a struct's arrays that can hold entities, without topics removed from a fetch session."""
         fields = []
         for field in fields_at(spec, self.version):
             kind = field.type_at(self.version)

@@ -1,4 +1,4 @@
-"""Heartbeat (12): extends a member's session; tells members to rejoin. v3 adds instance ids."""
+"""Heartbeat (12): extends a member's session; requests members to rejoin. v3 adds instance ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Needs(Parts, Protocol):
 
 
 def heartbeat(request: HeartbeatRequest, context: Context[Needs]) -> HeartbeatResponse:
-    """Extend the session of a member; REBALANCE_IN_PROGRESS (27) tells the member to rejoin."""
+    """Extend the session of a member; REBALANCE_IN_PROGRESS (27) requests the member to rejoin."""
     service = context.node.groups
     try:
         service.open(request.group_id)

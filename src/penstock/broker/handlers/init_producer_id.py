@@ -3,7 +3,7 @@
 v2 is flexible; v3 lets a producer send its id and epoch to get the next epoch (KIP-360); v4 adds
 PRODUCER_FENCED; v5 adds TRANSACTION_ABORTABLE.
 
-The first request after a start waits until the broker knows the ids in its partitions (`producer_ids`).
+The first request after a start waits until the ids in the broker's partitions are known (`producer_ids`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Responses to Fetch before version 4: batches of a partition converted to messages of magic 0 or 1.
 
 Some batches have no record to convert: the markers of transactions, and batches that compaction has emptied.
-If a fetch reads only such batches, it continues after them (`next_offset`): an old client knows only the
+If a fetch reads only such batches, it continues after them (`next_offset`): an old client has only the
 offset of the last message it was given, and would ask for the same batches for ever.
 """
 

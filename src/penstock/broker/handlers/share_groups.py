@@ -37,7 +37,7 @@ class Needs(Offering, Protocol):
     @property
     def groups(self) -> GroupService: ...
     def end_offset(self, topic: str, index: int) -> int:
-        """Return the high watermark of a partition, as its leader knows it."""
+        """Return the high watermark of a partition, from its leader."""
 
 
 def has_share_groups(context: Context[Offering]) -> bool:

@@ -134,7 +134,7 @@ def unframe(value: bytes) -> Message | None:
 
 
 def known_head(value: bytes) -> tuple[int, int, int]:
-    """Return type, version and body position of a framed record that this release knows.
+    """Return type, version and body position of a framed record, whose type must be supported.
 
     Raises:
         DecodeError: the record's type or version is unknown, or the frame is damaged.
@@ -292,7 +292,7 @@ class MetadataLog:
                 yield record
 
     def _read(self, value: bytes) -> Message | None:
-        """Return the record in the value of a log record, as `unframe`; remember epochs of registrations.
+        """Return the record in the value of a log record, as `unframe`; store the epochs of registrations.
 
         Raises:
             DecodeError: as `unframe`.

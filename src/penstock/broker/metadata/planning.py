@@ -372,5 +372,5 @@ class Planner:
 
 
 def excess_code(knows_quotas: bool) -> ErrorCode:
-    """Return the error for what exceeds a request: one that clients retry, if their version knows it."""
+    """Return the error for what exceeds a request: one that clients retry, if their version has it."""
     return ErrorCode.THROTTLING_QUOTA_EXCEEDED if knows_quotas else ErrorCode.POLICY_VIOLATION

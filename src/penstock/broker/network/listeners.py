@@ -36,7 +36,7 @@ class Listener(NamedTuple):
     """Host and port for clients; None where they get the address they have connected to."""
 
     def bound_to(self, port: int) -> Listener:
-        """Return this listener with the port that it listens on and the address that clients are told.
+        """Return this listener with the port that it listens on and the address that clients get.
 
         A listener whose host is a name advertises the name, as Apache Kafka does: certificates are for names.
         """

@@ -1,6 +1,6 @@
 """TLS between a socket and a `Connection`: a `TlsFront` decrypts what arrives and encrypts what leaves.
 
-The connection knows nothing of TLS. Ciphertext is read into one buffer that all fronts share and is
+The connection is independent of TLS. Ciphertext is read into one buffer that all fronts share and is
 decrypted at once into the connection's own buffer; an idle connection keeps little more than OpenSSL's
 state. A handshake that fails sends its alert before the socket is closed, and the reason is logged.
 """

@@ -67,7 +67,7 @@ class Replication(Protocol):
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start offset of the live replicas, as the leader knows them."""
+        """The smallest log start offset of the live replicas, by their fetches."""
 
     def check_acks(self, acks: int) -> None:
         """Check that enough replicas are in sync for `acks`.

@@ -20,7 +20,7 @@ class Commitment:
     __slots__ = ("_losses", "_replica", "end_offset", "partition")
 
     def __init__(self, partition: Partition) -> None:
-        """Remember the log end and the leadership of a partition.
+        """Record the log end and the leadership of a partition.
 
         Raises:
             StorageError: the log cannot be opened.

@@ -1,4 +1,4 @@
-"""The progress of a partition's followers as their leader knows it, which gives high watermark and ISR.
+"""The progress of a partition's followers as the leader records it, which gives high watermark and ISR.
 
 Without I/O and clocks: times are seconds of a monotonic clock, given by the caller. The rules are those of
 Apache Kafka 3.7 and later (KIP-101, KIP-497, KIP-841, KIP-903).
@@ -104,7 +104,7 @@ class Followers:
         return is_news
 
     def is_to_begin_later(self, replica: int, start_offset: int) -> bool:
-        """Return True if the follower must still be told that the leader's log begins at `start_offset`."""
+        """Return True if the follower must still be sent the leader's log start `start_offset`."""
         follower = self._by_id[replica]
         is_news = follower.start_offset < start_offset != follower.told_start_offset
         follower.told_start_offset = start_offset

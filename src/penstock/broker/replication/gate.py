@@ -381,7 +381,7 @@ class Written:
     __slots__ = ("_answer", "_commitment", "partition")
 
     def __init__(self, partition: Partition, answer: Any) -> None:
-        """Remember the log end of a partition, and the part of the response for it.
+        """Record the log end of a partition, and the part of the response for it.
 
         Raises:
             StorageError: the log cannot be opened.

@@ -209,7 +209,7 @@ class LocalReplica:
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start offset of all live replicas, as their leader knows them."""
+        """The smallest log start offset of all live replicas, by their fetches."""
         start_offset = self.partition.log_start_offset
         if self.followers is None:
             return start_offset

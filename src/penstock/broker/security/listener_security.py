@@ -233,7 +233,7 @@ class ListenerSecurity:
         return made
 
     def check_settings(self, texts: Mapping[str, str]) -> None:
-        """Check settings that a client wants to set for this broker.
+        """Check settings that a client is about to set for this broker.
 
         Raises:
             ConfigError: with them, this listener would have a certificate that cannot be read, or may not

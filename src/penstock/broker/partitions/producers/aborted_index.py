@@ -144,7 +144,7 @@ class AbortedIndex:
             self.rewrite(segment_bases)
 
     def forget_before(self, start_offset: int) -> None:
-        """Forget transactions that ended before `start_offset`, where the log begins now."""
+        """Drop transactions that ended before `start_offset`, where the log begins now."""
         dropped = self._position_of(start_offset)
         if dropped:
             del self._flat[: _FIELDS * dropped]

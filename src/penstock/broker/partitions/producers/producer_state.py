@@ -28,7 +28,7 @@ NO_PRODUCER = -1
 
 
 class SeenBatch(NamedTuple):
-    """What a partition remembers of one batch of a producer: its sequence numbers, offsets and time."""
+    """What a partition keeps of one batch of a producer: its sequence numbers, offsets and time."""
 
     first_sequence: int
     last_sequence: int

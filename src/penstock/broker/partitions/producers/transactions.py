@@ -4,7 +4,7 @@ Records of a transaction are hidden from `read_committed` consumers until its ma
 partition keeps the first offset of each open transaction, so that the last stable offset is known at any
 time, and an entry for each aborted one (`.txnindex`), by which readers skip its records.
 
-A batch may only open a transaction that the coordinator knows (KIP-890): it is verified first, and the
+A batch may only open a transaction that the coordinator has (KIP-890): it is verified first, and the
 `Verification` that the partition created for it is checked again when the batch is appended. A marker in
 between makes the verification void, so that a late batch cannot open a transaction that will never be ended.
 

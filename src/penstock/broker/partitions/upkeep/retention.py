@@ -1,4 +1,4 @@
-"""Retention: the deletion of old records, from open logs and from logs not used since the start.
+"""Retention: the deletion of expired records, from open logs and from logs not used since the start.
 
 Every pass enforces retention on all open logs. Closed logs are checked by their files, a few in each second,
 and only those are opened from which something must be deleted. So a broker with many idle partitions is not
