@@ -144,7 +144,7 @@ def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
 def kept_settings(
     config: BrokerConfig, kind: int, texts: Mapping[str, str]
 ) -> list[tuple[ConfigKey, list[Setting]]]:
-    """Return each setting of a resource with its values: the value in force, then all sets and defaults."""
+    """Return each setting of a resource, with the value in force and then every value set and the default."""
     keys = kept_keys(config, kind)
     if kind == METRICS_RESOURCE:
         found = []

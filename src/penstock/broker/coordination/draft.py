@@ -6,7 +6,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 
 class State(Protocol):
-    """The state of a group."""
+    """The state of a group, as a `Draft` copies and changes it."""
 
     def copy(self) -> Self:
         """Return a copy that can be changed without changing this state."""

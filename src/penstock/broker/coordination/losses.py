@@ -14,7 +14,7 @@ class Losses:
         self._listed: list[str] = []
 
     def add(self, what: str) -> None:
-        """Count a loss, with its description."""
+        """Count a record that could not be read; `what` describes it."""
         self.count += 1
         if len(self._listed) < _LOSSES_LISTED:
             self._listed.append(what)

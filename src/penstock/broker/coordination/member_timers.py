@@ -65,7 +65,7 @@ class MemberTimers:
         return entry is not None and entry.timer.when < NEVER
 
     def stop(self, group_id: str, member_id: str, *names: str) -> None:
-        """Stop these timers of a member."""
+        """Stop the timers of a member that have these names."""
         entries = self._members.get((group_id, member_id))
         if entries is not None:
             for name in names:

@@ -1,7 +1,7 @@
 """Timers: one heap of deadlines, in which postponing a deadline costs nothing.
 
-A member's session is renewed with every heartbeat and hardly ever ends. So a timer is put into the heap
-once; when its entry comes up and the deadline has been postponed, it goes back in.
+A member's session is renewed with every heartbeat and hardly ever ends. So a timer has one entry in the heap;
+when that entry is due although the deadline has been postponed, it is put back for the new deadline.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ class Answerer:
         return self._fresh(spec, item, self._code_of(below[0]))
 
     def _fresh(self, spec: StructSpec, item: Any, code: int) -> Any:
-        """Return an entry (or a whole answer) with an error code and the names from the request."""
+        """Return a new entry (or a whole answer) with an error code and the names in the request's item."""
         if spec is self._parts.response.root:
             make = self._parts.top(repeats=True)
         else:
@@ -236,7 +236,7 @@ class Answerer:
         return answer
 
     def _scram_users(self, message: Any, answer: Any) -> Any:
-        """Return one result for each user in the request, once per user."""
+        """Return the answer to AlterUserScramCredentials: one result for each user in the request."""
         code = self._any_code
         if answer is None:
             answer = self._classes.AlterUserScramCredentialsResponse()

@@ -46,7 +46,7 @@ class Guide:
         self._topic_name = topic_name
 
     def entity_of(self, item: Any, field: FieldSpec, outer: Entity) -> Entity:
-        """Return the entity of one item of an array."""
+        """Return the entity that one item of an array names."""
         if isinstance(item, str):
             return _scalar_entity(item, field, outer)
         if isinstance(item, int):
@@ -76,7 +76,7 @@ class Guide:
         return list(self._entities(message, root, self.entity_of_struct(message, root, NO_ENTITY)))
 
     def entities_below(self, item: Any, field: FieldSpec, outer: Entity) -> list[Entity]:
-        """Return the entities in one item of an array."""
+        """Return all entities that one item of an array names."""
         entity = self.entity_of(item, field, outer)
         if isinstance(item, (str, int)):
             return [entity]

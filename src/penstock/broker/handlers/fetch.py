@@ -230,7 +230,7 @@ def _answer_news(
 def _keep_news(
     responses: list[FetchableTopicResponse], session: FetchSession
 ) -> list[FetchableTopicResponse]:
-    """Record the answers in a session; return those that have changed since the last response."""
+    """Record the responses for partitions in a session; return those that have changed since the last."""
     news = []
     for topic in responses:
         fresh = [

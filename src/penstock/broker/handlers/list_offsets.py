@@ -264,7 +264,7 @@ class _Search:
 
     @property
     def visible(self) -> OffsetAndTime | None:
-        """The record found, or None; None as well if it must be committed and is not yet stable."""
+        """The record found, or None if there is none, or if a transaction that may abort hides it."""
         found = self.found
         hidden = found is not None and self._committed_only and found[0] >= self.partition.last_stable_offset
         return None if hidden else found

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (46), version 0: replicas that are moving (KIP-455)."""
+"""ListPartitionReassignments (46), version 0: partitions whose replicas are being reassigned (KIP-455)."""
 
 from __future__ import annotations
 

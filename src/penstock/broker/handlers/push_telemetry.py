@@ -44,7 +44,7 @@ class _Reading:
         self.reason = ""
 
     def read(self) -> None:
-        """Decompress and decode the metrics. Runs in any thread."""
+        """Decompress and decode the metrics, in any thread."""
         from penstock.common.thread_pause import pause
 
         try:
@@ -57,7 +57,7 @@ class _Reading:
 
 
 def push_telemetry(request: PushTelemetryRequest, context: Context[Needs]) -> PushTelemetryResponse | Wait:
-    """Keep the newest values of what a client has pushed."""
+    """Store the newest values of the metrics that a client has pushed."""
     service = context.node.client_metrics
     if service is None:
         return PushTelemetryResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

@@ -188,7 +188,7 @@ def _make_topics(topics: Sequence[InternalTopic], context: Context[Needs]) -> st
 
 
 def _not_to_be_made(topics: Sequence[InternalTopic], context: Context[Needs]) -> list[str]:
-    """Return the topics that the client may not create."""
+    """Return the internal topics that the client is not authorized to create."""
     authorizer, session = context.node.authorizer, context.session
     if authorizer is None:
         return []

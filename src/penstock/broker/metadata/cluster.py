@@ -121,7 +121,7 @@ class Cluster:
 
     @property
     def security(self) -> SecurityImage:
-        """Access control entries, SCRAM credentials, delegation tokens."""
+        """The ACL entries, SCRAM credentials and delegation tokens of the cluster."""
         return self.image.security
 
     @property

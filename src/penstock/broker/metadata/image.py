@@ -164,7 +164,7 @@ class ClusterImage:
 
     @property
     def security(self) -> SecurityImage:
-        """Access control entries, SCRAM credentials, delegation tokens."""
+        """The ACL entries, SCRAM credentials and delegation tokens of the cluster."""
         if self._security is None:
             from penstock.broker.security.image import SecurityImage  # few clusters have any
 

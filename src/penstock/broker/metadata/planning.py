@@ -49,7 +49,7 @@ class Placing(Protocol):
     """Places replicas on the brokers of a cluster."""
 
     def place(self, partitions: int, factor: int) -> Sequence[tuple[int, ...]]:
-        """Return the brokers of new partitions.
+        """Choose and return the brokers of new partitions.
 
         Raises:
             KafkaError: INVALID_REPLICATION_FACTOR (38).

@@ -444,7 +444,7 @@ class Connection(asyncio.BufferedProtocol):
         self._wire.respond(whole)
 
     def flush(self) -> None:
-        """Write the answers that are queued."""
+        """Write the queued answers to the transport."""
         if self._wire.queued_bytes:
             data = self._wire.data_to_send()
             if not self.is_closing:

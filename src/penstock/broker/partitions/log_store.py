@@ -67,7 +67,7 @@ class LogStore(Protocol):
         """Return the directories of the partitions stored at the start, without the metadata log."""
 
     def log_dirs(self) -> Sequence[str]:
-        """Return the directories that hold partitions; one name stands for memory."""
+        """Return the directories that hold partitions; a store in memory has one that stands for memory."""
 
     def log_dir_of(self, topic: str, partition: int) -> str:
         """Return the one of `log_dirs` that holds a partition, or will hold it once it is written to."""

@@ -39,7 +39,7 @@ class Openings:
         """Begin to open a log.
 
         Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER (6), the share of this second is used up.
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6), the time for opening logs in this second is used up.
         """
         now = self._clock.monotonic()
         self._pay_back(now)

@@ -290,7 +290,7 @@ class Partition:
         return self._last_stable_offset
 
     def advance(self) -> None:
-        """Move the high watermark and the last stable offset, after an append of the broker's own."""
+        """Advance the high watermark and last stable offset, after the broker's own append."""
         self.states.batches_since_snapshot += self._store.holds_transactions
         self._advance(self.log)
 
@@ -301,7 +301,7 @@ class Partition:
             self.replication.advance(log)
 
     def place_watermarks(self, log: Log, high_watermark: int) -> None:
-        """Set the high watermark, and the last stable offset by the transactions that are open."""
+        """Set the high watermark, and from it and the open transactions the last stable offset."""
         self._high_watermark = self._last_stable_offset = high_watermark
         if self._producers is not None and self._producers.open:
             first = next(iter(self._producers.open.values()))

@@ -201,7 +201,7 @@ class Coordinators:
         return self._reach(self._state_of(transactional_id).leader) if is_known else None
 
     def commitment_of(self, transactional_id: str) -> Commitment:
-        """Return the commitment of what this node has stored for a transactional id by now.
+        """Return a `Commitment`: it shows when what is stored for a transactional id now is replicated.
 
         Raises:
             StorageError: the log cannot be opened.

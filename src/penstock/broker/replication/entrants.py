@@ -72,7 +72,7 @@ def _begins(partition: Any, producer_id: int, epoch: int) -> bool:
     try:
         return not partition.states.transactions.is_open(producer_id, epoch)
     except StorageError:
-        return False  # met again by who writes, and reported
+        return False  # the write meets the same error, and reports it
 
 
 def enter(

@@ -80,7 +80,7 @@ class Followers:
         return self._by_id.get(replica)
 
     def items(self) -> Iterable[tuple[int, Follower]]:
-        """Return all followers with their ids."""
+        """Return an iterable of all followers with their broker ids."""
         return self._by_id.items()
 
     def fetched(

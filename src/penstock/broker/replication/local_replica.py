@@ -47,7 +47,7 @@ class Host(Protocol):
         """Send the raised log start offset of a partition to its followers at once."""
 
     def written(self, partition: Partition) -> None:
-        """Answer waiting followers: records have been appended that they do not have."""
+        """Note that a partition has records, just appended, that its followers do not have."""
 
     def saved_high_watermark(self, partition: Partition) -> int:
         """Return the high watermark that was saved before this start, or 0."""
@@ -84,7 +84,7 @@ class LocalReplica:
     # --- who it is ---------------------------------------------------------------------------------------
 
     def troubled(self, error: PenstockError) -> None:
-        """Log an error that keeps this replica from leading and following, each different error once."""
+        """Log a storage error that keeps this replica from leading and following, each different one once."""
         # Other errors pass: many logs are being opened, and the store says so itself.
         if isinstance(error, StorageError) and self._trouble != str(error):
             self._trouble = str(error)

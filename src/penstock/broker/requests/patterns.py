@@ -128,7 +128,7 @@ class Pattern:
         return met.accepts
 
     def renew(self) -> None:
-        """Reset the count of work that the pattern has done."""
+        """Reset the work that the pattern has done to 0, so that it may match further texts."""
         self._work = 0
 
     def _count(self, work: int) -> None:

@@ -141,4 +141,4 @@ _SLACK = 64
 
 
 def _ignore() -> None:
-    """The default of `Purgatory.earlier`."""
+    """Do nothing: the default of `Purgatory.earlier`."""

@@ -35,7 +35,7 @@ class Decoder(Protocol):
 
     @property
     def layout(self) -> Any:
-        """The wire types of the message in order."""
+        """The wire types of a message's fields, in order."""
 
 
 class Encoder(Protocol):

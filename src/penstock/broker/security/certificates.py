@@ -14,7 +14,7 @@ LIFETIME = datetime.timedelta(days=30)
 
 
 class Issued(NamedTuple):
-    """A certificate with its chain, and its private key, in PEM."""
+    """An issued certificate with its chain, and its private key, in PEM."""
 
     certificate_pem: bytes
     key_pem: bytes

@@ -383,7 +383,7 @@ class Coordinator:
         return unusable
 
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
-        """Resume the timeout of an open transaction."""
+        """Resume the timeout of an open transaction that was read from the log."""
         image = transaction.image
         if image.state is State.ONGOING:
             # The clock may have been put back meanwhile: never more than the whole timeout is left.

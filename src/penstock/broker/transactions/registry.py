@@ -157,7 +157,7 @@ class Registry:
                 self.reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
 
     def find(self, transactional_id: str) -> tuple[Transaction | None, ErrorCode]:
-        """Return the transaction of an id, or None and the error if the id cannot be used."""
+        """Return an id's transaction, or None for an unknown id, and the error if the id cannot be used."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         found = self.transactions.get(transactional_id)
@@ -232,7 +232,7 @@ class Registry:
             follower.was_stored(transaction, now)
 
     def not_stored(self, store: Store, error: ErrorCode, now: Instant) -> None:
-        """Drop the change of a record that could not be written, and refuse its request."""
+        """Drop the change of a record that could not be written, and answer its request with an error."""
         found = self._changes.pop(store, None)
         if found is None:
             return

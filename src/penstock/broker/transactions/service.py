@@ -397,7 +397,7 @@ class TransactionService:
     # --- time --------------------------------------------------------------------------------------------
 
     def look_again(self, transactional_id: str) -> None:
-        """Check again whether replicas have the markers of a transaction."""
+        """Check again whether replicas have the markers of a transaction, and send missing ones."""
         try:
             self.coordinator.marking.retry(transactional_id, self.now)
         finally:

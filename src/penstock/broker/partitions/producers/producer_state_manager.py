@@ -114,7 +114,7 @@ class ProducerStateManager:
 
     @property
     def transactions(self) -> Transactions:
-        """The open transactions, read as `producers` are.
+        """The open transactions; read from snapshots and log on first use after a start.
 
         Raises:
             StorageError: the log cannot be read.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Passing(Protocol):
-    """The links between nodes and the controller."""
+    """The links between nodes and the controller, which may be cut."""
 
     def passes(self, source: int, target: int) -> bool:
         """Return True if a message from `source` reaches `target` now."""

@@ -226,7 +226,7 @@ def _topics_of(group: Any) -> set[str]:
 
 
 def hide_groups(response: Any, asking: Asking) -> None:
-    """Without DESCRIBE on the cluster, reduce ListGroups to groups that the principal may describe."""
+    """Reduce ListGroups to groups the principal may describe, unless it has DESCRIBE on the cluster."""
     rights = asking.rights
     if not rights.on_cluster(Operation.DESCRIBE):
         response.groups = [

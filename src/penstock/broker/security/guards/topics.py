@@ -1,4 +1,4 @@
-"""Guards of Produce and Fetch."""
+"""Guards of Produce and Fetch: the rights that they require on topics."""
 
 from __future__ import annotations
 
