@@ -318,7 +318,7 @@ class FoldedMetadata:
 
 
 def _version(key: int, level: int) -> int:
-    """Return the version in which a level writes a record of a snapshot."""
+    """Return the version of a snapshot's record that a `metadata.version` level prescribes."""
     if key == PartitionRecord.API_KEY:
         return 2 if level >= ELIGIBLE_REPLICAS_SINCE else int(level >= DIRECTORIES_SINCE)
     if key == RegisterBrokerRecord.API_KEY:

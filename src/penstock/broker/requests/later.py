@@ -37,7 +37,7 @@ class Later:
         return done
 
     def answer(self, deadline: float, give: Callable[[], Any]) -> Any:
-        """Return what `give` returns, or a `Wait` that calls it after all calls have answered or time is up.
+        """Return what `give` returns, or a `Wait` that calls it once all calls are answered or time is up.
 
         `deadline` is in seconds of the monotonic clock.
         """

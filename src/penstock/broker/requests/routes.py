@@ -167,7 +167,7 @@ def intercepted(route: VersionedRoute, interceptors: list[Interceptor]) -> Versi
 
 
 def _asked_again_inside(handle: Handler) -> Handler:
-    """Return a handler whose waits always have an `answer`, so that interceptors are not called again."""
+    """Return a handler that sets the `answer` of its waits, so that interceptors are called only once."""
 
     def ask(request: Any, context: Context[Any]) -> Answer:
         outcome = handle(request, context)

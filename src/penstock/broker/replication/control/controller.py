@@ -113,7 +113,7 @@ class Controller:
             self._heard[node] = now_s
 
     def excuse(self, seconds: float, now_s: float) -> None:
-        """Extend all sessions by `seconds`, as if no heartbeat had come after `now_s`."""
+        """Extend all sessions by `seconds`, but not beyond those of brokers with a heartbeat at `now_s`."""
         for node, heard in self._heard.items():
             self._heard[node] = max(heard, min(heard + seconds, now_s))
 
