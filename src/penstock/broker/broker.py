@@ -235,7 +235,7 @@ class Broker(Served):
         return self
 
     def _start_registry(self, port: int) -> Companion:
-        # By its name, as an authorizer: a registry is a client of brokers, and no part of one.
+        # Imported by name, like an authorizer: a registry is a client of brokers, and no part of one.
         kind = getattr(import_module("penstock.registry"), "Registry")  # noqa: B009
         config = self.client_settings()
         servers = config.pop("bootstrap.servers")

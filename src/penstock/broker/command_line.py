@@ -207,7 +207,7 @@ def _import_asyncio_without_openssl() -> None:
     """
     if "asyncio" in sys.modules or "ssl" in sys.modules:
         return
-    sys.modules["ssl"] = None  # type: ignore[assignment]  # the import of it fails, for which asyncio provides
+    sys.modules["ssl"] = None  # type: ignore[assignment]  # makes its import fail, which asyncio supports
     try:
         import asyncio  # noqa: F401
     finally:
@@ -220,7 +220,7 @@ def run(settings: Settings) -> int:
     Raises:
         PenstockError: the port is in use, the directory cannot be written, a setting is unknown.
     """
-    gc.disable()  # a start makes what stays; `penstock.broker.process` lets the collector run again
+    gc.disable()  # objects made at a start stay; `penstock.broker.process` lets the collector run again
     _import_asyncio_without_openssl()
     from penstock.broker.process import run_broker
 

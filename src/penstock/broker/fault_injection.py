@@ -44,7 +44,7 @@ class FaultInjection:
 
     def observe(self, interceptor: Interceptor) -> Callable[[], None]:
         """Add an observer, an interceptor next to the handlers; return a function that removes it."""
-        _ = self.faults  # what gives observers to a server gives it the faults as well
+        _ = self.faults  # a server gets observers and faults together
 
         def remove() -> None:
             self._observers = tuple(each for each in self._observers if each is not interceptor)

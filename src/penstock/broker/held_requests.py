@@ -27,7 +27,7 @@ def holding(route: VersionedRoute, node: int, held: Container[int]) -> Versioned
     def handle(request: Any, context: Any) -> Any:
         if node not in held:
             return inner(request, context)
-        if route.key == ApiKey.PRODUCE:  # the frame is not there any more when its turn comes
+        if route.key == ApiKey.PRODUCE:  # the frame's memory is reused before the request runs
             for topic in request.topic_data:
                 for data in topic.partition_data:
                     data.records = None if data.records is None else memoryview(bytearray(data.records))

@@ -119,7 +119,7 @@ async def serving_levers(cluster: Cluster, port: int) -> AsyncIterator[str | Non
             os.makedirs(directory(), mode=0o700, exist_ok=True)
             check_is_private(directory())
             with suppress(FileNotFoundError):
-                os.unlink(path)  # of a process that was killed: this one has its port
+                os.unlink(path)  # left by a process that was killed, since this process has the port
             serving = _Serving(cluster)
             server = await asyncio.start_unix_server(serving.accept, path=path, limit=REQUEST_BYTES_MAX)
             os.chmod(path, 0o600)
@@ -174,7 +174,7 @@ class _Serving:
         except OSError as error:
             logger.info("a lever was not answered: %s", error)
         except asyncio.CancelledError:
-            pass  # the cluster ends, and what it has not done is not answered
+            pass  # the cluster ends, and unfinished requests get no answer
         finally:
             self._count -= 1
             writer.close()

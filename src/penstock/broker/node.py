@@ -414,7 +414,7 @@ class Node:
         if self._metadata_upkeep is None:
             if log.snapshot_file is None and log.bytes_behind <= self._snapshot_bytes:
                 return []
-            from penstock.broker.metadata.metadata_upkeep import MetadataUpkeep  # few logs get that long
+            from penstock.broker.metadata.metadata_upkeep import MetadataUpkeep  # few logs grow that long
 
             self._metadata_upkeep = MetadataUpkeep(log, directory, self.config, self.failures)
         try:

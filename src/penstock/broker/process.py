@@ -201,7 +201,7 @@ def _settle_soon() -> None:
 
 
 def _settle() -> None:
-    # What exists by now stays: the collector need not look at it again and again.
+    # Objects that exist by now stay: the collector need not visit them again and again.
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -219,7 +219,7 @@ def _stopping(parent: ParentProcess | None) -> asyncio.Event:
 
 
 def _parent() -> ParentProcess:
-    from penstock.broker.parent_process import ParentProcess  # brokers of tests alone have one to watch
+    from penstock.broker.parent_process import ParentProcess  # only brokers of tests watch a parent
 
     return ParentProcess()
 

@@ -110,7 +110,7 @@ class NewestValues:
         for point in points:
             _take_point(client, point, now_ms)
         self.size_bytes += client.size_bytes - before
-        self._kept.has_room_for(0)  # gives up the oldest where there is too much
+        self._kept.has_room_for(0)  # drops the oldest if there is too much
 
     def rows(self) -> list[ClientMetric]:
         """Return every value, clients in the order of their last push, metrics by name."""

@@ -66,7 +66,7 @@ def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:
     if base is not None and base.change in (BROKER, LISTENER):
         return BrokerSetting(base.key._replace(name=name, default=None), BROKER)
     found = hidden_settings().get(name, BrokerSetting(ConfigKey(name, UNKNOWN, None, ""), CLUSTER))
-    # KIP-226: what is set for one listener is that of one broker.
+    # KIP-226: a setting of one listener is a setting of one broker.
     return found if setting == name else found._replace(change=BROKER)
 
 

@@ -74,7 +74,7 @@ class Timers:
             if timer.when > now:
                 continue  # a timer that fired before it has stopped or postponed it
             timer.when = NEVER
-            failed = timer.failed  # which is gone where the timer ends itself before it raises
+            failed = timer.failed  # read now: a timer that ends itself before it raises drops it
             try:
                 timer.fire(now)
             except Exception:

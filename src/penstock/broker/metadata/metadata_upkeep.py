@@ -84,14 +84,14 @@ class MetadataUpkeep:
                 return
             self._thread = None
             self._take_written()
-        # Cleaning comes first: a log that always grows fast enough for the next snapshot is to be cut, too.
+        # Cleaning comes first: a log that always grows fast enough for the next snapshot must be cut, too.
         if now >= self._next_cleaning:
             self._next_cleaning = now + CLEANING_INTERVAL_S
             self._clean(now_ms)
         if self._log.bytes_behind > self._bytes_between and now >= self._next_try:
             self._next_try = now + RETRY_S
             self._bytes_written_at = self._log.bytes_behind
-            # What is appended from here on may not be on the disk yet when the snapshot is.
+            # Records appended from here on may reach the disk later than the snapshot.
             arguments = now_ms, self._log.end_offset
             if in_thread:
                 self._thread = threading.Thread(

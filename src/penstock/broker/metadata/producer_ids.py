@@ -116,7 +116,7 @@ def greatest_producer_id(directories: Sequence[str]) -> int:
 
 def _greatest_in(directory: str, greatest: int) -> int:
     from penstock.broker.partitions.producers.producer_snapshots import (
-        ProducerSnapshots,  # a broker in memory starts without them
+        ProducerSnapshots,  # a broker in memory does not import them
     )
     from penstock.log.segments.headers import headers_behind
 

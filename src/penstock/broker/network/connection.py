@@ -172,7 +172,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         server, context, wire = self._server, self._context, self._wire
         try:
-            # As `note_time` does, without its call.
+            # Inlined `note_time`, for speed.
             self.active_at = context.now = context.arrived = server.monotonic()
             context.now_ms = server.now_ms()
             frame = None if self.busy or self._blocked else wire.only_request(nbytes)
@@ -324,7 +324,7 @@ class Connection(asyncio.BufferedProtocol):
                 if wire.queued_bytes or wire.rest is not None or self.is_closing:
                     wire.respond(first)  # type: ignore[arg-type]  # a response begins in memory
                 else:
-                    # It has nothing to be joined with, and leaves at once.
+                    # No other answer is queued, so that this one is sent at once.
                     wire.complete()
                     self._transport.write(first)  # type: ignore[arg-type]
             else:
@@ -523,7 +523,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def _caller(self) -> str:
         """The peer's address and the client id of its newest request, for the log."""
-        if not hasattr(self, "session"):  # it has failed before it began
+        if not hasattr(self, "session"):  # the connection failed before it had a session
             return self.peer
         return caller(self.peer, self.session.client_id)
 

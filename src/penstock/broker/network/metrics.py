@@ -125,7 +125,7 @@ class Metrics:
                     seconds = time.perf_counter() - began_s
                     counts.add_latency(seconds)
                     client.seconds += seconds
-                else:  # encoding comes next, and counts
+                else:  # the response is encoded next, which counts it
                     self._began_s = began_s
                     self._client = client
                 return response

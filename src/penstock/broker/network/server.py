@@ -238,7 +238,7 @@ class Server:
         try:
             if REUSE_ADDRESS is not None:
                 listener.setsockopt(socket.SOL_SOCKET, REUSE_ADDRESS, 1)
-            # Connections inherit this; a peer whose machine is gone is noticed some day.
+            # Connections inherit this, so that a peer whose machine is gone is noticed at some time.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             for name, option in _SOCKET_BUFFERS:
                 size = self.node.config.integer(name)
@@ -268,7 +268,7 @@ class Server:
                 answering.append(connection)
             else:
                 connection.close("the broker stops")
-        # Responses being sent arrive, where their clients read them in time.
+        # Responses that are being sent are completed if their clients read in time.
         deadline = self.loop.time() + SHUTDOWN_GRACE_S
         while any(each.owes_answer for each in answering) and self.loop.time() < deadline:
             await asyncio.sleep(0.005)
@@ -470,7 +470,7 @@ class Server:
             with barrier("housekeeping", "the checkpoint"):
                 self._begin_checkpoint()
             with barrier("housekeeping", "the timer of requests that wait"):
-                # An exception (of memory, for example) may have kept it from being set.
+                # An exception (MemoryError, for example) may have prevented that the timer was set.
                 self._set_deadline_timer()
         finally:
             self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)

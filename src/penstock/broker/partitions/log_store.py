@@ -251,7 +251,7 @@ def log_config(config: TopicConfig) -> LogConfig:
     """Return the settings of a topic that its log uses."""
     segment_ms = config.integer("segment.ms")
     if config.compacted:
-        # What is never closed is never compacted.
+        # A segment that is never closed is never compacted.
         segment_ms = min(segment_ms, config.integer("max.compaction.lag.ms"))
     return LogConfig(
         segment_bytes=config.segment_bytes,

@@ -55,7 +55,7 @@ class Openings:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended = self._clock.monotonic()
-        # Twice the share is paid back to the share in a second less the share: no log waits longer.
+        # A debt of twice the share is down to the share after a second less the share: no log waits longer.
         self._unpaid_s = min(self._unpaid_s + self._ended - self._began, 2 * self._at_most_s)
 
     def _pay_back(self, now: float) -> None:

@@ -450,7 +450,7 @@ class Partition:
             log = self.log
             keep_from = log.retention_offset(now_ms, self._high_watermark)
             is_news = keep_from > log.start_offset
-            log.delete_before(keep_from)  # or goes on with what an earlier call could not remove
+            log.delete_before(keep_from)  # or removes files that an earlier call could not remove
             if is_news:
                 self._advance(log)
 
@@ -509,7 +509,7 @@ class Partition:
         log = self.reader
         entries = log.leader_epochs.entries
         is_empty = not entries and log.end_offset == log.start_offset
-        # An empty log that was not there when the epoch began has nothing of earlier ones.
+        # An empty log that did not exist when the epoch began has no records of earlier epochs.
         if self.leads and (epoch == self.leader_epoch or (is_empty and 0 <= epoch < self.leader_epoch)):
             return epoch, log.end_offset
         # The only replica may have begun epochs in which nothing was written.
@@ -616,7 +616,7 @@ class Partition:
 
         `older` is the result of `prepare_older` for this batch, if the broker stores an older format.
         """
-        self.check_appends(acks)  # what held when the records came may not hold any more
+        self.check_appends(acks)  # the leader or the ISR may have changed since the records came
         if admitted is None:
             return Appended(-1, NO_TIME, self.log.start_offset)
         return self._append_batch(*admitted, now_ms, budget, older, joining)
@@ -672,7 +672,7 @@ class Partition:
         first_offset = self._kept_offset(header, log.end_offset) if config.keeps_offsets else log.end_offset
         last_offset = first_offset + header.last_offset_delta
         max_timestamp = now_ms if config.log_append_time else header.max_timestamp
-        # As `_stamp` does, without its call.
+        # Inlined `_stamp`, for speed.
         stamp_header(batch, 0, first_offset, len(batch) - LENGTH_EXTRA_BYTES, self.leader_epoch)
         if config.log_append_time:
             set_max_timestamp_log_append(batch, 0, len(batch), now_ms)

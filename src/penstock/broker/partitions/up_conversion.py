@@ -45,7 +45,7 @@ def batches_of(
         found = _look_over(records, budget)
         if found is None:
             return []
-        # Releases before 0.10 did not look at the magic byte, so producers that run ahead got away with 1.
+        # Releases before 0.10 did not check the magic byte, so newer producers could send magic 1.
         unseen = config.stored_magic == 0
         known = 1 if unseen else config.stored_magic
         if found.newest > known:

@@ -105,7 +105,7 @@ def admit_batch(
     if records is not None:
         size = len(records)
         if size > HEADER_BYTES:
-            # What `read_header` does, and it is this function's only purpose to be faster than `check_batch`.
+            # Inlined `read_header`: this fast path only exists to be faster than `check_batch`.
             fields = unpack_header(records)
             first, length, _, magic, crc, attributes, last, base_ms, max_ms, producer, _, sequence, count = (
                 fields
@@ -395,7 +395,7 @@ def bring_in_line(
     if codec == header.codec and not config.compacted:
         return batch
     if _may_have_gaps(header, config):
-        return batch  # stays as it is: what looks into records takes them to be numbered one by one
+        return batch  # not changed: decoding requires records that are numbered one by one
     if budget is None:
         budget = UnpackBudget()
     try:

@@ -92,7 +92,7 @@ class Gate:
         def handle(request: Any, context: Context[Any]) -> Any:
             acks, profile = request.acks, context.node.profile
             if profile is not None and profile.counts_acks and not 0 <= acks <= 1:
-                # 0.8 takes every number below 0 for all; and what is counted above 1 is counted here.
+                # 0.8 takes numbers below 0 as all; above 1 a `Counted` waits for as many replicas.
                 acks = max(acks, ALL_REPLICAS)
                 request = copy.copy(request)
                 request.acks = min(acks, 1)

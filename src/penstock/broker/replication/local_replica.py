@@ -131,7 +131,7 @@ class LocalReplica:
         """
         partition = self.partition
         if len(partition.replicas) > 1 and partition.has_log:
-            partition.cut(partition.high_watermark)  # a log that is opened takes the one that was noted
+            partition.cut(partition.high_watermark)  # opening the log sets the saved high watermark
 
     def _lead(self, now_s: float) -> None:
         """Begin a leader epoch at the present end of the log."""

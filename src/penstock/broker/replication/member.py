@@ -301,7 +301,7 @@ class Member:
             if not partition.leads:
                 self.committed(replica)
         for opened in self.cluster.opened if brokers_changed else ():
-            # Who may be in sync decides what counts for the high watermark.
+            # The high watermark depends on which replicas may be in sync.
             if opened.leads:
                 replica_of(opened).look_at_followers()
         for topic in removed:
@@ -433,7 +433,7 @@ class Member:
                 if self.ended:
                     return
                 if self._proposals.answered(number, answer, self.monotonic()):
-                    self.beat()  # what was accepted, or what it was refused for, comes as metadata
+                    self.beat()  # accepted changes, and the reasons of refusals, come as metadata
                 self._send_proposals()
 
             self._transport.send(self.node_id, CONTROLLER, proposal, answered)

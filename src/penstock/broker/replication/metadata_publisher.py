@@ -124,7 +124,7 @@ class MetadataPublisher:
         try:
             replica.follow(image)
         except PenstockError:
-            # It neither leads nor follows until it can: another try begins where this one did.
+            # The replica neither leads nor follows until a try succeeds: each begins from the same state.
             partition.leader, partition.leader_epoch = NO_LEADER, before
             raise
         if not partition.is_kept_here and partition.has_log:

@@ -81,7 +81,7 @@ class IsrProposals:
         members = []
         for replica in in_sync:
             follower = followers.get(replica)
-            # The life that has been seen to be in sync is proposed, and in each repetition.
+            # The broker epoch that was seen to be in sync is proposed, also when the proposal is repeated.
             members.append((replica, -1 if follower is None else follower.broker_epoch))
         change = IsrChange(
             partition.topic_id, partition.index, partition.leader_epoch, local.epoch, tuple(members)

@@ -104,7 +104,7 @@ class SecurityImage:
             Permission.DENY,
             Permission.ALLOW,
         ):
-            return  # of a release to come: it cannot be heeded, and allows nothing
+            return  # of a later release: it cannot be enforced, and allows nothing
         self._apply_remove_acl_id(record.id)
         acl = self.acls[record.id] = Acl(
             record.resource_type,

@@ -196,7 +196,7 @@ class ListenerSecurity:
         from penstock.security.tls_context import server_context
 
         context = server_context(self.tls_settings(settings))
-        # Tickets would be two messages per handshake that no client of Kafka uses again.
+        # Session tickets would be two messages per handshake, which no Kafka client uses.
         context.num_tickets = 0
         return context
 

@@ -106,7 +106,7 @@ class Security:
                 found[f"{prefix}ssl.client.auth"] = "required"
                 found[f"{prefix}ssl.truststore.location"] = self.ca_file
                 found[f"{prefix}ssl.principal.mapping.rules"] = "RULE:^CN=([^,]*).*$/$1/,DEFAULT"
-            # Tests give it any other certificate.
+            # Tests replace the certificate by any other one.
             found[f"{prefix}ssl.allow.dn.changes"] = found[f"{prefix}ssl.allow.san.changes"] = "true"
             self.rotate_certificate()
         if self.has_authorizer:

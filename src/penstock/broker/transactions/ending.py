@@ -89,7 +89,7 @@ def judge_end(image: Image, producer_id: int, epoch: int, is_commit: bool) -> En
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     relation = Epoch.OTHER
     if image.client_version >= 2 and (replaced or 0 <= epoch == image.epoch - 1):
-        # Only then was it an end that has raised the epoch. Otherwise this is the producer before the current
+        # From version 2 on, the end raised the epoch. Otherwise this is the producer before the current
         # one, which must not get its epoch.
         relation = Epoch.PREVIOUS
     elif epoch == image.epoch:

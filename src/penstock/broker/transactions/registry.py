@@ -198,7 +198,7 @@ class Registry:
         image = change.image
         index = self.partition_of(transaction.id)
         if index not in self._epochs:
-            # A producer id that was given out has brought metadata by which another node coordinates.
+            # Assigning a producer id has applied metadata by which another node coordinates the id.
             if self.transactions.get(transaction.id) is transaction:
                 self._forget(transaction)
             self.reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
@@ -241,7 +241,7 @@ class Registry:
         if change.is_fence and self.feature_level < IMPLICIT_ADDS_SINCE:
             transaction.has_raised_epoch = True
         if transaction.image.epoch == NO_EPOCH:
-            self._forget(transaction)  # it was asked for, and never stored
+            self._forget(transaction)  # the id was new, and its first record was not stored
         else:
             for follower in self.followers:
                 follower.was_not_stored(transaction, now)

@@ -364,7 +364,7 @@ class TransactionService:
                 self._node.clock.now_ms(),
             )
         except KafkaError as error:
-            if error.code != ErrorCode.NOT_LEADER_OR_FOLLOWER:  # who sent it asks another broker
+            if error.code != ErrorCode.NOT_LEADER_OR_FOLLOWER:  # the sender asks another broker
                 # A client may send thousands of markers in one request.
                 self._node.limited_log.write(
                     logging.WARNING,

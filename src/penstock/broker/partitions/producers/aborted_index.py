@@ -94,7 +94,7 @@ class AbortedIndex:
             with storage("read", path), open(path, "rb") as file:
                 data = file.read()
             if len(data) % _ENTRY.size:
-                self._is_behind = True  # what is appended would not be found behind half an entry
+                self._is_behind = True  # an entry appended after half an entry would not be found
             for at in range(0, len(data) - _ENTRY.size + 1, _ENTRY.size):
                 version, *fields = _ENTRY.unpack_from(data, at)
                 if version == _VERSION and self._knows(fields):
@@ -174,7 +174,7 @@ class AbortedIndex:
             if bases:
                 by_segment.setdefault(bases[position], []).append(entry)
         self._is_behind = True
-        # First written, then removed: a crash in between leaves an entry twice, and never not at all.
+        # Written before others are removed: a crash in between leaves an entry twice, and loses none.
         for base, entries in by_segment.items():
             write_whole(self._path(base), b"".join(_packed(entries)), sync=True)
         for base in set(self._bases()).difference(by_segment):

@@ -79,7 +79,7 @@ class ProducerStateManager:
         self._base_offset = self._batches_behind_base = 0
         if snapshots is not None:
             snapshots.discard_after(log.end_offset)
-        # An empty log has no producers: kept up from here on, they need never be read from it.
+        # An empty log has no producers: every later one is recorded when its batch is appended.
         self._producers: Producers | None = new() if log.end_offset == 0 else None
         self._transactions: Transactions | None = None
         self.aborted = AbortedIndex(None if snapshots is None else snapshots.directory)
@@ -258,7 +258,7 @@ class ProducerStateManager:
         if snapshots is None:
             return
         there = snapshots.offsets()
-        # A reader walks on behind any snapshot; without one, Kafka takes it that there are no producers.
+        # A start reads the log after any snapshot; without one, Kafka assumes that there are no producers.
         is_needed = not there if self._producers is None else log.end_offset not in there
         if not is_needed or log.end_offset == 0:
             return

@@ -184,7 +184,7 @@ class Transactions:
             return
         is_stale = epoch < state.epoch
         if transaction_version >= STRICT_MARKERS_SINCE and epoch == state.epoch:
-            # One that comes again does no harm. The last epoch there is can only be met by itself.
+            # A repeated marker does no harm. The greatest epoch has no successor, so that it may be equal.
             is_stale = producer_id in self.open and epoch != EPOCH_MAX
         if is_stale:
             raise _fenced(producer_id, epoch, state.epoch)

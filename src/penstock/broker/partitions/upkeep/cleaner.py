@@ -164,7 +164,7 @@ class Compactor:
                 self._store.end_checkpoint(())
                 logger.info("compacted %r: %d bytes to %d", work.log, work.bytes_before, work.bytes_after)
                 self._failed.pop(partition, None)
-                self._due_s = self._monotonic()  # there may be more of it, or of others
+                self._due_s = self._monotonic()  # this partition or others may have more to compact
             elif not is_complete and not work.log.is_closed:
                 raise failure or StorageError(f"the compaction of {partition} ended early")
         except Exception as error:

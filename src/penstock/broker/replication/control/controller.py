@@ -298,7 +298,7 @@ class Controller:
         if broker is None or broker.epoch != proposal.broker_epoch:
             return Decision(ErrorCode.STALE_BROKER_EPOCH), []
         if proposal.number:
-            # A copy that comes late must not be written after its leader has had it refused.
+            # A late copy of a proposal must not be written after the leader was answered that it was refused.
             if (proposal.broker_epoch, proposal.number) <= self._proposals.get(node, (-1, 0)):
                 return Decision(ErrorCode.INVALID_UPDATE_VERSION), []
             self._proposals[node] = proposal.broker_epoch, proposal.number

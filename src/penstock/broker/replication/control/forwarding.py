@@ -68,7 +68,7 @@ class Forwarding:
             if authority.is_reachable:
                 authority.catch_up()
                 return inner(request, context)
-            # The handler says what the answer names; nothing that it decides can be written, nor counted.
+            # The handler gives the answer its shape; nothing that it decides can be written or counted.
             context.mutations = None
             return when_answered(inner(request, context), _timed_out)
 

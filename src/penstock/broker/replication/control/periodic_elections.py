@@ -46,7 +46,7 @@ class PeriodicElections:
                 found = self._controller.elections(kind, ELECTIONS_MAX)
                 self._due[kind] = now_s if len(found) >= ELECTIONS_MAX else now_s + interval_s
                 if found:
-                    # What another kind of election decides has to see what this one has changed.
+                    # The next kind of election must see the changes of this one.
                     records = found
                     break
         return records
