@@ -12,7 +12,7 @@ from penstock.printable import printable
 def main(words: list[str]) -> int:
     """Serve with the options in `words`; return the exit code, 1 after a mistake.
 
-    Without a port: a free one.
+    If no port is given, a free one is taken.
     """
     try:
         settings = read(words)

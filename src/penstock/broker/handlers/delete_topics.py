@@ -96,7 +96,10 @@ def _find(state: DeleteTopicState, context: Context[Needs]) -> Topic:
 
 
 def _named(state: DeleteTopicState, context: Context[Needs]) -> tuple[str | None, bytes]:
-    """Return the identity of an entry of a request: the topic's id, or the name and id that no topic has."""
+    """Return a key that is equal for all entries that mean one topic, by its name or by its id.
+
+    For an unknown topic the key is the name and id of the entry.
+    """
     topics, by_id = context.node.cluster.topics, context.node.cluster.topics_by_id
     topic = topics.get(state.name) if state.name is not None else by_id.get(state.topic_id)
     if topic is None or (state.name is not None and state.topic_id != ZERO_UUID):

@@ -455,7 +455,7 @@ class Connection(asyncio.BufferedProtocol):
         self.active_at = self._server.monotonic()
 
     def sent(self) -> None:
-        """Continue after the large answer: it has left, or will never leave."""
+        """Go on to the next request: the large answer has left, or will never leave."""
         self._sending = None
         self._server.answers.drop(self)
         self._wire.complete()

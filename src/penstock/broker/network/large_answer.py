@@ -42,7 +42,7 @@ class Sender(Protocol):
         """Note that the client has read, so that the connection does not count as idle."""
 
     def sent(self) -> None:
-        """Continue with requests: the answer has left, or will never leave."""
+        """Go on to the next request: the large answer has left, or will never leave."""
 
 
 class LargeAnswer:

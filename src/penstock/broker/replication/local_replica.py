@@ -44,7 +44,7 @@ class Host(Protocol):
         """Wake waiting requests: the high watermark has moved, or another node leads the partition."""
 
     def begun(self, partition: Partition) -> None:
-        """Send the raised log start offset of a partition to its followers at once."""
+        """Notify followers that wait at a partition at once, so that they get its raised log start offset."""
 
     def written(self, partition: Partition) -> None:
         """Note that a partition has records, just appended, that its followers do not have."""

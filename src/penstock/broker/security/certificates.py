@@ -1,4 +1,4 @@
-"""Throw-away certificates for tests: each broker has an authority of its own, through `cryptography`."""
+"""Throw-away certificates for tests: each broker gets an authority of its own (library `cryptography`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What guards share: their signature, splitting a request, completing a response, texts of refusals."""
+"""Parts that guards share: their signature, and functions that split requests and complete responses."""
 
 from __future__ import annotations
 

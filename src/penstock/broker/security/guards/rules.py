@@ -105,27 +105,27 @@ class Rule:
 
 
 def on_cluster(*operations: Operation) -> Need:
-    """Return a requirement of one of these operations on the cluster."""
+    """Return the `Need` of at least one of these operations on the cluster."""
     return Need(ResourceType.CLUSTER, operations)
 
 
 def on_group(operation: Operation) -> Need:
-    """Return a requirement of an operation on the group that `group_id` names."""
+    """Return the `Need` of an operation on the group in the request's `group_id`."""
     return Need(ResourceType.GROUP, (operation,), "group_id")
 
 
 def on_transactional_id(operation: Operation) -> Need:
-    """Return a requirement of an operation on the transactional id of the request."""
+    """Return the `Need` of an operation on the request's transactional id."""
     return Need(ResourceType.TRANSACTIONAL_ID, (operation,), "transactional_id")
 
 
 def each_topic(
     operation: Operation, answer: str = "topics", *, name: str = "name", ids_since: int = NEVER
 ) -> Each:
-    """Return a requirement of an operation on each of `topics`."""
+    """Return the requirement (`Each`) of an operation on each topic in the request's `topics`."""
     return Each(ResourceType.TOPIC, operation, "topics", answer, name, ids_since)
 
 
 def each_group(operation: Operation, field: str, answer: str) -> Each:
-    """Return a requirement of an operation on each group in a list of the request."""
+    """Return the requirement (`Each`) of an operation on each group in a list of the request."""
     return Each(ResourceType.GROUP, operation, field, answer, None)
