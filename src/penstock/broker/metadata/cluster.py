@@ -101,12 +101,12 @@ class Cluster:
 
     @property
     def topics(self) -> dict[str, Topic]:
-        """Topics by name."""
+        """The topics of the cluster by name."""
         return self.replicas.topics
 
     @property
     def topics_by_id(self) -> dict[bytes, Topic]:
-        """Topics by id."""
+        """The topics of the cluster by id."""
         return self.replicas.topics_by_id
 
     @property

@@ -166,7 +166,7 @@ class MemoryStore:
         return iter(())
 
     def directories(self) -> Sequence[str]:
-        """Return no directories: the logs exist only together with the metadata that counts producer ids."""
+        """Return no directories: logs in memory are not searched for producer ids at a start."""
         return ()
 
     def log_dirs(self) -> Sequence[str]:

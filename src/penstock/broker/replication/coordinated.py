@@ -1,4 +1,4 @@
-"""The partitions of Kafka's internal topics in which a coordinator stores what it answers.
+"""The partitions of internal topics whose replication a coordinator's response must wait for.
 
 A request of a group depends on one partition of `__consumer_offsets`, one of a transactional id on one of
 `__transaction_state`. A response for several groups or ids has a part for each.
