@@ -1,6 +1,6 @@
-"""The broker: plain modules decide; asyncio stands in `network`, and in the modules that run whole brokers.
+"""The Kafka broker. Modules that decide do no I/O; `network` and the modules that run brokers use asyncio.
 
-`Broker` runs one inside this process, `Cluster` several; `penstock.broker.process` is what ``penstock
+`Broker` runs one broker inside this process, `Cluster` several; `penstock.broker.process` is what ``penstock
 broker`` runs. All are imported on first use.
 """
 

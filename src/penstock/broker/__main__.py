@@ -10,7 +10,10 @@ from penstock.printable import printable
 
 
 def main(words: list[str]) -> int:
-    """Read the command line and serve; returns the exit code, 1 for a mistake. Without a port: a free one."""
+    """Serve with the options in `words`; return the exit code, 1 after a mistake.
+
+    If no port is given, a free one is taken.
+    """
     try:
         settings = read(words)
     except ConfigError as error:

@@ -3,9 +3,9 @@
     with Broker() as broker:
         producer = SomeKafkaClient(bootstrap_servers=broker.bootstrap_servers)
 
-It listens on a socket and implements Kafka's protocol, so any client can use it. Started, stopped and
-started again it keeps its port and its data, also those in memory. `KafkaBroker` is the same with defaults
-for tests.
+The broker listens on a socket and implements Kafka's protocol, so any client can use it. A broker that is
+stopped and started again keeps its port and its data, also data in memory. `KafkaBroker` is the same class
+with defaults for tests.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class ConnectionInfo(NamedTuple):
-    """One open connection: its number (what `connection=` of a fault means), and who is at its other end."""
+    """One open connection: its number, which `connection=` of a fault takes, and its client and address."""
 
     number: int
     client_id: str | None
@@ -65,22 +65,23 @@ class Companion(Protocol):
 
 @with_hints("Broker")
 class Broker(Served):
-    """One broker on one address.
+    """A Kafka broker with one address, which `start` and `close` start and stop.
 
-    `data_dir` is a directory in Kafka's layout, made if need be; None keeps everything in memory.
-    `port` 0 takes a free port. Settings come as `config` under Kafka's dotted names, or as keyword
-    arguments with underscores: ``Broker(num_partitions=3)``; those of `BrokerSettings`, which have an effect,
-    are seen by editors and type checkers. `as_version` is a release of Apache Kafka to behave as, such as
-    ``"0.8.2"`` or ``"3.9"``; without it the broker offers everything it has. `listen_07` is the port of a
-    second listener, for Kafka 0.7, whose topics are its own; 0 takes a free one.
-    `interceptors` stand around every handler, the first outermost (see `penstock.broker.interceptors`).
-    `security` is SSL, SASL_PLAINTEXT or SASL_SSL, or a `Security` with more options: throw-away certificates
-    and users, for tests; `client_settings` has what clients need. Without it, `config` can say all that a
-    file can. `registry` is True, or a port, for a schema registry beside the broker, at `registry_url`: its
-    schemas are in the broker's topic ``_schemas``. It needs ``pip install "penstock[registry]"``.
+    `data_dir` is a directory in Kafka's layout, created if it does not exist; None keeps everything in
+    memory. `port` 0 takes a free port. Settings come as `config` under Kafka's dotted names, or as keyword
+    arguments with underscores: ``Broker(num_partitions=3)``. Editors and type checkers see the keywords of
+    `BrokerSettings`, which are the settings that have an effect. `as_version` is a release of Apache Kafka to
+    behave as, such as ``"0.8.2"`` or ``"3.9"``; without it the broker offers everything it has. `listen_07`
+    is the port of a second listener, for Kafka 0.7, whose topics are its own; 0 takes a free one.
+    `interceptors` wrap every handler, the first outermost (see `penstock.broker.interceptors`). `security` is
+    SSL, SASL_PLAINTEXT or SASL_SSL, or a `Security` with more options: throw-away certificates and users, for
+    tests; `client_settings` returns what clients need. Without `security`, `config` can hold every security
+    setting that a server.properties can. `registry` is True, or a port, for a schema registry beside the
+    broker, at `registry_url`: its schemas are in the broker's topic ``_schemas``. The registry needs ``pip
+    install "penstock[registry]"``.
 
-    A keyword that is no setting is an error, as a misspelt argument of any function. A dotted name in
-    `config` that is none is ignored with a warning, as Apache Kafka does it: such names come out of files.
+    A keyword that is no setting is an error, like any misspelt argument. A dotted name in `config` that is no
+    setting is ignored with a warning, as in Apache Kafka: such names come out of files.
 
     Raises:
         ConfigError: a keyword is no setting (the nearest one is suggested), a value does not fit, or there
@@ -165,7 +166,7 @@ class Broker(Served):
 
     @property
     def port(self) -> int:
-        """The port it listens on; the one asked for as long as it has not been started."""
+        """The port that the broker listens on; before the first start, the port that was asked for."""
         return self._port
 
     @property
@@ -174,9 +175,10 @@ class Broker(Served):
         return reachable(self.host, self._port)
 
     def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
-        """Settings for a client of this broker, by librdkafka's names, which Penstock's clients understand.
+        """Return settings for a client of this broker, by names that librdkafka and Penstock's clients know.
 
-        `user` is one of those of `security`, by default the first; `mechanism` one of its mechanisms.
+        `user` is a user of `security`, by default the first; `mechanism` is one of that user's SASL
+        mechanisms.
 
         Raises:
             ConfigError: there is no such user.
@@ -188,7 +190,7 @@ class Broker(Served):
 
     @property
     def address_07(self) -> str | None:
-        """``host:port`` of the listener for Kafka 0.7; None where there is none, or not yet."""
+        """``host:port`` of the listener for Kafka 0.7; None without this listener, and before the start."""
         return None if self._address07 is None else reachable(*self._address07)
 
     @property
@@ -196,7 +198,7 @@ class Broker(Served):
         """The URL of the schema registry.
 
         Raises:
-            ConfigError: there is none, or the broker does not run.
+            ConfigError: the broker has no schema registry, or does not run.
         """
         if self._registry is None:
             reason = "it is not running" if self._registry_port is not None else "give registry=True"
@@ -214,12 +216,12 @@ class Broker(Served):
     # --- starting and stopping ---------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Start serving; return when clients can connect. Does nothing if it runs already.
+        """Start serving; return when clients can connect. Does nothing if the broker runs already.
 
         Raises:
             NetworkError: the address cannot be listened on.
             StorageError: the data directory cannot be used, or another broker uses it.
-            MissingDependencyError: there is to be a registry, and its extra is not installed.
+            MissingDependencyError: a registry was asked for, and its extra is not installed.
         """
         if not self.is_running:
             log_unheeded(self.config)
@@ -233,7 +235,7 @@ class Broker(Served):
         return self
 
     def _start_registry(self, port: int) -> Companion:
-        # By its name, as an authorizer: a registry is a client of brokers, and no part of one.
+        # Imported by name, like an authorizer: a registry is a client of brokers, and no part of one.
         kind = getattr(import_module("penstock.registry"), "Registry")  # noqa: B009
         config = self.client_settings()
         servers = config.pop("bootstrap.servers")
@@ -242,7 +244,9 @@ class Broker(Served):
         return started
 
     def close(self) -> None:
-        """Stop serving, force the data to disk, release port and directory. Harmless when stopped.
+        """Stop serving, force the data to disk, release port and directory.
+
+        Does nothing if the broker is stopped.
 
         Raises:
             StorageError: the data could not be forced to disk.
@@ -263,16 +267,16 @@ class Broker(Served):
         return self._injected.faults
 
     def observe(self, interceptor: Interceptor) -> Callable[[], None]:
-        """Put an interceptor next to the handlers: it gets what the broker does, not what faults answer.
+        """Add an interceptor next to the handlers: it does not see requests that faults answer.
 
-        Returns a function that takes it away.
+        Returns a function that removes the interceptor.
         """
         return self._injected.observe(interceptor)
 
     # --- what happens to it ------------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Stop in mid-stride, as under SIGSTOP: connections stay, new ones wait, nothing is answered."""
+        """Freeze the broker, as under SIGSTOP: connections stay open, new ones wait, no answers are sent."""
         if self._pause is not None:
             return
         self._pause = go_on = threading.Event()
@@ -286,14 +290,14 @@ class Broker(Served):
         paused.wait()
 
     def resume(self) -> None:
-        """Go on after `pause`. Harmless otherwise."""
+        """Continue after `pause`. Does nothing if the broker is not paused."""
         pause, self._pause = self._pause, None
         if pause is not None:
             pause.set()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Stand still for the length of a block."""
+        """Pause the broker for the length of a ``with`` block."""
         self.pause()
         try:
             yield
@@ -301,9 +305,10 @@ class Broker(Served):
             self.resume()
 
     def kill(self) -> None:
-        """End as under kill -9: connections drop, nothing is flushed, no clean shutdown is noted.
+        """End the broker as under kill -9: connections drop, nothing is flushed, no clean shutdown is marked.
 
-        What had been written is there after `start`: with a directory by way of recovery, as after a crash.
+        After the next `start` everything that had been written is there; a data directory is recovered as
+        after a crash.
         """
         if self.is_running:
             self.resume()
@@ -319,7 +324,7 @@ class Broker(Served):
         self.start()
 
     def advance(self, seconds: float = 0, *, ms: int = 0) -> None:
-        """Put the broker's clock forward; what is due by then happens before this returns.
+        """Move the broker's clock forward; timers that are due by then have fired when this method returns.
 
         Sessions expire, retention deletes, long polls end. Connections do not count as idle for that time.
         ``broker.clock.advance(hours=1)`` does the same, unless the broker was made with a clock.
@@ -341,7 +346,7 @@ class Broker(Served):
             self._call(look)
 
     def stop_clock(self) -> None:
-        """Let the broker's time stand still, until `start_clock` or `advance`. Harmless when it does.
+        """Stop the broker's clock, until `start_clock` or `advance`. Does nothing if the clock is stopped.
 
         Sessions, retention and timeouts of transactions wait; requests are served.
 
@@ -351,7 +356,7 @@ class Broker(Served):
         stoppable(self.clock).stop()
 
     def start_clock(self) -> None:
-        """Let time go on from where it stood. Harmless when it goes.
+        """Let a stopped clock run again, from the time at which it stopped. Does nothing if the clock runs.
 
         Raises:
             ConfigError: the broker was made with a clock that cannot be stopped.
@@ -361,25 +366,27 @@ class Broker(Served):
     # --- what happens to share groups --------------------------------------------------------------------
 
     def expire_locks(self, group: str, topic: str | None = None, partition: int | None = None) -> int:
-        """End the locks of a share group, as if their time were over; return how many records are free for
-        that. A `topic` and a `partition` narrow it down.
+        """Expire the acquisition locks of a share group; return how many records can be acquired again.
+
+        A `topic` and a `partition` restrict this to their records.
         """
         return self._call(lambda server: server.node.sharing.end_locks(group, topic, partition))
 
     def end_share_sessions(self, group: str, member_id: str | None = None) -> int:
-        """End the share sessions of a group, or of a member, as the broker does when it has too many.
+        """End the share sessions of a group or of one member, as a broker does that has too many sessions.
 
-        Returns how many. What they had locked is free, and their next request gets
-        SHARE_SESSION_NOT_FOUND (122).
+        Returns how many sessions ended. Their records can be acquired again, and the next request of each
+        session gets SHARE_SESSION_NOT_FOUND (122).
         """
         return self._call(lambda server: server.node.sharing.end_sessions(group, member_id))
 
     # --- what happens to logins --------------------------------------------------------------------------
 
     def expire_sessions(self, user: str | None = None) -> int:
-        """End the sessions of a user, or of all, as if their tokens had expired; return how many.
+        """Expire the authenticated sessions of a user, or of all users, as tokens do; return how many.
 
-        Their next request that does not begin a new authentication closes its connection.
+        A connection with an expired session is closed at its next request, unless that begins a new
+        authentication.
         """
 
         def expire(server: Server) -> int:
@@ -396,9 +403,9 @@ class Broker(Served):
         return self._call(expire)
 
     def revoke_user(self, user: str) -> None:
-        """Take all passwords from a user, and end the sessions that there are.
+        """Remove all passwords of a user, and end the user's open sessions.
 
-        Later logins are refused as those with a wrong password are.
+        Later logins fail like those with a wrong password.
         """
 
         def revoke(server: Server) -> None:
@@ -420,9 +427,9 @@ class Broker(Served):
         self.expire_sessions(user)
 
     def rotate_certificate(self, *, expired: bool = False, hosts: Sequence[str] | None = None) -> None:
-        """Give the broker another certificate, for new connections.
+        """Replace the broker's certificate; new connections get the new one.
 
-        `expired` makes one whose time has passed; `hosts` one for these names only.
+        `expired` makes a certificate whose validity has ended; `hosts` makes one for these host names only.
 
         Raises:
             ConfigError: the broker was not made with `security`, or has no TLS.
@@ -436,7 +443,9 @@ class Broker(Served):
     # --- what it has -------------------------------------------------------------------------------------
 
     def create_topic(self, name: str | None = None, partitions: int = 1, **settings: object) -> str:
-        """Create a topic and return its name; unnamed, it gets a name of its own. Settings as in `Broker`.
+        """Create a topic and return its name, which is generated if `name` is None.
+
+        A setting of the topic is a keyword argument with underscores for dots, such as ``retention_ms=1000``.
 
         Raises:
             KafkaError: the topic exists, or its name or a setting is invalid.
@@ -451,12 +460,12 @@ class Broker(Served):
     def subscribe_to_client_metrics(
         self, metrics: Sequence[str] = ("*",), *, interval_ms: int = 100, match: str = "", name: str = "test"
     ) -> None:
-        """Ask clients to push metrics (KIP-714). The broker needs `penstock.client.metrics`.
+        """Create a subscription to client metrics (KIP-714). The broker needs `penstock.client.metrics`.
 
-        `metrics` are beginnings of names, ``*`` for all. `interval_ms`, 100 to 3,600,000, is how often; a
-        client that has asked before learns of it after its interval, which is five minutes without a
-        subscription. `match` chooses clients, such as ``client_id=loader-.*``. `name` is that of the
-        subscription; another one of this name is replaced.
+        `metrics` are prefixes of metric names, ``*`` for all. `interval_ms`, 100 to 3,600,000, is the push
+        interval; a client that has asked before learns of it after its interval, which is five minutes
+        without a subscription. `match` chooses clients, such as ``client_id=loader-.*``. `name` is the name
+        of the subscription; another one of this name is replaced.
 
         Raises:
             ConfigError: `penstock.client.metrics` is off.
@@ -485,10 +494,10 @@ class Broker(Served):
         self._call(subscribe)
 
     def client_metrics(self, name: str = "", client_id: str | None = None) -> list[ClientMetric]:
-        """Return the newest value of every metric that clients have pushed; who has pushed last comes last.
+        """Return the newest value of every metric that clients have pushed, the newest push last.
 
-        `name` is the beginning of names of metrics; `client_id` that of one client. What clients have pushed
-        stays after they have closed.
+        `name` is a prefix of metric names; `client_id` restricts the result to one client. What clients have
+        pushed stays after they have closed.
 
         Raises:
             ConfigError: `penstock.client.metrics` is off.
@@ -585,8 +594,8 @@ TEST_SETTINGS = {
 class KafkaBroker(Broker):
     """A `Broker` with defaults for tests: the same arguments, attributes and methods.
 
-    Groups form at once, fetches name all their partitions, and the clock, which is the machine's until then,
-    can be put forward with `advance`.
+    Consumer groups form without a delay, every fetch request names all its partitions (no fetch sessions),
+    and `advance` can move the clock, which is the machine's until then.
     """
 
     clock: MovableClock

@@ -1,13 +1,12 @@
-"""`Cluster`: several Kafka brokers inside this process, with real replicas, on one thread with one event
-loop.
+"""`Cluster`: several Kafka brokers inside this process, with real replicas, on one thread and event loop.
 
     with Cluster(brokers=3) as cluster:
         producer = SomeKafkaClient(bootstrap_servers=cluster.bootstrap_servers)
 
 Each broker has ports, logs, listeners and a rack of its own. One object in the process is the controller of
-all, and never fails. It is for tests, and for seeing what a cluster does to a program. Its levers are calls
-from any thread but the cluster's own, which `penstock cluster` makes by hand. `KafkaCluster` is the same with
-defaults for tests.
+all, and never fails. A cluster is for tests, and for seeing what broker failures do to a program. Methods
+such as `kill` and `move_leader` (called levers) can be called from any thread but the cluster's own;
+`penstock cluster` calls them from the command line. `KafkaCluster` is the same class with defaults for tests.
 """
 
 from __future__ import annotations
@@ -62,22 +61,23 @@ BROKERS_MAX = 100
 
 @with_hints("Cluster")
 class Cluster(Served):
-    """Several brokers, numbered from `node.id`, which is 1 unless it is set.
+    """Several Kafka brokers, with ids that count up from `node.id`, which is 1 unless it is set.
 
-    `data_dir` is a directory, made if need be, with one in Kafka's layout for each broker; None keeps
-    everything in memory. `ports` are those of the first listeners, 0 or none takes free ones. `racks` are
-    given in turn; without them no broker has one. Settings, the same for all brokers, come as `config` under
-    Kafka's dotted names, or as keyword arguments with underscores: ``Cluster(min_insync_replicas=2)``.
-    Topics get as many replicas as there are brokers, three at most, unless `default.replication.factor` says
-    otherwise. `as_version` and `security` are as in `Broker`; between brokers nothing crosses a socket.
-    `clock` may be a `ManualClock`: then time stands still until `advance`.
+    `data_dir` is a directory, created if it does not exist, that holds one directory in Kafka's layout for
+    each broker; None keeps everything in memory. `ports` are those of the first listeners; 0, or no `ports`,
+    takes free ones. `racks` are assigned to the brokers in turn; without them no broker has a rack. Settings,
+    the same for all brokers, come as `config` under Kafka's dotted names, or as keyword arguments with
+    underscores: ``Cluster(min_insync_replicas=2)``. Topics get as many replicas as there are brokers, three
+    at most, unless `default.replication.factor` is set. `as_version` and `security` are as in `Broker`;
+    traffic between brokers uses no sockets. `clock` may be a `ManualClock`: then time stands still until
+    `advance`.
 
-    Every call returns when what it does is done, but for what is said otherwise. Brokers are named by their
-    ids.
+    Every method returns when its effect is complete, unless its docstring says otherwise. Methods name
+    brokers by their ids.
 
     Raises:
         ConfigError: a keyword is no setting (the nearest one is suggested), or a value does not fit; the
-            numbers of brokers, ports and racks do not; or there is no such release.
+            numbers of brokers, ports and racks do not match; or there is no such release.
     """
 
     _defaults: Mapping[str, str] = {}
@@ -144,7 +144,7 @@ class Cluster(Served):
 
     @property
     def node_ids(self) -> list[int]:
-        """The ids of the brokers, those that do not run included."""
+        """The ids of all brokers, also of those that do not run."""
         return list(self._nodes)
 
     @property
@@ -153,9 +153,10 @@ class Cluster(Served):
         return ",".join(each.bootstrap for each in self._nodes.values())
 
     def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
-        """Settings for a client of this cluster, by librdkafka's names, which Penstock's clients understand.
+        """Return settings for a client of this cluster, by names that librdkafka and Penstock's clients know.
 
-        `user` is one of those of `security`, by default the first; `mechanism` one of its mechanisms.
+        `user` is a user of `security`, by default the first; `mechanism` is one of that user's SASL
+        mechanisms.
 
         Raises:
             ConfigError: there is no such user.
@@ -167,12 +168,12 @@ class Cluster(Served):
 
     @property
     def ports(self) -> list[int]:
-        """The ports of the first listeners; those asked for as long as brokers have not been started."""
+        """The ports of the first listeners; before a broker's first start, the port that was asked for."""
         return [each.port for each in self._nodes.values()]
 
     @property
     def cluster_id(self) -> str:
-        """The id that clients see; it is known from the first start on."""
+        """The cluster id that clients see; it exists from the first start on."""
         return self._shared.quorum.cluster_id
 
     def address(self, node: int) -> str:
@@ -198,7 +199,7 @@ class Cluster(Served):
     def start(self, node: int | None = None) -> Self:
         """Start all brokers, or one that was stopped or killed, with its port and its data.
 
-        Returns when clients can connect. Does nothing if it runs already.
+        Returns when clients can connect. A broker that runs already is left as it is.
 
         Raises:
             NetworkError: an address cannot be listened on.
@@ -219,7 +220,9 @@ class Cluster(Served):
         return self
 
     def close(self) -> None:
-        """Stop all brokers, force their data to disk, release ports and directories. Harmless when stopped.
+        """Stop all brokers, force their data to disk, release ports and directories.
+
+        Does nothing if the brokers are stopped.
 
         Raises:
             StorageError: data could not be forced to disk.
@@ -232,21 +235,21 @@ class Cluster(Served):
     def faults(self) -> Faults:
         """The faults of all brokers: errors, delays and cut connections that clients get on demand.
 
-        What passes between brokers is no request.
+        Messages between brokers are not requests: faults do not apply to them.
         """
         return self._injected.faults
 
     def observe(self, interceptor: Interceptor) -> Callable[[], None]:
-        """Put an interceptor next to the handlers: it gets what brokers do, not what faults answer.
+        """Add an interceptor next to the handlers: it does not see requests that faults answer.
 
-        Returns a function that takes it away.
+        Returns a function that removes the interceptor.
         """
         return self._injected.observe(interceptor)
 
     # --- brokers -----------------------------------------------------------------------------------------
 
     def stop(self, node: int) -> None:
-        """Stop a broker in order: others lead before its connections close.
+        """Shut down a broker in order: its leaderships move to other brokers before its connections close.
 
         Raises:
             StorageError: data could not be forced to disk.
@@ -255,15 +258,19 @@ class Cluster(Served):
         self._await(self._node(node).stop())
 
     def kill(self, node: int, *, fence: bool = False) -> None:
-        """End a broker as under kill -9. Others lead once its session is over, or at once with `fence`."""
+        """End a broker as under kill -9.
+
+        Other brokers take over its leaderships when its session expires, or at once with `fence`.
+        """
         self.resume(node)
         self._await(self._node(node).kill())
         if fence:
             self.fence(node)
 
     def fence(self, node: int) -> None:
-        """Let the controller fence a broker, as if its session were over. A broker that is alive registers
-        again.
+        """Let the controller fence a broker, as if its session had expired.
+
+        A broker that runs registers again.
         """
         self._call(lambda: self._commit(self._shared.quorum.controller.fence(node)))
 
@@ -276,9 +283,7 @@ class Cluster(Served):
         self.start(node)
 
     def pause(self, node: int) -> None:
-        """Stop a broker in mid-stride, as under SIGSTOP: connections stay, and nothing is answered or
-        sent.
-        """
+        """Freeze a broker, as under SIGSTOP: connections stay open, and nothing is answered or sent."""
         found = self._node(node)
 
         def pause() -> None:
@@ -293,7 +298,7 @@ class Cluster(Served):
         self._call(pause)
 
     def resume(self, node: int) -> None:
-        """Go on after `pause`. Harmless otherwise."""
+        """Let a broker continue after `pause`. Does nothing if the broker is not paused."""
         found = self._node(node)
 
         def resume() -> None:
@@ -309,7 +314,7 @@ class Cluster(Served):
 
     @contextmanager
     def paused(self, node: int) -> Iterator[None]:
-        """Have a broker stand still for the length of a block."""
+        """Pause a broker for the length of a ``with`` block."""
         self.pause(node)
         try:
             yield
@@ -319,7 +324,7 @@ class Cluster(Served):
     # --- links -------------------------------------------------------------------------------------------
 
     def cut(self, one: int, *others: int) -> None:
-        """Let nothing pass between a broker and others; with none named, all others and the controller."""
+        """Cut the links between a broker and `others`, by default all other brokers and the controller."""
         ends = others or (*(each for each in self.node_ids if each != one), CONTROLLER)
         self._check_ends(one, *ends)
 
@@ -330,28 +335,31 @@ class Cluster(Served):
         self._call(cut)
 
     def cut_link(self, one: int, other: int) -> None:
-        """Let nothing pass between two brokers."""
+        """Cut the link between two brokers: no message passes between them."""
         self._node(one)
         self._node(other)
         self.cut(one, other)
 
     def cut_off(self, node: int) -> None:
-        """Let nothing pass between a broker and all others, the controller included."""
+        """Cut all links of a broker, to the other brokers and to the controller."""
         self._node(node)
         self.cut(node)
 
     def cut_from_controller(self, node: int) -> None:
-        """Let nothing pass between a broker and the controller: it is fenced, and does not learn of it."""
+        """Cut the link between a broker and the controller, which fences the broker.
+
+        The broker does not learn of that.
+        """
         self._node(node)
         self.cut(node, CONTROLLER)
 
     def cut_from_clients(self, node: int) -> None:
-        """Answer no client any more; brokers still reach each other."""
+        """Let no request of clients to a broker be answered; the other brokers still reach the broker."""
         found = self._node(node)
         self._call(lambda: self._held.add(found.id))
 
     def slow(self, one: int, other: int, ms: float) -> None:
-        """Deliver everything between two brokers so many milliseconds late."""
+        """Delay every message between two brokers by `ms` milliseconds."""
         self._node(one)
         self._node(other)
         self._call(lambda: self._shared.transport.links.slow(one, other, ms / 1000))
@@ -362,7 +370,7 @@ class Cluster(Served):
                 self._node(each)
 
     def heal(self, node: int | None = None) -> None:
-        """Let everything pass again, to and from one broker or everywhere, without delay."""
+        """Undo cuts and delays of one broker, or of all brokers: links, and the way to clients."""
 
         def heal() -> None:
             self._shared.transport.links.heal(node)
@@ -381,7 +389,7 @@ class Cluster(Served):
             node.server.run_due()
 
     def nodes(self) -> list[NodeState]:
-        """Return all brokers, those that do not run included."""
+        """Return the states of all brokers, also of those that do not run."""
 
         def look() -> list[NodeState]:
             known = self._shared.quorum.brokers.by_id
@@ -407,10 +415,10 @@ class Cluster(Served):
         replicas: int | Sequence[Sequence[int]] = -1,
         **settings: object,
     ) -> str:
-        """Create a topic and return its name; unnamed, it gets a name of its own.
+        """Create a topic and return its name, a generated one if `name` is None.
 
-        `replicas` is a number, or the brokers of each partition, the preferred leader first. Settings as in
-        `Cluster`.
+        `replicas` is the replication factor, or the broker ids of each partition, the preferred leader first.
+        A setting of the topic is a keyword argument with underscores for dots, such as ``retention_ms=1000``.
 
         Raises:
             KafkaError: the topic exists, or its name, replicas or a setting are invalid.
@@ -432,7 +440,7 @@ class Cluster(Served):
         return topic
 
     def partition(self, topic: str, partition: int = 0) -> PartitionState:
-        """Return a partition as the controller has it.
+        """Return the state of a partition in the controller's metadata.
 
         Raises:
             KeyError, IndexError: there is no such partition.
@@ -463,11 +471,12 @@ class Cluster(Served):
         return self._call(look)
 
     def move_leader(self, topic: str, partition: int = 0, node: int | None = None) -> int:
-        """Make another in-sync replica the leader of a partition: the given one, or the next. Return its
-        broker.
+        """Make another in-sync replica the leader of a partition; return the id of its broker.
+
+        `node` chooses the broker; by default the next in-sync replica leads.
 
         Raises:
-            KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it is not in sync.
+            KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), the replica of `node` is not in sync.
         """
         state = self.partition(topic, partition)
         target = node
@@ -480,34 +489,34 @@ class Cluster(Served):
         return chosen
 
     def elect(self, topic: str, partition: int = 0, *, unclean: bool = False) -> None:
-        """Elect the preferred leader; or any, of a partition that has none, with the loss that it brings.
+        """Elect the preferred leader of a partition, or with `unclean` any replica, which can lose records.
 
         Raises:
-            KafkaError: as ElectLeaders answers: 80, 83, or 84 where nothing has to be elected.
+            KafkaError: as ElectLeaders answers: 80, 83, or 84 if no election is needed.
         """
         kind = Kind.UNCLEAN if unclean else Kind.PREFERRED
         self._call(lambda: self._commit(self._shared.quorum.controller.elect(topic, partition, kind)))
         self._settle()
 
     def shrink_isr(self, topic: str, partition: int, node: int) -> None:
-        """Remove a follower from the in-sync replicas, and freeze it, so that it does not come back by
-        itself.
+        """Remove a follower from the in-sync replicas, and freeze it, so that it does not rejoin them.
 
         Raises:
-            KafkaError: INVALID_REQUEST (42), it leads the partition.
+            KafkaError: INVALID_REQUEST (42), the broker leads the partition.
         """
         self.freeze_follower(node)
         self._call(lambda: self._commit(self._shared.quorum.controller.shrink(topic, partition, node)))
         self._settle()
 
     def freeze_follower(self, node: int) -> None:
-        """Stop a broker from following others: it lives, and leads, and falls behind. `thaw_follower` ends
-        it.
+        """Stop the fetching of a broker as a follower: it lives, and leads, and its replicas fall behind.
+
+        `thaw_follower` ends this.
         """
         self._freeze(node, True)
 
     def thaw_follower(self, node: int) -> None:
-        """Let a broker follow its leaders again."""
+        """Let a frozen broker fetch from its leaders again."""
         self._freeze(node, False)
 
     def _freeze(self, node: int, frozen: bool) -> None:
@@ -525,8 +534,9 @@ class Cluster(Served):
         transactional_id: str | None = None,
         share: SharePlace | None = None,
     ) -> int:
-        """Return the broker that coordinates a group, a transactional id, or the state of a share partition:
-        group, topic and partition of `share`; -1 for none.
+        """Return the coordinator of a group, a transactional id, or a share partition's state; -1 for none.
+
+        `share` is the group, topic and partition of a share partition.
 
         Raises:
             KeyError: there is no group yet, or no transaction, or nothing that a share group has read.
@@ -542,11 +552,12 @@ class Cluster(Served):
         share: SharePlace | None = None,
         node: int | None = None,
     ) -> int:
-        """Have another broker coordinate a group, a transactional id, or the state of a share partition:
-        group, topic and partition of `share`; return which.
+        """Move the coordinator of a group, a transactional id or a share partition to another broker.
+
+        `share` is the group, topic and partition of a share partition. Returns the id of the new broker.
 
         Raises:
-            KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it is not in sync.
+            KafkaError: ELIGIBLE_LEADERS_NOT_AVAILABLE (83), the replica of `node` is not in sync.
             KeyError: there is no group yet, or no transaction, or nothing that a share group has read.
         """
         return self.move_leader(*self._state_of(group, transactional_id, share), node=node)
@@ -568,16 +579,17 @@ class Cluster(Served):
     # --- what happens to share groups --------------------------------------------------------------------
 
     def expire_locks(self, group: str, topic: str | None = None, partition: int | None = None) -> int:
-        """End the locks of a share group, as if their time were over, at all brokers; return how many records
-        are free for that. A `topic` and a `partition` narrow it down.
+        """Expire the acquisition locks of a share group at all brokers; return how many records were freed.
+
+        A `topic` and a `partition` restrict this to their records.
         """
         return self._call(lambda: sum(each.end_locks(group, topic, partition) for each in self._sharing()))
 
     def end_share_sessions(self, group: str, member_id: str | None = None) -> int:
-        """End the share sessions of a group, or of a member, at all brokers, as those do that have too many.
+        """End the share sessions of a group or of one member at all brokers, as a full session cache does.
 
-        Returns how many. What they had locked is free, and their next request gets
-        SHARE_SESSION_NOT_FOUND (122).
+        Returns how many sessions ended. Their records can be acquired again, and the next request of each
+        session gets SHARE_SESSION_NOT_FOUND (122).
         """
         return self._call(lambda: sum(each.end_sessions(group, member_id) for each in self._sharing()))
 
@@ -587,9 +599,9 @@ class Cluster(Served):
     # --- time --------------------------------------------------------------------------------------------
 
     def advance(self, seconds: float = 0, *, ms: int = 0) -> None:
-        """Put the clock of all brokers forward; what is due by then happens.
+        """Move the clock of all brokers forward; timers that are due by then fire.
 
-        Brokers that live are not fenced for it: they have sent heartbeats meanwhile.
+        Brokers that run are not fenced because of this: their heartbeats count as sent meanwhile.
         """
         step_ms = ms + round(seconds * 1000)
         shared = self._shared
@@ -612,10 +624,11 @@ class Cluster(Served):
         self._await(move())
 
     def stop_clock(self) -> None:
-        """Stop the clock of all brokers, until `start_clock` or `advance`. A stopped clock stays as it is.
+        """Stop the clock of all brokers, until `start_clock` or `advance`.
 
-        Sessions, retention and timeouts of transactions wait; requests are served. So are transactions, but
-        topics that are made meanwhile have no followers before the clock goes on: make them before.
+        Sessions, retention and timeouts of transactions wait; requests and transactions are served. Followers
+        of topics that are created meanwhile fetch nothing until the clock runs: create topics before. Does
+        nothing if the clock is stopped.
 
         Raises:
             ConfigError: the cluster was made with a clock that cannot be stopped.
@@ -623,7 +636,7 @@ class Cluster(Served):
         stoppable(self.clock).stop()
 
     def start_clock(self) -> None:
-        """Let time go on from where it stood. Harmless when it goes.
+        """Let a stopped clock run again, from the time at which it stopped. Does nothing if the clock runs.
 
         Raises:
             ConfigError: the cluster was made with a clock that cannot be stopped.
@@ -634,7 +647,7 @@ class Cluster(Served):
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Serve on the running loop for the length of a block.
+        """Serve on the running loop for the length of an ``async with`` block.
 
         Raises:
             NetworkError, StorageError: as `start`.
@@ -675,7 +688,7 @@ class Cluster(Served):
         self._shared.quorum.commit(records, self.clock.now_ms())
 
     def _settle(self) -> None:
-        """Let what was decided reach the brokers."""
+        """Give the event loop a few turns, in which the controller's decisions reach the brokers."""
 
         async def turns() -> None:
             for _ in range(SETTLING_TURNS):
@@ -720,17 +733,18 @@ CLUSTER_SETTINGS = {
 class KafkaCluster(Cluster):
     """A `Cluster` with defaults for tests: the same arguments, attributes and methods.
 
-    Groups form at once, fetches name all their partitions, and brokers take each other for dead sooner.
+    Consumer groups form without a delay, every fetch request names all its partitions (no fetch sessions),
+    and the sessions of brokers that died expire sooner.
     """
 
     _defaults = CLUSTER_SETTINGS
 
 
 def _own_ports(listeners: str, steps: int) -> str:
-    """Return `listeners` or `advertised.listeners` with ports that are so many higher.
+    """Return `listeners` or `advertised.listeners` with every port of 1 or more raised by `steps`.
 
     All brokers have the same settings, and their ports follow one another: each broker takes as many as it
-    has listeners. 0 stays, and stands for a free port, or for the one that a broker listens on.
+    has listeners. Port 0 remains: it means a free port, or the port that the broker listens on.
     """
     parts = []
     for part in listeners.split(","):

@@ -1,4 +1,4 @@
-"""Serving the brokers of a cluster: each is a node with a server, for as long as it lives, on one loop."""
+"""Serving the brokers of a cluster on one event loop: one `ClusterNode` each, and what they share."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ALIVE_STEP_S = 0.01
 
 
 class Shared:
-    """What the brokers of a cluster share: the controller with its log, the transport, the loop."""
+    """The objects that a cluster's brokers share: the controller with its log, the transport, the loop."""
 
     def __init__(
         self, clock: Clock, data_dir: str | None, config: BrokerConfig, random: Random, size: int
@@ -91,7 +91,7 @@ class Shared:
         """Start the controller.
 
         Raises:
-            StorageError: its directory cannot be used.
+            StorageError: the controller's directory cannot be used.
         """
         self.loop = loop
         self.transport = LocalTransport(loop, self.failures)
@@ -123,7 +123,7 @@ class Shared:
         """Stop the controller.
 
         Raises:
-            StorageError: its log could not be forced to disk.
+            StorageError: the controller's log could not be forced to disk.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -132,7 +132,7 @@ class Shared:
             self._store.close()
 
     def login_secret(self) -> bytes:
-        """Return the secret for salts: all brokers answer with the same ones."""
+        """Return the secret from which SCRAM salts for unknown users come; it is the same at all brokers."""
         assert self._store is not None
         return self._store.login_secret()
 
@@ -150,12 +150,12 @@ class Shared:
             self.quorum.expire()
 
     def reach(self, source: int, target: int) -> Node | None:
-        """Return another node; None where it does not run, or the link is cut."""
+        """Return the node `target`, or None if it does not run or its link to `source` is cut."""
         return self.nodes.get(target) if self.transport.links.passes(source, target) else None
 
 
 class ClusterNode:
-    """One broker of a cluster, through all its lives: its id, port and data stay."""
+    """One broker of a cluster, over all its starts and stops: its id, port and data stay."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class ClusterNode:
         shared: Shared,
         as_version: str | None = None,
     ) -> None:
-        """`as_version` is a release of Kafka to behave as.
+        """Prepare a broker that does not run yet. `as_version` is the release of Kafka to behave as.
 
         Raises:
             ConfigError: a setting or the release is unknown, or a value does not fit.
@@ -210,12 +210,12 @@ class ClusterNode:
         self,
         prepare: Callable[[Server], None],
     ) -> None:
-        """Start; return when clients can connect. Nothing if it runs already.
+        """Start the broker; return when clients can connect. Does nothing if the broker runs already.
 
         `prepare` is called with the server before the broker joins the cluster.
 
         Raises:
-            NetworkError, StorageError, ConfigError: it cannot start.
+            NetworkError, StorageError, ConfigError: the broker cannot start.
         """
         if self._task is not None:
             return
@@ -229,7 +229,7 @@ class ClusterNode:
             raise
 
     async def wait_until_alive(self) -> None:
-        """Wait until the controller has it among the living."""
+        """Wait until the controller counts the broker as alive, `ALIVE_PATIENCE_S` at most."""
         now = self._shared.loop.time()
         soon, deadline = now + ALIVE_SOON_S, now + ALIVE_PATIENCE_S
         while self.member is not None and not self.member.is_alive and now < deadline:
@@ -316,7 +316,7 @@ class ClusterNode:
         return self._memory
 
     def _keep_ports(self, server: Server) -> None:
-        """Keep the ports, so that the next start listens on the same ones."""
+        """Keep the ports that the server listens on, so that the next start uses the same ones."""
         self.port = server.address[1]
         if "listeners" in self._texts:
             listeners = [
@@ -329,7 +329,7 @@ class ClusterNode:
     # --- ending ------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Stop in order: others take over what it leads, then its connections close.
+        """Shut down in order: other brokers take over the leaderships, then the connections close.
 
         Raises:
             StorageError: data could not be forced to disk.
@@ -350,14 +350,14 @@ class ClusterNode:
             raise failure
 
     async def kill(self) -> None:
-        """End as under kill -9: the controller learns of it when the session is over."""
+        """End the broker as under kill -9: the controller notices when the broker's session expires."""
         if self.server is not None:
             self.server.dies = self._was_killed = True
             self.leave()
             await self.end()
 
     def leave(self) -> None:
-        """Take no part any more, from now on."""
+        """End the broker's membership in the cluster: no messages are sent or received from now on."""
         if self.member is not None:
             if self.server is not None and not self.server.dies:
                 self._save()
@@ -366,7 +366,7 @@ class ClusterNode:
         self._shared.nodes.pop(self.id, None)
 
     async def end(self) -> BaseException | None:
-        """Close what is open; return what went wrong."""
+        """Close the server and its store; return the error of the closing, or None."""
         task, self._task = self._task, None
         if task is None:
             return None
@@ -393,7 +393,7 @@ class ClusterNode:
             self._save()
 
     def _save(self) -> None:
-        """Note high watermarks, in memory or beside the logs."""
+        """Save the high watermarks of the partitions, in memory or in a file beside the logs."""
         if self.member is None or self.server is None:
             return
         before = dict(self._saved)

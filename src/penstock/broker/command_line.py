@@ -16,7 +16,10 @@ from penstock.errors import ConfigError
 
 
 class Option(NamedTuple):
-    """One option. `name` is the field of `Settings`; ports may be settings under a name of their own."""
+    """One option of the command line.
+
+    It sets the field `name` of `Settings`, or the Kafka setting `setting`.
+    """
 
     name: str
     spellings: tuple[str, ...]
@@ -100,10 +103,10 @@ _BY_SPELLING = {spelling: option for option in OPTIONS for spelling in option.sp
 
 
 class Settings(NamedTuple):
-    """What to start.
+    """What a broker process was asked to run.
 
-    `data_dir` None keeps everything in memory. Host and port None leave the choice to ``listeners`` among the
-    Kafka settings in `config`, and without it to the broker's defaults.
+    `data_dir` None keeps everything in memory. If host and port are None, ``listeners`` in the Kafka settings
+    `config` decides, and without ``listeners`` the broker's defaults.
     """
 
     data_dir: str | None
@@ -116,7 +119,7 @@ class Settings(NamedTuple):
 
 
 def settings_of(values: Mapping[str, str], config: Mapping[str, str]) -> Settings:
-    """Return the settings for texts by the names of `OPTIONS`; ports are decimal numbers."""
+    """Return the settings for option values, which are texts by the names in `OPTIONS`; ports are decimal."""
     own = {
         option.setting: values[option.name]
         for option in OPTIONS
@@ -172,7 +175,7 @@ def read(words: Sequence[str]) -> Settings:
 
 
 def read_plain(words: Sequence[str]) -> Settings | None:
-    """Return the settings that `words` ask for, or None where they hold a mistake or ask for help."""
+    """Return the settings that `words` ask for, or None if they hold a mistake or ask for help."""
     try:
         return read(words)
     except ConfigError:
@@ -180,7 +183,7 @@ def read_plain(words: Sequence[str]) -> Settings | None:
 
 
 def _is_port(text: str) -> bool:
-    """Return whether a text is a decimal number from 0 to 65535."""
+    """Return True if `text` is a decimal number from 0 to 65535."""
     return text.isascii() and text.isdecimal() and int(text) <= 65535
 
 
@@ -197,14 +200,14 @@ def usage(program: str) -> str:
 
 
 def _import_asyncio_without_openssl() -> None:
-    """Import asyncio as on a Python without `ssl`, unless either is there already.
+    """Import asyncio as on a Python without `ssl`, unless asyncio or `ssl` has been imported already.
 
-    It would load OpenSSL, which costs a tenth of a start. A broker with TLS imports `ssl` itself: it encrypts
-    without asyncio (`penstock.broker.network.tls_front`).
+    asyncio would load OpenSSL, which costs a tenth of a start. A broker with TLS imports `ssl` itself: it
+    encrypts without asyncio (`penstock.broker.network.tls_front`).
     """
     if "asyncio" in sys.modules or "ssl" in sys.modules:
         return
-    sys.modules["ssl"] = None  # type: ignore[assignment]  # the import of it fails, for which asyncio provides
+    sys.modules["ssl"] = None  # type: ignore[assignment]  # makes its import fail, which asyncio supports
     try:
         import asyncio  # noqa: F401
     finally:
@@ -212,12 +215,12 @@ def _import_asyncio_without_openssl() -> None:
 
 
 def run(settings: Settings) -> int:
-    """Serve until SIGTERM or Ctrl-C; returns the exit code.
+    """Serve until SIGTERM or Ctrl-C; return the exit code.
 
     Raises:
         PenstockError: the port is in use, the directory cannot be written, a setting is unknown.
     """
-    gc.disable()  # a start makes what stays; `penstock.broker.process` lets the collector run again
+    gc.disable()  # objects made at a start stay; `penstock.broker.process` lets the collector run again
     _import_asyncio_without_openssl()
     from penstock.broker.process import run_broker
 

@@ -1,4 +1,4 @@
-"""`Context`: what a handler gets with a request besides its message."""
+"""`Context`: what a handler gets besides the request message: broker, session, header, time and limits."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NO_HEADER = RequestHeader(-1, -1, 0)
 
 
 class CloseConnection(PenstockError):
-    """The connection is closed instead of a response: where the protocol has no error for the case.
+    """Closes the connection instead of sending a response, where the protocol has no error for the case.
 
-    `reply` is sent before that, if it is not empty: a framed response.
+    `reply`, a framed response, is sent before the connection closes, unless it is empty.
     """
 
     def __init__(self, message: str, reply: bytes = b"") -> None:
@@ -28,7 +28,7 @@ class CloseConnection(PenstockError):
 
 
 class Parts(Protocol):
-    """What every request needs of a broker. Handlers name the parts they need besides, as a `Protocol`."""
+    """The parts of a broker that every request needs. A handler names further parts in its own `Protocol`."""
 
     response_bytes_max: int
 
@@ -43,7 +43,7 @@ class Context(Generic[P]):
     ``Context[Needs]``.
 
     `now_ms` is wall-clock time in milliseconds, for records. `now` and `arrived` are seconds of the monotonic
-    clock: of this call, and of the request's arrival, from which deadlines count.
+    clock: the time of this call, and the time at which the request arrived, from which deadlines count.
     """
 
     __slots__ = (
@@ -78,7 +78,7 @@ class Context(Generic[P]):
         """An arrival time, and what its requests may unpack on the event loop (see `side_thread`)."""
 
     def at(self, node: Any) -> Context[Any]:
-        """Return a context of the same request at another broker of the cluster, which does the work."""
+        """Return a context of the same request for `node`, another broker of the cluster, to do the work."""
         there: Context[Any] = Context(node, self.session)
         there.header, there.version = self.header, self.version
         there.now_ms, there.now, there.arrived = self.now_ms, self.now, self.arrived
@@ -87,13 +87,13 @@ class Context(Generic[P]):
     def begin_claims(self) -> None:
         """Limit the response of this request to `penstock.response.bytes.max`, as counted by `claim`.
 
-        Handlers whose responses are much larger than their requests count them, so that a response beyond the
-        limit is never built. Encoded responses are measured in any case.
+        Handlers whose responses can be much larger than their requests call this, so that a response beyond
+        the limit is never built. The size of encoded responses is checked in any case.
         """
         self.response_bytes_left = self.node.response_bytes_max
 
     def claim(self, size: int) -> None:
-        """Note that the response being built grows by about `size` bytes.
+        """Count about `size` bytes that are added to the response under construction.
 
         Raises:
             CloseConnection: the response exceeds `penstock.response.bytes.max`.

@@ -1,4 +1,4 @@
-"""`FaultInjection`: the faults and the observers of a broker, or of all brokers of a cluster."""
+"""`FaultInjection`: installs faults and observers in a broker, or in all brokers of a cluster."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ if TYPE_CHECKING:
 
 
 class FaultInjection:
-    """One set of `Faults` and of observers for the servers of some brokers.
+    """The faults and the observers that some brokers have in common, and their installation in servers.
 
-    Both are made, and their modules imported, when they are first asked for: most brokers have none.
+    Both are created, and their modules imported, on first use: most brokers have none.
     """
 
     def __init__(
         self, servers: Callable[[], Iterable[Server]], loop: Callable[[], AbstractEventLoop | None]
     ) -> None:
-        """Take what returns the servers that run, and their event loop, None while nothing runs."""
+        """Take `servers`, which returns the running servers, and `loop`, which returns their event loop.
+
+        `loop` returns None while no server runs.
+        """
         self._servers = servers
         self._loop = loop
         self._faults: Faults | None = None
@@ -31,7 +34,7 @@ class FaultInjection:
 
     @property
     def faults(self) -> Faults:
-        """The faults, which concern requests that are sent from now on."""
+        """The faults; a change of them applies to requests that are sent from now on."""
         if self._faults is None:
             from penstock.broker.faults.faults import Faults
 
@@ -40,8 +43,8 @@ class FaultInjection:
         return self._faults
 
     def observe(self, interceptor: Interceptor) -> Callable[[], None]:
-        """Add an observer, which stands next to the handlers; return a function that takes it away."""
-        _ = self.faults  # what gives observers to a server gives it the faults as well
+        """Add an observer, an interceptor next to the handlers; return a function that removes it."""
+        _ = self.faults  # a server gets observers and faults together
 
         def remove() -> None:
             self._observers = tuple(each for each in self._observers if each is not interceptor)
@@ -52,9 +55,9 @@ class FaultInjection:
         return remove
 
     def install(self, server: Server) -> None:
-        """Give faults and observers to a server, its open connections included, if there are any.
+        """Install the faults and observers, if there are any, in a server and its open connections.
 
-        Call it in the thread of the server.
+        Call this method in the thread of the server.
         """
         faults = self._faults
         if faults is None:
@@ -72,7 +75,7 @@ class FaultInjection:
         chain.set(Stage.EFFECTS, *self._observers)
 
     def _spread(self) -> None:
-        """Give the servers their faults and observers before any request that is sent from now on."""
+        """Install the faults and observers in all running servers, before any request that follows."""
 
         def install() -> None:
             for server in self._servers():

@@ -1,4 +1,4 @@
-"""Requests to a broker that stands still, or is cut off from its clients: they wait until it goes on."""
+"""Requests to a broker that is paused, or is cut off from its clients: they wait until that ends."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ NEVER = float("inf")
 
 
 class Held(NamedTuple):
-    """The key under which the requests to a broker wait."""
+    """The purgatory key of requests to the broker `node` while that is paused or cut off from clients."""
 
     node: int
 
 
 def holding(route: VersionedRoute, node: int, held: Container[int]) -> VersionedRoute:
-    """Return a route whose requests wait as long as `held` has the id of the node."""
+    """Return a route whose requests wait as long as `held` contains the id `node`."""
     inner = route.handle
 
     def handle(request: Any, context: Any) -> Any:
         if node not in held:
             return inner(request, context)
-        if route.key == ApiKey.PRODUCE:  # the frame is not there any more when its turn comes
+        if route.key == ApiKey.PRODUCE:  # the frame's memory is reused before the request runs
             for topic in request.topic_data:
                 for data in topic.partition_data:
                     data.records = None if data.records is None else memoryview(bytearray(data.records))
@@ -37,4 +37,4 @@ def holding(route: VersionedRoute, node: int, held: Container[int]) -> Versioned
 
 
 def nothing() -> None:
-    """Do what a broker does that stands still."""
+    """Do nothing: replaces the timers of a paused broker."""

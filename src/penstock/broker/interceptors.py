@@ -1,7 +1,7 @@
 """Interceptors: one ordered chain around every handler, for metrics, quotas, faults, security and audit.
 
-An interceptor is a function from a `VersionedRoute` to a `VersionedRoute`. It returns the route unchanged
-where it has nothing to do, or one with another handler (or codec):
+An interceptor is a function from a `VersionedRoute` to a `VersionedRoute`. It returns the route unchanged,
+or a route with another handler (or codec):
 
     def refuse_deletion(route):
         def refuse(request, context):
@@ -11,13 +11,13 @@ where it has nothing to do, or one with another handler (or codec):
 
     Broker(interceptors=[refuse_deletion])
 
-The chain is applied once for each API and version, when it is first asked for, and again after the chain has
-changed: a request pays for what its route really has, and nothing where the chain is empty. An interceptor
-sees each request once. The response may come later, as a `Wait`; `when_answered` calls a function with the
-response in both cases.
+The chain is applied once for each API and version, at its first request, and again after the chain has
+changed: a request pays only for the interceptors that changed its route. An interceptor sees each request
+once. The response may come later, as a `Wait`; `when_answered` calls a function with the response in both
+cases.
 
-Bytes on the wire, before a request is decoded and after a response is encoded, are out of reach here: the
-one seam for those is `penstock.broker.network.server.Server.set_faults`, which gives connections a part.
+Interceptors do not see the bytes of requests before decoding and of responses after encoding;
+`penstock.broker.network.server.Server.set_faults` gives each connection an object that sees those.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["InterceptorChain", "Stage", "when_answered"]
 
 
 class Stage(IntEnum):
-    """The order of the chain: the first is outermost, and sees what all others make of a request."""
+    """An interceptor's position in the chain: the first stage is outermost and sees the final response."""
 
     METRICS = 0
     CUSTOM = 1
@@ -62,7 +62,7 @@ class InterceptorChain:
         self._stages: dict[Stage, tuple[Interceptor, ...]] = {}
 
     def set(self, stage: Stage, *interceptors: Interceptor) -> None:
-        """Replace the interceptors of one stage; none removes them."""
+        """Replace the interceptors of one stage; without `interceptors`, remove them."""
         if interceptors:
             self._stages[stage] = interceptors
         elif self._stages.pop(stage, None) is None:

@@ -1,7 +1,8 @@
-"""The levers of a cluster that is a process of its own: one line of JSON for each, over a Unix socket.
+"""Calls of the methods of a `Cluster` in another process, such as `kill`: one line of JSON each.
 
-The socket is in a directory that only its user can enter, and is readable by that user alone;
-nothing listens on a network. Its name is the port of the first broker, so that the command line finds it.
+The calls go over a Unix socket in a directory that only its user can enter, and which that user alone can
+read; nothing listens on a network. The socket's name is the port of the first broker, so that the command
+line finds it. A method that can be called in this way is a lever.
 
 A request is ``{"lever": "kill", "with": {"node": 2}}``. Its answer is ``{"value": null}``, or has an error:
 ``{"error": "why"}``.
@@ -75,12 +76,12 @@ the path is gone. asyncio never closes a connection that it accepts while its se
 
 
 def has_sockets() -> bool:
-    """Return whether this system has Unix sockets for asyncio; Windows has none."""
+    """Return True if asyncio has Unix sockets on this system; it has none on Windows."""
     return hasattr(asyncio, "start_unix_server")
 
 
 def directory() -> str:
-    """Return where sockets are: below ``XDG_RUNTIME_DIR``, or among temporary files under the user's id."""
+    """Return the sockets' directory: below ``XDG_RUNTIME_DIR``, or a temporary one with the user's id."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime:
         return os.path.join(runtime, "penstock")
@@ -88,15 +89,15 @@ def directory() -> str:
 
 
 def socket_path(port: int) -> str:
-    """Return the socket of the cluster whose first broker has this port."""
+    """Return the path of the socket for the cluster whose first broker has this port."""
     return os.path.join(directory(), f"{port}.levers")
 
 
 def check_is_private(path: str) -> None:
-    """Refuse a directory that others have made, or could change.
+    """Raise an error for a directory that another user created or could change.
 
     Raises:
-        StorageError: it is no directory, another user's, or open to others.
+        StorageError: `path` is no directory, belongs to another user, or is open to others.
     """
     found = os.lstat(path)
     is_private = stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
@@ -106,10 +107,10 @@ def check_is_private(path: str) -> None:
 
 @asynccontextmanager
 async def serving_levers(cluster: Cluster, port: int) -> AsyncIterator[str | None]:
-    """Serve the levers of a cluster for the length of a block; give the path of the socket.
+    """Serve the levers of a cluster for the length of a block; yield the path of the socket.
 
-    Without a socket, where this system has none or the directory will not do, the block runs all the same,
-    and None is given.
+    Yields None, and runs the block without a socket, if this system has no Unix sockets or the directory is
+    not private.
     """
     path = None
     if has_sockets():
@@ -118,7 +119,7 @@ async def serving_levers(cluster: Cluster, port: int) -> AsyncIterator[str | Non
             os.makedirs(directory(), mode=0o700, exist_ok=True)
             check_is_private(directory())
             with suppress(FileNotFoundError):
-                os.unlink(path)  # of a process that was killed: this one has its port
+                os.unlink(path)  # left by a process that was killed, since this process has the port
             serving = _Serving(cluster)
             server = await asyncio.start_unix_server(serving.accept, path=path, limit=REQUEST_BYTES_MAX)
             os.chmod(path, 0o600)
@@ -140,7 +141,7 @@ async def serving_levers(cluster: Cluster, port: int) -> AsyncIterator[str | Non
 
 
 class _Serving:
-    """The connections to one socket."""
+    """The connections to the lever socket of one cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -148,13 +149,13 @@ class _Serving:
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection in a task, which may be cancelled before it begins."""
+        """Serve a connection in a task of its own, which may be cancelled before it begins."""
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._open[task] = writer
         task.add_done_callback(lambda done: self._open.pop(done))
 
     async def end(self) -> None:
-        """Hang up on all."""
+        """Abort all connections."""
         tasks = list(self._open)
         for task, writer in self._open.items():
             task.cancel()
@@ -173,7 +174,7 @@ class _Serving:
         except OSError as error:
             logger.info("a lever was not answered: %s", error)
         except asyncio.CancelledError:
-            pass  # the cluster ends, and what it has not done is not answered
+            pass  # the cluster ends, and unfinished requests get no answer
         finally:
             self._count -= 1
             writer.close()
@@ -209,15 +210,16 @@ class _Serving:
 
 
 def value_of(value: object) -> int | None:
-    """Return what a lever gives back, as JSON: a broker's id, or null."""
+    """Return the result of a lever as a JSON value: a broker's id or a count, or None."""
     return value if isinstance(value, int) else None
 
 
 def read_request(line: bytes) -> tuple[str, dict[str, Any]]:
-    """Return the lever and the arguments of a request.
+    """Return the lever and the arguments of a request, one line of JSON.
 
     Raises:
-        ConfigError: it is no request, the lever is unknown, or an argument is unknown or of another type.
+        ConfigError: the line is no request, the lever is unknown, or an argument is unknown or of another
+            type.
     """
     try:
         request = json.loads(line)
@@ -243,7 +245,7 @@ def read_request(line: bytes) -> tuple[str, dict[str, Any]]:
 
 
 def _missing(arguments: Mapping[str, object]) -> str:
-    """Return what a lever has not found, of what it was given."""
+    """Return an error message that names the partition, group or transactional id that does not exist."""
     if "topic" in arguments:
         return f"there is no partition {arguments['topic']}-{arguments.get('partition', 0)}"
     name = "group" if "group" in arguments else "transactional_id"

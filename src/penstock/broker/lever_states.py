@@ -1,4 +1,4 @@
-"""What a cluster with levers shows of itself: replicas, partitions and brokers."""
+"""States of replicas, partitions and brokers, as `Cluster` and the command ``penstock cluster`` show them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Replica(NamedTuple):
-    """One replica of a partition as its node has it."""
+    """One replica of a partition: its broker, and the offsets of its log."""
 
     node: int
     log_start_offset: int
@@ -15,7 +15,7 @@ class Replica(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """One partition as the controller has it. `leader` is -1 where there is none."""
+    """One partition in the controller's metadata. `leader` is -1 if the partition has no leader."""
 
     leader: int
     leader_epoch: int
@@ -24,7 +24,7 @@ class PartitionState(NamedTuple):
 
 
 class NodeState(NamedTuple):
-    """One broker, and what levers have done to it."""
+    """One broker of a cluster: whether it runs, is fenced, follows leaders, and is reachable by clients."""
 
     broker: int
     address: str

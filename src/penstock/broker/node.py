@@ -1,6 +1,7 @@
-"""One broker without its sockets: configuration, cluster, what waits, and the clock.
+"""`Node`: one broker without its sockets: configuration, cluster state, waiting requests, and the clock.
 
-Everything a handler works on hangs here. The server gives it connections; tests give it requests.
+Everything a handler works on is an attribute of `Node`. The server gives it connections; tests give it
+requests.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
     class Membership(Elsewhere, Protocol):
-        """The part of a node in a cluster of several."""
+        """What a node in a cluster of several brokers has besides: its readiness, and ways to other nodes."""
 
         @property
         def not_ready(self) -> str | None:
-            """Why clients should not come to this broker yet; None where they should."""
+            """The reason why clients should not use this broker yet; None if they should."""
 
         def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
             """Send a request to the share coordinators, which may be other nodes."""
@@ -78,7 +79,7 @@ def _profile(release: str) -> Profile:
 
 
 class Node:
-    """The state of one broker.
+    """The state of one broker: its settings, cluster, store, coordinators and waiting requests.
 
     Raises:
         StorageError: the metadata log cannot be read or written.
@@ -92,8 +93,9 @@ class Node:
         interceptors: Sequence[Interceptor] = (),
         cluster: Cluster | None = None,
     ) -> None:
-        """`cluster` is the state of a cluster that the node is a member of; by default it is one
-        alone.
+        """Open the node.
+
+        `cluster` is the state of the cluster that it is in, by default a cluster of one node.
         """
         self.cluster = Cluster(config, store, clock.now_ms()) if cluster is None else cluster
         self.config = config = self.cluster.config
@@ -172,11 +174,11 @@ class Node:
 
     @property
     def not_ready(self) -> str | None:
-        """Why clients should not come to this broker yet; None where they should."""
+        """The reason why clients should not use this broker yet; None if they should."""
         return None if self.membership is None else self.membership.not_ready
 
     def quotas_changed(self) -> None:
-        """Quotas of clients have been read or changed: from now on handlers heed them."""
+        """Begin to throttle clients once there are quotas. Called when quotas have been read or changed."""
         if self.cluster.quotas and self.throttle is None:
             from penstock.broker.requests.quotas import Windows
             from penstock.broker.requests.throttling import Throttle
@@ -206,7 +208,7 @@ class Node:
 
     @property
     def groups(self) -> GroupService:
-        """Consumer groups; imported, and read from the log, on first use."""
+        """The group coordinator of consumer groups; imported, and groups read from the log, on first use."""
         if self._groups is None:
             from penstock.broker.groups.service import GroupService
 
@@ -215,7 +217,7 @@ class Node:
 
     @property
     def transactions(self) -> TransactionService:
-        """The transaction coordinator. Nothing of it is imported or read before it is needed."""
+        """The transaction coordinator; imported, and its transactions read from the log, on first use."""
         if self._transactions is None:
             from penstock.broker.transactions.service import TransactionService
 
@@ -225,12 +227,12 @@ class Node:
 
     @property
     def transactions_if_used(self) -> TransactionService | None:
-        """The transaction coordinator, None where it has not been needed."""
+        """The transaction coordinator, or None if it has not been used."""
         return self._transactions
 
     @property
     def sharing(self) -> ShareService:
-        """Share groups at the leaders of partitions; imported on first use."""
+        """The service of share groups at the leaders of partitions; imported on first use."""
         if self._sharing is None:
             from penstock.broker.sharing.service import ShareService
 
@@ -239,7 +241,7 @@ class Node:
 
     @cached_property
     def share_persister(self) -> SharePersister | None:
-        """Who reads and writes the state of share partitions; None where share groups have no coordinator."""
+        """The object that reads and writes share partitions' state; None without a share coordinator."""
         from penstock.broker.groups.share_state.persister import Persister
 
         return Persister(self.send_share_state)
@@ -254,7 +256,7 @@ class Node:
         return self._share_states
 
     def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
-        """Send a request to the share coordinator; `done` is called once with its answer, now or later."""
+        """Send a request to the share coordinator; `done` is called once with the response, now or later."""
         if self.membership is None:
             from penstock.broker.groups.share_state.persister import send_here
 
@@ -264,11 +266,11 @@ class Node:
 
     @property
     def share_states_if_used(self) -> ShareStateService | None:
-        """The share coordinator, None where it has not been needed."""
+        """The share coordinator, or None if it has not been used."""
         return self._share_states
 
     def end_offset(self, topic: str, index: int) -> int:
-        """Return the end of a partition, as consumers see it.
+        """Return the high watermark of a partition, asking its leader.
 
         Raises:
             KafkaError: there is no such partition, or its leader cannot be asked.
@@ -278,11 +280,11 @@ class Node:
 
     @property
     def groups_if_used(self) -> GroupService | None:
-        """Consumer groups, None where they have not been used."""
+        """The group coordinator of consumer groups, or None if it has not been used."""
         return self._groups
 
     def forget_topics(self, names: Sequence[str], now_ms: int) -> None:
-        """Topics were deleted: what groups have committed of them goes, too; so do transactional ids."""
+        """Delete committed offsets, transactional ids and share states that deleted topics leave behind."""
         if OFFSETS_TOPIC in self.cluster.topics or self._groups is not None:
             try:
                 self.groups.forget_topics(names, now_ms)
@@ -293,7 +295,7 @@ class Node:
         self.forget_share_states(names)
 
     def forget_share_states(self, names: Sequence[str]) -> None:
-        """Topics were deleted: what share groups have done with their records is dropped."""
+        """Delete the states of share partitions that belong to deleted topics."""
         if self._share_states is not None:
             try:
                 if SHARE_STATE_TOPIC in names:
@@ -324,7 +326,7 @@ class Node:
         self.interceptors.set(Stage.AUTHORIZATION, Authorization(self.authorizer))
 
     def _begin_tokens(self) -> None:
-        """Work out the codes of all tokens before anything is served: each takes some microseconds."""
+        """Compute the HMACs of all delegation tokens before requests are served; each takes microseconds."""
         if "delegation.token.secret.key" in self.config.settings:
             from penstock.broker.config.security_settings import SecuritySettings
 
@@ -352,10 +354,10 @@ class Node:
         )
 
     def maintain(self, now_ms: int) -> list[StorageError]:
-        """Do what is due in every open log; return what went wrong, since one must not stop the rest.
+        """Run the maintenance that is due in every open log; return the errors, which stop no other log.
 
-        What is due goes by the monotonic clock. `now_ms`, the time of day, which may be put back, is only
-        compared with the times of records.
+        The monotonic clock decides what is due. `now_ms`, the time of day, which may be set back, is only
+        compared with the timestamps of records.
         """
         uptime_s = self.clock.monotonic()
         failures = self.retention.step(uptime_s, now_ms)
@@ -405,14 +407,14 @@ class Node:
         return failures
 
     def _keep_metadata(self, uptime_s: float, now_ms: int) -> list[StorageError]:
-        """Limit the metadata log by a snapshot, if it is due; return what went wrong."""
+        """Write a snapshot of the metadata log and cut the log, if that is due; return the errors."""
         log, directory = self.cluster.authority.log_on_disk, self.store.metadata_directory
         if log is None or directory is None:
             return []
         if self._metadata_upkeep is None:
             if log.snapshot_file is None and log.bytes_behind <= self._snapshot_bytes:
                 return []
-            from penstock.broker.metadata.metadata_upkeep import MetadataUpkeep  # few logs get that long
+            from penstock.broker.metadata.metadata_upkeep import MetadataUpkeep  # few logs grow that long
 
             self._metadata_upkeep = MetadataUpkeep(log, directory, self.config, self.failures)
         try:
@@ -422,12 +424,15 @@ class Node:
         return []
 
     def end_upkeep(self) -> None:
-        """End the threads that work in the data directory, before that is closed."""
+        """End the threads that work in the data directory, before the directory is closed."""
         if self._metadata_upkeep is not None:
             self._metadata_upkeep.stop()
 
     def _forget_producers(self) -> None:
-        """Keep as many producers as is allowed, as many in one partition as in another."""
+        """Drop the idlest producers, so that the node keeps at most the allowed number, shared out evenly.
+
+        Partitions with more producers than their share lose those that have written nothing for longest.
+        """
         counts = sorted(partition.producer_count for partition in self.cluster.partitions())
         left, most = self._producers_max, 0
         for place, count in enumerate(counts):
@@ -441,7 +446,7 @@ class Node:
                 partition.forget_idlest_producers(most)
 
     def inspect(self) -> Inspection:
-        """Return the task that reports what is missing in the data directory. It has not begun."""
+        """Return a task, not started yet, that reports files that are missing in the data directory."""
         topics = self.cluster.topics
         return Inspection(
             self.store.problems(lambda place: place.topic in topics or place.topic == METADATA_TOPIC),
@@ -449,9 +454,9 @@ class Node:
         )
 
     def note_producers(self) -> list[StorageError]:
-        """Write the snapshots of producers, as the last step before the store is closed.
+        """Write the snapshots of producers, as the last step before the store is closed; return the errors.
 
-        Return what went wrong: the next start finds the same in the logs, only later.
+        After an error the next start reads the same states from the logs, which takes longer.
         """
         failures = []
         for partition in list(self.cluster.opened):
@@ -462,7 +467,7 @@ class Node:
         return failures
 
     def flusher_for(self, partition: Partition) -> Flusher | None:
-        """Return who flushes the log of a partition; None where it does so itself.
+        """Return the flusher for the log of a partition, or None if the log flushes itself.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -477,9 +482,7 @@ class Node:
         return self.flusher
 
     def side_thread(self) -> SideThread | None:
-        """Return the thread for work that takes too long for the event loop; None for a node without a
-        server.
-        """
+        """Return the thread for work that would hold up the event loop; None if the node has no server."""
         if self._side_thread is None and self.call_soon is not None:
             from penstock.broker.requests.side_thread import SideThread
 
@@ -488,7 +491,7 @@ class Node:
 
     @property
     def compactor(self) -> Compactor:
-        """Who compacts topics. Not imported before there is one to be compacted."""
+        """The compactor of topics; imported on first use."""
         if self._compactor is None:
             from penstock.broker.partitions.upkeep.cleaner import Compactor
 

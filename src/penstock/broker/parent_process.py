@@ -1,4 +1,4 @@
-"""The process that started this one: who serves it alone ends with it, however it ends."""
+"""`ParentProcess`: notices the end of the parent process, so that a broker for one program ends with it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LOOK_EVERY_S = 0.25
 
 
 class ParentProcess:
-    """The parent as it was when this object was made; make it as early as can be.
+    """The process that was the parent when this object was made; make the object as early as possible.
 
-    Linux says that the parent has ended (a descriptor of the process), also after kill -9; the end of a
-    thread that started this process does not count. Elsewhere a timer looks for another parent. On
-    Windows, where a process keeps the number of its parent, the end of standard input says it, if that
-    is a pipe.
+    Linux reports the end of the parent by a descriptor of the process, also after kill -9; the end of the
+    thread that started this process does not count. On other POSIX systems a timer checks whether the
+    parent's id has changed. On Windows, where a process keeps the id of its parent, the end of standard input
+    counts as the end of the parent, if standard input is a pipe.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class ParentProcess:
             self._has_ended = True
 
     def when_ended(self, loop: AbstractEventLoop, action: Callable[[], object]) -> None:
-        """Call `action` on an event loop once the parent has ended; at once if it has already."""
+        """Call `action` on an event loop when the parent ends, or at once if the parent has ended already."""
         if self._has_ended:
             loop.call_soon(action)
         elif self._descriptor is not None:

@@ -1,4 +1,4 @@
-"""The process of ``penstock broker``: settings from files and arguments, logging, signals, an orderly end."""
+"""The process of ``penstock broker``: settings from files and arguments, logging, signals, shutdown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ logger = logger_named("penstock.broker")
 
 
 class Ready(NamedTuple):
-    """What is known once clients can connect. `port` is that of the first broker, `place` where data is."""
+    """What a broker process announces when clients can connect. `place` says where the data is.
+
+    `port` is the port of the first broker.
+    """
 
     bootstrap_servers: str
     port: int
@@ -39,11 +42,11 @@ class Ready(NamedTuple):
     place: str
 
     def line(self) -> str:
-        """For people: who listens where."""
+        """Return a line for people that says which broker listens on which addresses."""
         return f"penstock {self.who} listening on {self.bootstrap_servers}, data in {self.place}"
 
     def json(self) -> str:
-        """For programs: one object on one line."""
+        """Return a JSON object for programs, on one line."""
         import json
 
         return json.dumps(
@@ -70,7 +73,7 @@ def run_broker(
 ) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code 0.
 
-    `config_file` is a ``server.properties``; `config` and the other arguments go before it.
+    `config_file` is a ``server.properties``; `config` and the other arguments override it.
     Host and port default to those of `listeners`. When clients can connect, one line is announced (by
     default printed): ``penstock broker 1 listening on 127.0.0.1:9092, data in DIR``. `for_tests` takes a
     free port unless one is set, announces in JSON, logs warnings only and ends with the parent process.
@@ -139,7 +142,7 @@ async def serve_cluster(
     """Serve a cluster on the running loop until SIGTERM or SIGINT: `penstock.brokers` brokers from `port` on,
     each with the ports of all its listeners.
 
-    The end of the process `parent` ends it too, where one is given.
+    The end of the process `parent`, if one is given, stops the cluster, too.
 
     Raises:
         ConfigError, NetworkError, StorageError: as `run_broker`.
@@ -207,19 +210,19 @@ SETTLING_S = 0.25
 
 
 def _settle_soon() -> None:
-    """Let the garbage collector run from a while later on; `penstock.broker.command_line` has stopped it."""
+    """Let the garbage collector run again after `SETTLING_S`; `penstock.broker.command_line` stopped it."""
     asyncio.get_running_loop().call_later(SETTLING_S, _settle)
 
 
 def _settle() -> None:
-    # What exists by now stays: the collector need not look at it again and again.
+    # Objects that exist by now stay: the collector need not visit them again and again.
     gc.collect()
     gc.freeze()
     gc.enable()
 
 
 def _stopping(parent: ParentProcess | None) -> asyncio.Event:
-    """Return the event that a signal sets, or the end of the parent process."""
+    """Return an event that is set by SIGTERM, by SIGINT and by the end of the parent process."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -230,7 +233,7 @@ def _stopping(parent: ParentProcess | None) -> asyncio.Event:
 
 
 def _parent() -> ParentProcess:
-    from penstock.broker.parent_process import ParentProcess  # brokers of tests alone have one to watch
+    from penstock.broker.parent_process import ParentProcess  # only brokers of tests watch a parent
 
     return ParentProcess()
 
@@ -238,7 +241,7 @@ def _parent() -> ParentProcess:
 def log_to_stderr() -> None:
     """Log to standard error, a line for each event: time (UTC), level, message.
 
-    Does nothing where logging has been set up already.
+    Does nothing if logging has been set up already.
     """
     root = logging.getLogger("penstock")
     if root.handlers or logging.getLogger().handlers:

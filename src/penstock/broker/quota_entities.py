@@ -1,4 +1,4 @@
-"""What quotas of clients belong to."""
+"""Entities of client quotas: the users, client ids and addresses that a quota applies to."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PartitionsCharge(Protocol):
 
 
 def entity_of(parts: Mapping[str, str | None]) -> Entity:
-    """Return the entity with these names by type, its parts in a fixed order, addresses in their one form."""
+    """Return the quota entity with these names by type, sorted by type, IP addresses in canonical form."""
     return tuple(
         sorted(
             (kind, canonical_address(name) if kind == IP and name else name) for kind, name in parts.items()

@@ -1,4 +1,4 @@
-"""The connection of a client that pushes metrics: where it comes from, and what ends with it."""
+"""The connection of a client that pushes metrics: its origin, and the client state that ends with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PushingConnection:
-    """The client of a connection; its state ends with the connection."""
+    """The client instance of a connection; its state ends with the connection."""
 
     def __init__(self, service: ClientMetrics, client_instance_id: bytes) -> None:
         self._service = service
@@ -23,7 +23,7 @@ class PushingConnection:
 
 
 def origin_of(context: Context[Any]) -> Origin:
-    """Return where the request in progress comes from."""
+    """Return the client id, software and address that the request in progress comes from."""
     session = context.session
     return Origin(
         session.client_id or "",
@@ -35,7 +35,7 @@ def origin_of(context: Context[Any]) -> Origin:
 
 
 def keep_with_connection(context: Context[Any], service: ClientMetrics, client_instance_id: bytes) -> None:
-    """End the state of a client when this connection ends."""
+    """Let the state of a client instance end with this connection."""
     known = context.session.resource(PushingConnection)
     if known is None:
         context.session.keep(PushingConnection(service, client_instance_id))

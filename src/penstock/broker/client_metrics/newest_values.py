@@ -1,7 +1,8 @@
-"""The newest values of metrics that clients have pushed: what tests and people look at.
+"""The newest values of metrics that clients have pushed, for tests and people to look at.
 
-Values outlive the connection and the client, so that what the last push has brought can be read. Memory is
-bounded: of clients and of series the oldest go, and all of it is charged to `penstock.kept.state.bytes.max`.
+Values outlive the connection and the client, so that the values of the last push can be read. Memory is
+bounded: the oldest clients and series are dropped, and all of it counts against
+`penstock.kept.state.bytes.max`.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ class Pusher(NamedTuple):
 class ClientMetric(NamedTuple):
     """The newest value of one metric of one client.
 
-    `kind` is ``gauge`` or ``sum``; of sums `value` is the total since the client has begun, whether it has
+    `kind` is ``gauge`` or ``sum``; `value` of a sum is the total since the client began, whether it has
     pushed totals or differences. `labels` are those of the metric, `attributes` those of the client, such as
-    its ``group_id``. `time_ms` is when the broker received it. `is_last` says that the client has closed.
+    its ``group_id``. `time_ms` is when the broker received it. `is_last` is True if the client has closed.
     """
 
     client_instance_id: str
@@ -76,7 +77,7 @@ class _Client:
 
 
 class NewestValues:
-    """The values of all clients, within a budget."""
+    """The newest values of all clients, within a memory budget."""
 
     def __init__(self, kept: KeptState) -> None:
         self._kept = kept
@@ -94,7 +95,7 @@ class NewestValues:
         *,
         is_last: bool,
     ) -> None:
-        """Take what a client has pushed."""
+        """Store the metrics that a client has pushed."""
         client = self._clients.pop(client_instance_id, None)
         if client is None:
             client = _Client(pusher)
@@ -109,7 +110,7 @@ class NewestValues:
         for point in points:
             _take_point(client, point, now_ms)
         self.size_bytes += client.size_bytes - before
-        self._kept.has_room_for(0)  # gives up the oldest where there is too much
+        self._kept.has_room_for(0)  # drops the oldest if there is too much
 
     def rows(self) -> list[ClientMetric]:
         """Return every value, clients in the order of their last push, metrics by name."""

@@ -12,9 +12,7 @@ BYTES_MAX = 16 << 20
 
 
 def as_json(rows: Iterable[ClientMetric]) -> str:
-    """Return an array of objects with the fields of `ClientMetric`. Values that JSON has no number for are
-    null.
-    """
+    """Return a JSON array of objects with the fields of `ClientMetric`; NaN and infinities become null."""
     lines = []
     left = BYTES_MAX
     for row in reversed(list(rows)):

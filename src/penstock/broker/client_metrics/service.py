@@ -1,9 +1,9 @@
-"""Clients that push metrics, as a broker sees them (KIP-714): subscriptions, the rules of pushing, values.
+"""`ClientMetrics`: clients that push metrics (KIP-714): subscriptions, the rules of pushing, values.
 
-The rules are those of Apache Kafka's ClientMetricsManager: a client asks what it is to push, is given an id
-of its own and one of its subscription, and pushes after every interval. What comes too early is
-THROTTLING_QUOTA_EXCEEDED (89); after the subscription has changed, the next push is UNKNOWN_SUBSCRIPTION_ID
-(117), upon which the client asks again.
+The rules are those of Apache Kafka's ClientMetricsManager: a client asks which metrics to push, gets an id
+of its own and one of its subscription, and pushes after every interval. A push that comes too early gets
+THROTTLING_QUOTA_EXCEEDED (89); after the subscription has changed, the next push gets UNKNOWN_SUBSCRIPTION_ID
+(117), and the client asks again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CODECS = range(5)
 
 
 class Origin(NamedTuple):
-    """Where a request of a client comes from."""
+    """The client that a request comes from: client id, software and address."""
 
     client_id: str
     software_name: str | None
@@ -52,7 +52,7 @@ class Origin(NamedTuple):
 
 
 class Instance:
-    """One client: what it is asked for, and when its last requests came (seconds of the monotonic clock)."""
+    """One client instance: the metrics it must push, and when its last requests came (monotonic seconds)."""
 
     __slots__ = (
         "asked",
@@ -80,10 +80,10 @@ class Instance:
 
 
 class ClientMetrics:
-    """The state of one broker that takes metrics of clients.
+    """The state of a broker that takes client metrics.
 
-    `settings` returns what is set for subscriptions, by name, and `version` a number that changes whenever
-    that may have changed. `cpu_s` returns the CPU seconds that this thread has used.
+    `settings` returns the settings of subscriptions by name, and `version` a number that changes whenever
+    they may have changed. `cpu_s` returns the CPU seconds that this thread has used.
     """
 
     def __init__(
@@ -114,9 +114,9 @@ class ClientMetrics:
     def subscribe(
         self, client_instance_id: bytes, origin: Origin, now: float
     ) -> tuple[ErrorCode, bytes, Instance]:
-        """Answer what a client is to push: an error code, its id (made here if it has none) and its state.
+        """Return an error code, the client instance's id (made here if it has none) and its state.
 
-        THROTTLING_QUOTA_EXCEEDED (89): it asks before its interval is over.
+        THROTTLING_QUOTA_EXCEEDED (89): the client asks before its interval is over.
         """
         if client_instance_id == ZERO_UUID:
             client_instance_id = random_uuid()
@@ -142,11 +142,11 @@ class ClientMetrics:
         codec: int,
         size: int,
     ) -> ErrorCode:
-        """Judge a push by everything but its metrics.
+        """Check everything of a push except its metrics; return an error code.
 
-        INVALID_REQUEST (42): the id is none, or the client has said that the push before was its last.
-        THROTTLING_QUOTA_EXCEEDED (89): it comes too early. UNKNOWN_SUBSCRIPTION_ID (117): the subscription is
-        another one now. UNSUPPORTED_COMPRESSION_TYPE (76); TELEMETRY_TOO_LARGE (118): more than `bytes_max`.
+        INVALID_REQUEST (42): the id is reserved, or the client has said that the push before was its last.
+        THROTTLING_QUOTA_EXCEEDED (89): it comes too early. UNKNOWN_SUBSCRIPTION_ID (117): the subscription
+        has changed. UNSUPPORTED_COMPRESSION_TYPE (76). TELEMETRY_TOO_LARGE (118): more than `bytes_max`.
         """
         if client_instance_id in _RESERVED:
             return ErrorCode.INVALID_REQUEST
@@ -167,7 +167,7 @@ class ClientMetrics:
         return code
 
     def refuse(self, client_instance_id: bytes, code: ErrorCode) -> None:
-        """Note that a push that was admitted could not be read."""
+        """Record that the metrics of an admitted push could not be read."""
         instance = self._instances.get(client_instance_id)
         if instance is not None:
             instance.error = code
@@ -175,7 +175,7 @@ class ClientMetrics:
     def take(
         self, client_instance_id: bytes, origin: Origin, pushed: Pushed, now_ms: int, *, is_terminating: bool
     ) -> None:
-        """Take the metrics of a push that was admitted. `now_ms` is the time of day."""
+        """Store the metrics of an admitted push. `now_ms` is the time of day."""
         pusher = Pusher(
             uuid_to_text(client_instance_id),
             origin.client_id,
@@ -189,10 +189,10 @@ class ClientMetrics:
 
     @staticmethod
     def _is_due(instance: Instance, now: float) -> bool:
-        """Return whether a push may come now; if so, note that it has.
+        """Return True, and record the push, if a push is allowed now.
 
-        The first one after a question may come at any time: clients spread it over half to one and a half of
-        the interval.
+        The first push after a subscription request may come at any time: clients spread it over half to one
+        and a half of the interval.
         """
         is_due = instance.asked_at > instance.pushed_at
         is_due = is_due or now - instance.pushed_at >= instance.asked.interval_ms / 1000
@@ -203,7 +203,7 @@ class ClientMetrics:
     # --- clients -----------------------------------------------------------------------------------------
 
     def drop(self, client_instance_id: bytes) -> None:
-        """The connection of a client has ended. What it has pushed stays."""
+        """Drop the state of a client whose connection has ended. What it has pushed stays."""
         self._instances.pop(client_instance_id, None)
 
     def expire(self, now: float) -> None:
@@ -215,9 +215,7 @@ class ClientMetrics:
             del self._instances[key]
 
     def _instance(self, client_instance_id: bytes, origin: Origin, now: float) -> Instance:
-        """Return the state of a client; made anew where it is not known, or the subscriptions have
-        changed.
-        """
+        """Return the state of a client, made anew if it is unknown or the subscriptions have changed."""
         self._renew_subscriptions()
         instance = self._instances.get(client_instance_id)
         if instance is None or instance.generation != self._generation:

@@ -1,6 +1,6 @@
-"""Subscriptions to metrics of clients: which clients are to push which metrics how often (KIP-714).
+"""Subscriptions to client metrics: which clients must push which metrics how often (KIP-714).
 
-They are settings of resources of type 16, CLIENT_METRICS, and hold for every client that matches.
+They are settings of resources of type 16, CLIENT_METRICS, and apply to every client that matches.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MATCHING_CPU_S = 0.02
 
 
 class Subscription(NamedTuple):
-    """One subscription. `matches` has a function for each attribute of a client that must match."""
+    """One subscription. `matches` has a function for each client attribute that must match."""
 
     metrics: frozenset[str]
     interval_ms: int
@@ -35,15 +35,16 @@ class Subscription(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What one client is asked for, by all subscriptions together. `metrics` are beginnings of names."""
+    """The metrics that one client must push, by all subscriptions together.
+
+    `metrics` are prefixes of names.
+    """
 
     metrics: tuple[str, ...]
     interval_ms: int
 
     def subscription_id(self, client_instance_id: bytes) -> int:
-        """Return the id of that for one client, 32 bits with a sign: another one whenever something
-        differs.
-        """
+        """Return one client's subscription id, a signed 32-bit number that differs when metrics differ."""
         text = f"{','.join(self.metrics)};{self.interval_ms}"
         mixed = zlib.crc32(text.encode()) ^ zlib.crc32(client_instance_id)
         return mixed - (1 << 32) if mixed >> 31 else mixed
@@ -53,8 +54,8 @@ def subscription_of(settings: Mapping[str, str]) -> Subscription:
     """Return the subscription that settings describe.
 
     Raises:
-        PatternError: `match` has an expression that is not taken here. Directories that others have written
-            may have expressions of Java.
+        PatternError: `match` has an expression that this broker does not support. Settings that Apache Kafka
+            has written may have Java expressions.
     """
     matches: dict[str, Pattern] = {}
     for item in _items(settings.get("match", "")):
@@ -71,9 +72,9 @@ def _items(text: str) -> list[str]:
 def asked_of(
     client: Mapping[str, str | None], subscriptions: Iterable[Subscription], cpu_s: Callable[[], float]
 ) -> Asked:
-    """Return what a client with these attributes is asked for.
+    """Return the metrics that a client with these attributes must push.
 
-    `cpu_s` returns the CPU seconds that this thread has used: the comparisons end after `MATCHING_CPU_S`.
+    `cpu_s` returns the CPU seconds that this thread has used: comparisons end after `MATCHING_CPU_S`.
     """
     metrics: set[str] = set()
     interval_ms = INTERVAL_MS

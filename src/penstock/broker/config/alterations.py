@@ -1,10 +1,10 @@
-"""Changes to settings that clients ask for: checked, and turned into the records that make them last.
+"""Changes to settings by clients: checked, and converted to the records that store them.
 
-Two APIs, one outcome. AlterConfigs names everything a topic or broker is to have set, and what is not named
-goes back to its default; IncrementalAlterConfigs (KIP-339) sets, deletes, appends to and subtracts from
-single settings. Both end as `ConfigRecord`s, a null value being a deletion.
+AlterConfigs names all settings of a topic or broker, and settings not named
+return to their defaults; IncrementalAlterConfigs (KIP-339) sets, deletes, appends to and subtracts from
+single settings. Both become `ConfigRecord`s, in which a null value is a deletion.
 
-The order of the checks is Apache Kafka's, so that a request wrong in two ways gets the same answer.
+The order of the checks is Apache Kafka's, so that a request with two faults gets the same answer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Topic(Protocol):
 
 
 class ConfigTarget(Protocol):
-    """What has the settings: what alterations need of the broker's metadata."""
+    """The part of a broker's metadata that holds settings, as changes need it."""
 
     @property
     def config(self) -> BrokerConfig: ...
@@ -95,7 +95,7 @@ RESOURCE_CHARACTERS_MAX = 1000
 
 
 class Change(NamedTuple):
-    """What is to be done to one setting. `value` is None where nothing was sent."""
+    """A change to one setting. `value` is None if the request has no value."""
 
     name: str
     operation: int
@@ -116,9 +116,9 @@ def answer_each(
     cluster: ConfigTarget,
     now_ms: int,
 ) -> list[A]:
-    """Carry out the changes that `plan` makes of each resource, in one step: all that are good, or none.
+    """Make the changes that `plan` returns for each resource in one step; return an answer for each.
 
-    Returns an answer for each resource, in their order. With `validate_only` nothing is changed.
+    Resources with an error are left out of that step. With `validate_only` nothing is changed.
     """
     config, suggestions = cluster.config, Suggestions()
     repeated = repeated_resources([(r.resource_type, r.resource_name) for r in resources])
@@ -171,7 +171,7 @@ def plan_replacement(
     wanted: Sequence[tuple[str, str | None]],
     suggestions: Suggestions,
 ) -> list[ConfigRecord]:
-    """Return the records after which nothing but `wanted` is set for a resource.
+    """Return the records after which a resource has only the settings `wanted`.
 
     Raises:
         KafkaError: as `plan_changes`.
@@ -190,14 +190,13 @@ def plan_changes(
     changes: Sequence[Change],
     suggestions: Suggestions,
 ) -> list[ConfigRecord]:
-    """Return the records that carry out `changes`; none for what is so already.
+    """Return the records that make `changes`; no record for a value that is set already.
 
-    `suggestions` are what is left of those of the request, for names that are unknown.
+    `suggestions` counts how many nearest names the errors of this request may still search for.
 
     Raises:
         KafkaError: INVALID_REQUEST (42), INVALID_CONFIG (40), UNKNOWN_TOPIC_OR_PARTITION (3),
-            INVALID_TOPIC_EXCEPTION (17) or POLICY_VIOLATION (44), as it applies. Then nothing of it is to
-            be done.
+            INVALID_TOPIC_EXCEPTION (17) or POLICY_VIOLATION (44), as it applies. Then no change may be made.
     """
     check_changes(changes)
     present = _texts_of(cluster, resource_type, name)
@@ -221,9 +220,9 @@ def plan_changes(
 
 
 def check_lengths(texts: Mapping[str, str | None]) -> None:
-    """See that names and values of settings fit answers of every version.
+    """Check that names and values of settings fit into responses of every version.
 
-    Newer requests may send texts of any length, older answers hold strings of 32,767 bytes.
+    Newer requests may carry texts of any length, older responses hold strings of 32,767 bytes.
 
     Raises:
         KafkaError: INVALID_CONFIG (40).
@@ -237,7 +236,11 @@ def check_lengths(texts: Mapping[str, str | None]) -> None:
 
 
 def _check_kept(resource_type: int, name: str, texts: Mapping[str, str]) -> None:
-    """Raises KafkaError: POLICY_VIOLATION (44): more characters than are kept."""
+    """Check the lengths of a resource's name and settings.
+
+    Raises:
+        KafkaError: POLICY_VIOLATION (44): more characters than the broker stores.
+    """
     if len(name) > RESOURCE_CHARACTERS_MAX:
         raise error_for(
             ErrorCode.POLICY_VIOLATION,
@@ -252,7 +255,11 @@ def _check_kept(resource_type: int, name: str, texts: Mapping[str, str]) -> None
 
 
 def check_changes(changes: Sequence[Change]) -> None:
-    """Raises KafkaError: INVALID_REQUEST (42): a name comes twice, or a value is missing."""
+    """Check that no setting is named twice, and that values are there.
+
+    Raises:
+        KafkaError: INVALID_REQUEST (42): a name occurs twice, or a value is missing.
+    """
     if len({change.name for change in changes}) < len(changes):
         raise error_for(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     null = [change.name for change in changes if change.value is None and change.operation != DELETE]
@@ -268,7 +275,10 @@ def _check_topic(cluster: ConfigTarget, texts: Mapping[str, str], suggestions: S
 
 
 def _check_minimum(cluster: ConfigTarget, changes: Sequence[Change], name: str) -> None:
-    """Check that all brokers have one minimum of in-sync replicas, by which replicas are eligible leaders."""
+    """Check changes of `min.insync.replicas` while replicas may be eligible leaders by it (KIP-966).
+
+    All brokers must have the same minimum.
+    """
     if not cluster.features.get(ELR_FEATURE):
         return
     for change in changes:
@@ -283,7 +293,7 @@ def _check_minimum(cluster: ConfigTarget, changes: Sequence[Change], name: str) 
 
 
 def _check_broker(cluster: ConfigTarget, texts: Mapping[str, str], name: str) -> None:
-    """Everything that is to be set for one broker, or for all where `name` is empty."""
+    """Check the settings to be set for one broker, or for all brokers if `name` is empty."""
     settings = {setting: broker_setting(cluster.config, setting) for setting in texts}
     for change, reason in (
         (READ_ONLY, "Cannot update these configs dynamically"),
@@ -310,10 +320,10 @@ def _check_broker(cluster: ConfigTarget, texts: Mapping[str, str], name: str) ->
 
 
 def _check_threads(config: BrokerConfig, key: ConfigKey, number: int) -> None:
-    """See that a number of threads is not changed to less than half of the present one, or more than double.
+    """Check that a number of threads is at least half and at most double the present one.
 
     Raises:
-        ConfigError: it is.
+        ConfigError: the number is outside of these bounds.
     """
     base = broker_setting(config, listener_setting(key.name)).key
     places = [*config.settings_of(key.name, key), *config.settings_of(base.name, base)]
@@ -328,7 +338,7 @@ def _check_threads(config: BrokerConfig, key: ConfigKey, number: int) -> None:
 
 
 def _texts_of(cluster: ConfigTarget, resource_type: int, name: str) -> Mapping[str, str]:
-    """Return what is set for a resource.
+    """Return the settings that are set for a resource.
 
     Raises:
         KafkaError: there is no such resource.
@@ -363,7 +373,7 @@ def _apply(
     resource: str,
     suggestions: Suggestions,
 ) -> None:
-    """Carry out one change on `texts`."""
+    """Apply one change to `texts`."""
     setting, operation, value = change
     is_topic = resource_type == TOPIC_RESOURCE
     if operation == DELETE:

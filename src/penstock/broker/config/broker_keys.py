@@ -1,8 +1,8 @@
-"""The settings of the broker (server.properties): Kafka's names, types and defaults (4.x), and ours.
+"""The settings of the broker (server.properties): Kafka's names, types and defaults (4.x), and others.
 
 A key without effect is accepted, because files written for Apache Kafka carry it; its description has the
-reason why it means nothing to a single process. Kafka's other settings, which have no use here at all, are
-`inert_keys`.
+reason why it means nothing to a single process. `inert_keys` has Kafka's other settings, which have no use
+here at all.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _idle(*column: Any, **more: Any) -> ConfigKey:
 
 
 def _topic_defaults() -> list[ConfigKey]:
-    """Return the broker keys that only give topic keys their defaults, e.g. log.retention.bytes."""
+    """Return the broker keys that only set defaults of topic keys, such as log.retention.bytes."""
     keys = {}
     for key in TOPIC_KEYS.values():
         for name, factor in key.synonyms:
@@ -58,8 +58,10 @@ _ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
 
 
 def _timed_keys(kind: str, of: str, size: int, largest: int | None = None) -> tuple[ConfigKey, ...]:
-    """Return the settings that each kind of groups with heartbeats has. `size` is the default of the most
-    members, `largest` what that may be set to at most; `of` names such a group beside bounds.
+    """Return the settings of the group type `kind`: ``consumer``, ``share`` or ``streams``.
+
+    `size` is the default of the group's maximum size, `largest` the upper bound of that setting; `of` names
+    such a group in descriptions.
     """
     rows = (
         (

@@ -1,4 +1,4 @@
-"""What is known of one setting: name, type, default, bounds, and whether it has an effect here."""
+"""`ConfigKey`: the definition of one setting: name, type, default, bounds, and whether it has an effect."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DAY_MS = 86_400_000
 
 
 class ConfigKey(NamedTuple):
-    """One setting. `default` is text, None where there is none.
+    """The definition of one setting. `default` is text, or None if there is no default.
 
     `choices`, `at_least` and `at_most` bound the value; `never` is one inside the bounds that is wrong.
 
     `synonyms` are the broker keys that give the default, strongest first, each with the factor that
-    turns its unit into ours.
+    converts its unit to that of this key.
     """
 
     name: str
@@ -44,12 +44,12 @@ class ConfigKey(NamedTuple):
 
 
 def idle(key: ConfigKey) -> ConfigKey:
-    """Return a key without effect. The description of `key` is the reason."""
+    """Return `key` marked as a setting without effect. Its description must be the reason."""
     return key._replace(doc=f"No effect: {key.doc}", has_effect=False)
 
 
 def table(*keys: ConfigKey) -> dict[str, ConfigKey]:
-    """Return keys by name."""
+    """Return a dictionary of keys by name."""
     return {key.name: key for key in keys}
 
 
@@ -63,5 +63,5 @@ def broker_key(
     at_least: float | None = None,
     at_most: float | None = None,
 ) -> ConfigKey:
-    """Return the key of a setting of the broker."""
+    """Return the definition of a broker setting."""
     return ConfigKey(name, type_, default, doc, choices, at_least, at_most=at_most)

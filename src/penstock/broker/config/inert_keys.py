@@ -1,6 +1,6 @@
-"""Settings of brokers by name: of a known key, one without use here, or an unknown one.
+"""Finds the definition of a broker setting by its name: a known key, one without use here, or an unknown one.
 
-Apache Kafka accepts settings with unknown names; tools for administration read its list and write to it.
+Apache Kafka accepts settings with unknown names; administration tools read its list and write to it.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _THROTTLED = "In a cluster, followers that are not in sync are held to it. One b
 
 
 def inert_keys(config: BrokerConfig) -> Mapping[str, BrokerSetting]:
-    """Kafka's settings that are not among `BROKER_KEYS`: those of 4.x, or of 3.9 where an older is played."""
+    """Return Kafka's settings that are not in `BROKER_KEYS`: those of 4.x, or of 3.9 for an older release."""
     release = config.release
     return settings_of_release("4" if release is None or release.numbers >= (4, 0) else "3")
 
 
 def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:
-    """Return the definition of a setting of the broker: of a known key, an inert key, or an unknown name."""
+    """Return the definition of a broker setting: a known key, an inert key, or one for an unknown name."""
     key = BROKER_KEYS.get(name)
     if key is not None and name not in _unknown_to_brokers(config):
         return BrokerSetting(key, CLUSTER if name in DYNAMIC_KEYS else READ_ONLY)
@@ -66,7 +66,7 @@ def broker_setting(config: BrokerConfig, name: str) -> BrokerSetting:
     if base is not None and base.change in (BROKER, LISTENER):
         return BrokerSetting(base.key._replace(name=name, default=None), BROKER)
     found = hidden_settings().get(name, BrokerSetting(ConfigKey(name, UNKNOWN, None, ""), CLUSTER))
-    # KIP-226: what is set for one listener is that of one broker.
+    # KIP-226: a setting of one listener is a setting of one broker.
     return found if setting == name else found._replace(change=BROKER)
 
 
@@ -75,12 +75,12 @@ def _unknown_to_brokers(config: BrokerConfig) -> Collection[str]:
 
 
 def _is_of_old(name: str) -> bool:
-    """Return whether a setting is older than `listeners` itself. Those are listed where they are set."""
+    """Return True if a setting is older than `listeners`; such settings are listed only if they are set."""
     return name in _OF_OLD or name.startswith("penstock.0.7.")
 
 
 def listed_settings(config: BrokerConfig) -> dict[str, ConfigKey]:
-    """Return every setting to be listed: those of this broker, those of Kafka's, and those that were set."""
+    """Return all settings that DescribeConfigs lists: known keys, inert keys, and others that were set."""
     gone = {
         synonym
         for name, key in TOPIC_KEYS.items()

@@ -1,7 +1,7 @@
-"""Apache Kafka's settings of brokers that mean nothing here, of all its releases, from ``inert_keys.txt``.
+"""Broker settings of all releases of Apache Kafka that mean nothing here, from ``inert_keys.txt``.
 
 Apache Kafka lists some three hundred settings of a broker. Those that this broker has no use for are
-accepted, checked, kept and listed, too: files and tools carry them.
+accepted, checked, stored and listed, too: files and tools carry them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LISTENER_PREFIX = "listener.name."
 
 
 class BrokerSetting(NamedTuple):
-    """A setting of a broker, and how it can be changed: one of the four words above."""
+    """The definition of a broker setting, and how it can be changed: one of the four words above."""
 
     key: ConfigKey
     change: str
@@ -56,9 +56,7 @@ class BrokerSetting(NamedTuple):
 
 @cache
 def settings_of_release(release: str) -> Mapping[str, BrokerSetting]:
-    """Return those of the releases of Kafka that begin with this number, 3 or 4, as far as they are
-    listed.
-    """
+    """Return the settings that releases of Kafka with this major version, 3 or 4, list."""
     return {
         name: setting for name, (releases, setting) in _read(release).items() if releases not in _UNLISTED
     }
@@ -66,13 +64,13 @@ def settings_of_release(release: str) -> Mapping[str, BrokerSetting]:
 
 @cache
 def hidden_settings() -> Mapping[str, BrokerSetting]:
-    """Return those that Apache Kafka 4 has and does not list."""
+    """Return the settings that Apache Kafka 4 has and does not list."""
     return {name: setting for name, (releases, setting) in _read("4").items() if releases == "hidden"}
 
 
 @cache
 def known_settings() -> Mapping[str, BrokerSetting]:
-    """Return those of any release, as the newest that has them defines them."""
+    """Return the settings of any release, as defined by the newest release that has them."""
     return {name: setting for each in ("3", "4") for name, (_, setting) in _read(each).items()}
 
 
@@ -92,7 +90,7 @@ def _read(release: str) -> dict[str, tuple[str, BrokerSetting]]:
 
 
 def _limited(key: ConfigKey, limits: str) -> ConfigKey:
-    """Return the key with the limits that its line says."""
+    """Return the key with the limits in `limits`, a field of a line in ``inert_keys.txt``."""
     least, dots, most = limits.partition("..")
     if dots:
         return key._replace(at_least=_number(least), at_most=_number(most))
@@ -109,17 +107,18 @@ def _number(text: str) -> float | None:
 
 
 def listener_setting(name: str) -> str:
-    """Return the setting that ``listener.name.NAME.SETTING`` is about; of other names the name itself."""
+    """Return the SETTING of a name ``listener.name.NAME.SETTING``, or the name itself if it is another."""
     if name.startswith(_LISTENER_PREFIX):
         return name.removeprefix(_LISTENER_PREFIX).partition(".")[2]
     return name
 
 
 def key_besides(name: str, text: str) -> ConfigKey | None:
-    """Return the key of a setting that is not among `BROKER_KEYS`; None for a name that there is not.
+    """Return the key of a setting that is not in `BROKER_KEYS`, or None for an unknown name.
 
     Raises:
-        ConfigError: it asks for protection that is not there, or it is one of security and has a wrong value.
+        ConfigError: the setting asks for protection that this broker does not have, or a security setting has
+            a wrong value.
     """
     if check_security(name, text):
         base = str(base_name(name))
@@ -137,6 +136,6 @@ def key_besides(name: str, text: str) -> ConfigKey | None:
 
 
 def is_known(name: str) -> bool:
-    """Return whether there is a setting of brokers with this name, in any release of Apache Kafka or here."""
+    """Return True if any release of Apache Kafka, or Penstock, has a broker setting with this name."""
     setting = listener_setting(name)
     return setting in BROKER_KEYS or base_name(name) is not None or setting in known_settings()

@@ -1,7 +1,7 @@
 """The levels of the broker's loggers, which admin clients may change.
 
 A level is one of Apache Kafka's words. It holds until the process ends, and for all brokers in it. The
-logger `root` is the one above all of Penstock's; those of programs around it are left alone.
+logger `root` is the parent of all of Penstock's; loggers of the program around them are not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL":
 
 
 def loggers() -> dict[str, logging.Logger]:
-    """Return every logger there is, by its name in the Admin API."""
+    """Return every logger of Penstock, by its name in the Admin API."""
     return {ROOT: logging.getLogger(_OURS)} | {
         name: logger
         for name, logger in sorted(logging.root.manager.loggerDict.items())
@@ -28,13 +28,17 @@ def loggers() -> dict[str, logging.Logger]:
 
 
 def level_of(logger: logging.Logger) -> str:
-    """Return the word for what a logger lets through."""
+    """Return Apache Kafka's word for the effective level of a logger."""
     level = logger.getEffectiveLevel()
     return next((word for word, number in LEVELS.items() if number >= level), "FATAL")
 
 
 def check_node(name: str, node_id: int) -> None:
-    """Raises KafkaError: INVALID_REQUEST (42): the resource is not this broker."""
+    """Check that a resource's name is the id of this broker.
+
+    Raises:
+        KafkaError: INVALID_REQUEST (42): the resource is not this broker.
+    """
     if not name.removeprefix("-").isdecimal():
         raise error_for(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if name != str(node_id):
@@ -44,7 +48,7 @@ def check_node(name: str, node_id: int) -> None:
 
 
 def change_levels(changes: Sequence[Change], *, validate_only: bool) -> None:
-    """Set levels of loggers, or leave them to the logger above.
+    """Set levels of loggers, or let them inherit the level of the parent logger.
 
     Raises:
         KafkaError: INVALID_CONFIG (40) or INVALID_REQUEST (42), as it applies; then nothing has changed.

@@ -1,4 +1,4 @@
-"""The settings of the broker that Apache Kafka does not have: names that begin with ``penstock.``."""
+"""The broker settings that Apache Kafka does not have: names that begin with ``penstock.``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release of Apache Kafka had for settings: which there were, and other defaults."""
+"""The settings of older releases of Apache Kafka: which they had, and with which defaults."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Settings of groups (KIP-848, KIP-932, KIP-1071) and of subscriptions to clients' metrics (KIP-714).
+"""Settings of groups (KIP-848, KIP-932, KIP-1071) and of subscriptions to client metrics (KIP-714).
 
-They are checked and kept as Apache Kafka does it. What a group has not set it has from the broker.
-Subscriptions have an effect where metrics of clients are taken (`penstock.client.metrics`).
+They are checked and stored as in Apache Kafka. A setting that a group does not have comes from the broker.
+Subscriptions have an effect if the broker takes client metrics (`penstock.client.metrics`).
 
-A resource is there as soon as something is set for it, and gone with the last of its settings.
+A resource exists as soon as a setting of it is set, until its last setting is deleted.
 """
 
 from __future__ import annotations
@@ -122,14 +122,14 @@ _OFFSET_RESET = re.compile(
 
 
 def kept_kinds(config: BrokerConfig) -> tuple[int, ...]:
-    """Return the kinds of resources whose settings the release keeps: metrics since 3.7, groups since 4.0."""
+    """Return the resource types whose settings the release stores: metrics since 3.7, groups since 4.0."""
     if config.release is None or config.release.numbers >= (4, 0):
         return KEPT_KINDS
     return (METRICS_RESOURCE,) if config.release.numbers >= (3, 7) else ()
 
 
 def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
-    """Return the settings that a resource of this kind may have."""
+    """Return the settings that a resource of this type may have."""
     if kind == METRICS_RESOURCE:
         return dict(_METRICS_KEYS)
     release = config.release
@@ -144,9 +144,7 @@ def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
 def kept_settings(
     config: BrokerConfig, kind: int, texts: Mapping[str, str]
 ) -> list[tuple[ConfigKey, list[Setting]]]:
-    """Return what a resource with these settings has: each key, the value in force, every value that was set
-    or is a default.
-    """
+    """Return each setting of a resource, with the value in force and then every value set and the default."""
     keys = kept_keys(config, kind)
     if kind == METRICS_RESOURCE:
         found = []
@@ -169,7 +167,7 @@ def kept_settings(
 
 
 def _from_broker(config: BrokerConfig, key: ConfigKey) -> list[Setting]:
-    """Return where the broker gives a setting of groups its value."""
+    """Return the values that a group setting gets from the broker, the value in force first."""
     if key.default is not None:
         return [Setting(key.name, key.default, SOURCE_DEFAULT)]
     name = f"group.{key.name}"
@@ -178,7 +176,11 @@ def _from_broker(config: BrokerConfig, key: ConfigKey) -> list[Setting]:
 
 
 def check_kept_name(kind: int, name: str) -> None:
-    """Raises KafkaError: INVALID_REQUEST (42): the name is empty."""
+    """Check the name of a group or metrics subscription.
+
+    Raises:
+        KafkaError: INVALID_REQUEST (42): the name is empty.
+    """
     if not name:
         what = "Default group resources are not allowed."
         if kind == METRICS_RESOURCE:
@@ -187,10 +189,10 @@ def check_kept_name(kind: int, name: str) -> None:
 
 
 def check_kept(config: BrokerConfig, kind: int, texts: Mapping[str, str]) -> None:
-    """Check everything that is to be set for a resource.
+    """Check all settings that are to be set for a resource.
 
     Raises:
-        KafkaError: INVALID_CONFIG (40) or INVALID_REQUEST (42), as Apache Kafka has it.
+        KafkaError: INVALID_CONFIG (40) or INVALID_REQUEST (42), as in Apache Kafka.
     """
     keys = kept_keys(config, kind)
     for name in texts:
@@ -261,7 +263,7 @@ def _check_group(config: BrokerConfig, keys: Mapping[str, ConfigKey], texts: Map
 
 
 def _bound(config: BrokerConfig, name: str) -> int | None:
-    """Return what the broker says for a setting or a bound of groups; None where there is no such one."""
+    """Return the broker's value of a group setting or of its bound, or None if there is no such setting."""
     key = BROKER_KEYS.get(name)
     if key is None:
         setting = inert_keys(config).get(name)

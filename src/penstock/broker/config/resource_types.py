@@ -1,4 +1,4 @@
-"""The kinds of resources that have settings, and what a setting of a group is within the broker's bounds."""
+"""The types of resources that have settings, and a group's settings within the broker's bounds."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class NumericSettings(Protocol):
 
 
 def group_setting(own: Mapping[str, str], broker: NumericSettings, kind: str, name: str) -> int:
-    """Return a numeric setting of a group: its own, taken to the bounds of the broker, or the broker's.
+    """Return a numeric setting of a group: its own value within the broker's bounds, or the broker's value.
 
-    `own` has the texts of what is set for the group, `kind` is ``consumer``, ``share`` or ``streams``. The
+    `own` has the texts of the group's settings, `kind` is ``consumer``, ``share`` or ``streams``. The
     bounds may have changed since the group's own setting was checked.
     """
     text = own.get(f"{kind}.{name}")

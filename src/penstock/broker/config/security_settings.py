@@ -1,8 +1,8 @@
 """Settings of security: TLS, SASL, authorization, delegation tokens, with Kafka's names and defaults.
 
-Most of them belong to a listener: ``listener.name.NAME.SETTING`` goes before the plain name, and for SASL
-``listener.name.NAME.MECHANISM.SETTING`` before both. They are read when a listener or an authorizer needs
-them: a broker without security imports nothing of this.
+Most of them belong to a listener: ``listener.name.NAME.SETTING`` overrides the plain name, and for SASL
+``listener.name.NAME.MECHANISM.SETTING`` overrides both. They are read when a listener or an authorizer needs
+them: a broker without security imports nothing of this module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TEXT, NUMBER, BOOLEAN, SECRET = "text", "number", "boolean", "secret"
 
 
 class SecurityKey(NamedTuple):
-    """One setting: its type, its default (None where there is none), and what it says."""
+    """The definition of one security setting: its type, its default (or None), and its description."""
 
     type: str
     default: str | None
@@ -158,7 +158,7 @@ _MECHANISM = re.compile(r"(plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)
 
 
 def base_name(name: str) -> str | None:
-    """Return the setting that a name is about, without listener and mechanism; None for another setting."""
+    """Return the security setting in a name, without listener and mechanism; None for any other setting."""
     match = _LISTENER.fullmatch(name)
     rest = match[2] if match is not None else name
     mechanism = _MECHANISM.fullmatch(rest)
@@ -168,13 +168,13 @@ def base_name(name: str) -> str | None:
 
 
 def refuse_unprotected(name: str, setting: str, text: str, *, is_known: bool) -> None:
-    """Refuse what would leave a broker less protected than its settings say.
+    """Refuse a setting that this broker cannot enforce and that would leave it less protected.
 
     `setting` is the name without a listener.
 
     Raises:
-        ConfigError: the setting names a class of Java that decides who is let in, or has a name that begins
-            like one of security and that there is not.
+        ConfigError: the setting names a Java class that decides about access, or has an unknown name that
+            begins like one of a security setting.
     """
     mechanism = _MECHANISM.fullmatch(setting)
     classes = _CLASSES.get(mechanism[2] if mechanism is not None else setting)
@@ -188,10 +188,10 @@ def refuse_unprotected(name: str, setting: str, text: str, *, is_known: bool) ->
 
 
 def check(name: str, text: str) -> bool:
-    """Return whether a name is one of these settings.
+    """Check a security setting; return False if the name is no security setting.
 
     Raises:
-        ConfigError: it is, and the value does not fit. The value of a secret is not quoted.
+        ConfigError: the value does not fit. The message does not quote the value of a secret.
     """
     base = base_name(name)
     if base is None:
@@ -209,13 +209,13 @@ def check(name: str, text: str) -> bool:
 
 
 def is_secret(name: str) -> bool:
-    """Return whether the value of a setting is never shown."""
+    """Return True if the value of a setting must never be shown."""
     base = base_name(name)
     return base in KEYS and KEYS[base].type == SECRET
 
 
 class Texts(Protocol):
-    """The configuration of a broker: texts by name, those that clients have set first."""
+    """The configuration of a broker as texts by name, those that clients have set first."""
 
     @property
     def dynamic(self) -> Mapping[str, str]: ...
@@ -228,16 +228,17 @@ class Texts(Protocol):
 
 
 class SecuritySettings:
-    """The settings of a broker, or of one of its listeners."""
+    """The security settings of a broker, or of one of its listeners."""
 
     def __init__(self, config: Texts, listener: str | None = None) -> None:
         self._config = config
         self.listener = listener
 
     def text(self, name: str, mechanism: str | None = None, *, inherits: bool = True) -> str | None:
-        """Return the value in force: behind listener and mechanism, behind the listener, plain, the default.
+        """Return the value in force, or None.
 
-        `inherits` False leaves the plain name out.
+        The value set for listener and mechanism overrides that for the listener, which overrides the plain
+        one, which overrides the default. `inherits` False skips the plain name.
         """
         names = []
         behind_mechanism = f"{mechanism.lower()}.{name}" if mechanism is not None else None
@@ -256,18 +257,18 @@ class SecuritySettings:
         return KEYS[name].default
 
     def integer(self, name: str, mechanism: str | None = None) -> int:
-        """Return the value of a number."""
+        """Return the value of a numeric setting; 0 without a value."""
         return int(self.text(name, mechanism) or 0)
 
     def boolean(self, name: str) -> bool:
-        """Return the value of a switch."""
+        """Return the value of a boolean setting; False without a value."""
         return (self.text(name) or "").strip().lower() == "true"
 
     def secret(self, name: str, mechanism: str | None = None, *, inherits: bool = True) -> Secret | None:
-        """Return the value of a secret; ``${env:NAME}`` and ``${file:/path}`` stand for what they name.
+        """Return the value of a secret; ``${env:NAME}`` and ``${file:/path}`` are replaced by what they name.
 
         Raises:
-            ConfigError: what they name is not there.
+            ConfigError: the variable or file does not exist.
         """
         from penstock.security.secrets import resolved
 

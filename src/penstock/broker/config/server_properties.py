@@ -1,7 +1,7 @@
-"""`server.properties`: Java's format, and what is said about settings that change nothing.
+"""`server.properties`: reading Java's format, and warnings about settings without effect.
 
-A remark names each unknown setting, with the most similar known one; one more names those of Kafka's that
-have no effect in a single process.
+One warning names each unknown setting, with the most similar known one; a single one names those of Kafka's
+settings that have no effect in a single process.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ SUGGESTED_MAX = 20
 
 
 class Reading(NamedTuple):
-    """The settings of a file, and where each is: ``PATH:LINE``."""
+    """The settings in a file, and the place of each: ``PATH:LINE``."""
 
     settings: dict[str, str]
     places: dict[str, str]
 
 
 def read_properties(path: str) -> Reading:
-    """Read a file of settings. Of a name that comes twice the last one counts.
+    """Read a file of settings. Of a name that occurs twice the last one counts.
 
     Raises:
-        ConfigError: it cannot be read, or a line is malformed.
+        ConfigError: the file cannot be read, or a line is malformed.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -54,8 +54,9 @@ def read_properties(path: str) -> Reading:
 
 
 def remarks(unheeded: Sequence[str], places: Mapping[str, str] | None = None) -> list[str]:
-    """Return what is to be said about settings that change nothing: a line for each unknown one, and a line
-    for all those without effect. `places` says where they are.
+    """Return warnings about settings that change nothing: one for each unknown name, one for all the others.
+
+    `places` says where in files the settings are.
     """
     known = [name for name in unheeded if is_known(name)]
     lines: list[str] = []

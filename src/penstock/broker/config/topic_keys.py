@@ -1,4 +1,4 @@
-"""The settings of topics: Kafka's names, types and defaults (4.x), and what each one does here.
+"""The settings of topics: Kafka's names, types and defaults (4.x), and the effect of each here.
 
 A key names the broker keys that give its default. A key without effect is accepted, because topics of Apache
 Kafka carry it; its description says why it means nothing to a single process.

@@ -1,4 +1,4 @@
-"""Which names topics may have: Kafka's rules."""
+"""Kafka's rules for the names of topics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_topic_name(name: str) -> None:
-    """Raises KafkaError: INVALID_TOPIC_EXCEPTION (17), with the reason."""
+    """Check that a topic may have this name.
+
+    Raises:
+        KafkaError: INVALID_TOPIC_EXCEPTION (17), with the reason.
+    """
     if not name:
         reason = "the empty string is no topic name"
     elif name in (".", ".."):

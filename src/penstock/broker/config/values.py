@@ -2,7 +2,7 @@
 
 `BrokerConfig` holds what was set for the broker, `TopicConfig` what was set for one topic on top of it.
 Both return typed values and the source of each value, which DescribeConfigs reports.
-Nothing here reads a file or depends on what a setting is used for.
+This module reads no file, and does not depend on what a setting is used for.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Value = bool | int | float | str | list[str] | None
 
 
 class Setting(NamedTuple):
-    """One value and where it comes from. `name` is the synonym that was set, in its own unit."""
+    """One value and its source. `name` is the synonym that was set; the value has the unit of that name."""
 
     name: str
     text: str | None
@@ -62,7 +62,7 @@ class Setting(NamedTuple):
 
 
 def parse(key: ConfigKey, text: str | None) -> Value:
-    """Turn the text of a setting into its type.
+    """Convert the text of a setting to its type.
 
     Raises:
         ConfigError: the text does not fit the type, the choices or the bounds of the key.
@@ -149,7 +149,7 @@ _OURS = "penstock."
 
 
 class Suggestions:
-    """For how many more unknown names of one request the nearest known name is looked for."""
+    """How many more unknown names of one request are compared with the known names, to suggest one."""
 
     __slots__ = ("left",)
 
@@ -158,7 +158,7 @@ class Suggestions:
 
 
 def unknown_name(name: str, known: Mapping[str, ConfigKey], suggestions: Suggestions) -> ConfigError:
-    """Return the error for a name that is not in the table, with the nearest one while `suggestions` last."""
+    """Return the error for an unknown name, with the most similar known one while `suggestions` last."""
     hint = ""
     if suggestions.left > 0 and len(name) <= SUGGESTION_CHARACTERS_MAX:
         suggestions.left -= 1
@@ -167,7 +167,7 @@ def unknown_name(name: str, known: Mapping[str, ConfigKey], suggestions: Suggest
 
 
 def _is_heeded(name: str, text: str) -> bool:
-    """Return whether a setting that is not among `BROKER_KEYS` has an effect. Raises as `BrokerConfig`."""
+    """Return True if a setting that is not in `BROKER_KEYS` has an effect. Raises as `BrokerConfig`."""
     # Imported here because few brokers have other settings, and starting must be fast.
     from penstock.broker.config.kafka_keys import key_besides
 
@@ -182,12 +182,13 @@ def _is_heeded(name: str, text: str) -> bool:
 def settings_texts(
     config: Mapping[str, object], keywords: Mapping[str, object], place: str = "Broker"
 ) -> dict[str, str]:
-    """Return the settings of a broker as texts: those of a mapping by dotted names, and over them those that
-    were given as keyword arguments of the class `place`.
+    """Return a broker's settings as texts: those of `config` by dotted names, overridden by `keywords`.
+
+    `keywords` are keyword arguments of the class `place`.
 
     Raises:
-        ConfigError: a keyword is no setting (what to type, or the nearest one, is said). Names in the mapping
-            may be anything, as in a file.
+        ConfigError: a keyword is no setting; the message says what to write. Names in `config` may be
+            anything, as in a file.
     """
     named = {name.replace("_", "."): value for name, value in keywords.items()}
     for name in named:
@@ -203,10 +204,10 @@ def settings_texts(
 
 
 def check_data_dir(data_dir: object) -> None:
-    """Check that the first argument of a broker is a directory, and what else is put there is not.
+    """Check that the first argument of a broker is the path of a directory.
 
     Raises:
-        ConfigError: it is no path; or text that is an address or a release of Kafka.
+        ConfigError: `data_dir` is no path, or is text that looks like an address or a release of Kafka.
     """
     if data_dir is not None and not isinstance(data_dir, (str, os.PathLike)):
         raise ConfigError(
@@ -220,7 +221,7 @@ def check_data_dir(data_dir: object) -> None:
 
 
 def log_unheeded(config: BrokerConfig, places: Mapping[str, str] | None = None) -> None:
-    """Log the settings that change nothing. `places` says where they are."""
+    """Log a warning about the settings without effect. `places` says where in files they are."""
     if config.unheeded:
         from penstock.broker.config.server_properties import remarks
 
@@ -232,10 +233,10 @@ _BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.
 
 
 def _check_group_keys(kind: str, integer: Callable[[str], int]) -> None:
-    """Check that the settings of a kind of groups fit together. `integer` returns the value of one.
+    """Check that the settings of a group type fit together. `integer` returns the value of a setting.
 
     Raises:
-        ConfigError: one is outside of its bounds, or heartbeats are not more frequent than sessions end.
+        ConfigError: a value is outside of its bounds, or the heartbeat interval exceeds the session timeout.
     """
     for name in _BOUNDED:
         value = integer(f"group.{kind}.{name}")
@@ -254,18 +255,18 @@ def _check_group_keys(kind: str, integer: Callable[[str], int]) -> None:
 
 
 class BrokerConfig:
-    """What was set for the broker, over Kafka's defaults.
+    """The settings of a broker, over Kafka's defaults.
 
     `settings` were given at the start. `dynamic` and `dynamic_defaults` were set by clients, for this
-    broker and for every broker, and go before them (KIP-226). With `as_version` the defaults are those
+    broker and for all brokers, and override them (KIP-226). With `as_version` the defaults are those
     of a release of Kafka.
 
-    Names that there are not are ignored, as Apache Kafka does it, and so are those that have no effect: the
+    Unknown names are ignored, as in Apache Kafka, and so are settings without effect: the
     broker logs both when it starts (`log_unheeded`).
 
     Raises:
-        ConfigError: a value does not fit, or a name that there is not begins as Penstock's own settings or
-            those of security do.
+        ConfigError: a value does not fit, or an unknown name begins like Penstock's own settings or
+            like those of security.
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None, as_version: str | None = None) -> None:
@@ -295,9 +296,9 @@ class BrokerConfig:
         """What came of arguments and not of `settings`, such as the address: shown, and no more."""
 
     def with_dynamic(self, own: Mapping[str, str], defaults: Mapping[str, str]) -> BrokerConfig:
-        """Return these settings, and over them those that clients make for this broker and for all brokers.
+        """Return these settings, overridden by those that clients set for this broker and for all brokers.
 
-        The two mappings are read whenever a setting is asked for, so that changes in them count at once.
+        The two mappings are read at every access to a setting, so that changes in them count at once.
         """
         config: BrokerConfig = object.__new__(type(self))
         config.__dict__.update(self.__dict__)
@@ -318,20 +319,20 @@ class BrokerConfig:
         return self[name] is True
 
     def text(self, name: str) -> str | None:
-        """Return the text in force, None where nothing is set."""
+        """Return the text in force, or None if nothing is set and there is no default."""
         for texts in (self.dynamic, self.dynamic_defaults, self.settings):
             if name in texts:
                 return texts[name]
         return self.default(name)
 
     def default(self, name: str) -> str | None:
-        """Return the text where nothing is set: Kafka's, of the release that the broker behaves as."""
+        """Return the default of a setting as text: Kafka's, or that of the release the broker behaves as."""
         if self.release is not None and name in self.release.defaults:
             return self.release.defaults[name]
         return BROKER_KEYS[name].default
 
     def set_texts(self, name: str) -> Iterator[Setting]:
-        """Yield every value that was set for this name, the one in force first."""
+        """Yield every value that was set for this name, the value in force first."""
         for texts, source in (
             (self.dynamic, SOURCE_DYNAMIC_BROKER),
             (self.dynamic_defaults, SOURCE_DYNAMIC_DEFAULT),
@@ -343,7 +344,7 @@ class BrokerConfig:
 
     @property
     def node_id(self) -> int:
-        """`node.id`, or `broker.id` where only the older name was set."""
+        """The value of `node.id`, or of `broker.id` if only the older name was set."""
         older = self["broker.id"]
         if "node.id" not in self.settings and isinstance(older, int) and older >= 0:
             return older
@@ -351,24 +352,24 @@ class BrokerConfig:
 
     @property
     def names_node(self) -> bool:
-        """Whether the number of the node was set, rather than left to the data directory."""
+        """Whether the node's id was set; otherwise the data directory decides."""
         return "node.id" in self.settings or "broker.id" in self.settings
 
     @property
     def data_dir(self) -> str | None:
-        """The first data directory, None for a broker that keeps everything in memory."""
+        """The first data directory, or None for a broker that keeps everything in memory."""
         return next(iter(self.data_dirs), None)
 
     @property
     def data_dirs(self) -> list[str]:
-        """The data directories, each once; none for a broker that keeps everything in memory."""
+        """The data directories, each once; empty for a broker that keeps everything in memory."""
         text = self.text("log.dirs") or self.text("log.dir") or ""
         return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
     def settings_of(self, name: str, key: ConfigKey | None = None) -> Iterator[Setting]:
-        """Yield every value of the setting, the one in force first.
+        """Yield every value of the setting, the value in force first, the default last.
 
-        `key` is given for a setting that is not among `BROKER_KEYS`.
+        `key` is given for a setting that is not in `BROKER_KEYS`.
         """
         yield from self.set_texts(name)
         default = self.default(name) if key is None or name in BROKER_KEYS else key.default
@@ -382,7 +383,7 @@ MIN_LAG, MAX_LAG = "min.compaction.lag.ms", "max.compaction.lag.ms"
 class TopicConfig:
     """The settings of one topic: set for the topic, else set for the broker, else Kafka's default.
 
-    Values that a Produce or a Fetch needs are attributes, worked out once.
+    Values that a Produce or a Fetch needs are attributes, computed once.
 
     Raises:
         ConfigError: a name is unknown or a value does not fit.
@@ -439,10 +440,10 @@ class TopicConfig:
         self.deletes_old = isinstance(policy, list) and "delete" in policy
 
     def check_together(self) -> None:
-        """See that settings go together, before they are made: those that are stored stay as they are.
+        """Check that settings fit together before they are set; stored settings are not checked.
 
         Raises:
-            ConfigError: they contradict each other.
+            ConfigError: the settings contradict each other.
         """
         if MIN_LAG in self.overrides or MAX_LAG in self.overrides:
             least, most = self.integer(MIN_LAG), self.integer(MAX_LAG)
@@ -460,7 +461,7 @@ class TopicConfig:
         return value
 
     def text(self, name: str) -> str | None:
-        """Return the value in force, in the unit of the topic setting."""
+        """Return the text of the value in force, in the unit of the topic setting."""
         if name in self.overrides:
             return self.overrides[name]
         key = TOPIC_KEYS[name]
@@ -474,7 +475,7 @@ class TopicConfig:
         return key.default
 
     def settings(self, name: str) -> list[Setting]:
-        """Return every value of the setting, the one in force first.
+        """Return every value of the setting, the value in force first.
 
         As in Apache Kafka, a value in another unit (`log.retention.hours`) is left out until one in the
         setting's own unit is set.
@@ -489,7 +490,7 @@ class TopicConfig:
         return sorted(found, key=_source)
 
     def source(self, name: str) -> int:
-        """Return the source of the value in force, in any of its units."""
+        """Return the source of the value in force, which may be set in another unit."""
         if name in self.overrides:
             return SOURCE_TOPIC
         found = [
@@ -503,7 +504,7 @@ def _source(setting: Setting) -> int:
 
 
 def canonical(key: ConfigKey, text: str | None) -> str | None:
-    """Return the text of a setting as Apache Kafka shows it, which is that of the value it has read."""
+    """Return the text of a setting as Apache Kafka shows it: that of the value after parsing."""
     value = parse(key, text)
     if value is None:
         return None
@@ -515,7 +516,7 @@ def canonical(key: ConfigKey, text: str | None) -> str | None:
 
 
 def _java_double(number: float) -> str:
-    """Return a number as Java writes it: 0.5, 1.0E10."""
+    """Return a number in Java's notation: 0.5, 1.0E10."""
     if not isfinite(number):
         return {inf: "Infinity", -inf: "-Infinity"}.get(number, "NaN")
     if number == 0 or 1e-3 <= abs(number) < 1e7:
@@ -526,5 +527,5 @@ def _java_double(number: float) -> str:
 
 
 def _scaled(number: int, factor: int) -> int:
-    """Hours or minutes in milliseconds; negative numbers mean "never" in every unit."""
+    """Convert hours or minutes to milliseconds; a negative number means "never" in every unit."""
     return number if number < 0 else number * factor

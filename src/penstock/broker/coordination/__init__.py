@@ -1,1 +1,1 @@
-"""Parts of every coordinator: a topic of state, its partitions by epoch, timers, drafts, storing."""
+"""Parts that all coordinators share: state topics, their loaded partitions, timers, storing of changes."""

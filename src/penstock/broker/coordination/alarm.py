@@ -1,4 +1,4 @@
-"""An alarm: it wakes a coordinator when the coordinator's next timer is due."""
+"""`Alarm`: wakes a coordinator when its next timer is due."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Alarm:
-    """The alarm of one coordinator. It calls `wake` when its time has come; `wake` sets the next time."""
+    """The alarm of one coordinator. It calls `wake` at the time set; `wake` sets the next time."""
 
     def __init__(self, purgatory: Purgatory, wake: Callable[[], None]) -> None:
         self._purgatory = purgatory
@@ -21,7 +21,7 @@ class Alarm:
         self._waiting: DelayedOperation | None = None
 
     def set(self, deadline: float | None) -> None:
-        """Wake the coordinator at `deadline` or earlier; it is in seconds of the monotonic clock.
+        """Wake the coordinator at `deadline`, in seconds of the monotonic clock, or earlier.
 
         None and `NEVER` change nothing. An alarm that was set for an earlier time stays as it is.
         """

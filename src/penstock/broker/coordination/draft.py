@@ -1,4 +1,4 @@
-"""A draft: the changes that one request or timer makes to a group, before they are stored."""
+"""`Draft`: the changes that one request or timer makes to a group, before they are stored."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 
 class State(Protocol):
-    """The state of a group."""
+    """The state of a group, as a `Draft` copies and changes it."""
 
     def copy(self) -> Self:
-        """Return a copy that can be changed without changing this one."""
+        """Return a copy that can be changed without changing this state."""
 
     def apply(self, change: Any) -> None:
-        """Make one change."""
+        """Apply one change to the state."""
 
 
 S = TypeVar("S", bound=State)
 
 
 class Draft(Generic[S]):
-    """A state of a group with changes that are not stored yet. The group's own state stays as it is.
+    """The state of a group with changes that are not stored yet. The group's own state is not changed.
 
-    The draft copies the state with the first change, because most heartbeats change nothing.
+    The draft copies the state at the first change, because most heartbeats change nothing.
     """
 
     __slots__ = ("_is_copy", "changes", "state")
@@ -32,7 +32,7 @@ class Draft(Generic[S]):
         self._is_copy = False
 
     def make(self, *changes: Any) -> None:
-        """Add changes; `state` has them from now on."""
+        """Apply changes to the draft's `state`."""
         if not self._is_copy:
             self.state = self.state.copy()
             self._is_copy = True

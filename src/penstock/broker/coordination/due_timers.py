@@ -1,7 +1,7 @@
-"""Timers whose effects have to be stored: a timer that fires is noted, and its plan is made and stored later.
+"""Timers whose effects must be stored: a fired timer is recorded, and its changes are made and stored later.
 
 The timers of a coordinator fire inside of `Timers.run`, where nothing may be stored. `take` returns those
-that have fired. Each plan has to be stored and accepted, or its timer fires again.
+that have fired. The changes of each must be stored and accepted, or its timer fires again.
 """
 
 from __future__ import annotations
@@ -33,28 +33,26 @@ class DueTimers:
         self._due: list[Due] = []
 
     def new(self, plan: Callable[[Timer, float, int], Any]) -> Timer:
-        """Return a timer, which is off. `plan` gets the timer besides both times."""
+        """Return a timer, which is off. `plan` gets the timer in addition to both times."""
         timer = Timer(
             lambda now: self._due.append(Due(timer, lambda at, at_ms: plan(timer, at, at_ms))),
         )
         return timer
 
     def set(self, timer: Timer, when: float) -> None:
-        """Set the time at which a timer fires, in seconds of the monotonic clock. It replaces an earlier
-        time.
-        """
+        """Set when a timer fires, in seconds of the monotonic clock; this replaces an earlier time."""
         self._timers.set(timer, when)
 
     @property
     def has_due(self) -> bool:
-        """Whether a timer has fired that has not been taken."""
+        """Whether a timer has fired that `take` has not returned."""
         return bool(self._due)
 
     def take(self) -> list[Due]:
-        """Return the timers that have fired, and keep none."""
+        """Return the timers that have fired since the last call."""
         due, self._due = self._due, []
         return due
 
     def fire_again(self, timer: Timer, now: float) -> None:
-        """Fire a timer again soon, because its plan could not be stored."""
+        """Let a timer fire again soon, because its changes could not be stored."""
         self._timers.set(timer, now + RETRY_S)

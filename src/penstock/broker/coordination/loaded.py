@@ -1,7 +1,7 @@
-"""The partitions of a topic of state that a coordinator has read, each in one epoch of its leader.
+"""The partitions of a state topic that a coordinator has loaded, each in one epoch of its leader.
 
-A partition is read once, from its beginning. It stays as long as this node leads it in the same epoch, or in
-the next one: every change of leaders begins an epoch, so that no node else has led it in between.
+A partition is read once, from its beginning. It stays loaded as long as this node leads it in the same epoch,
+or in the next one: every change of leaders begins an epoch, so that no other node has led it in between.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 
 class LoadedPartitions(Generic[T]):
-    """The state read from the partitions of a topic.
+    """The loaded state of the partitions of a topic.
 
-    `read` is called with a partition's number, to replay it and return what is kept of it; it notes in the
-    `Losses` what it has passed over. In the broker's log, `what` names the state and `so_that` the
+    `read` is called with a partition's number, to replay it and return its state; it records in the
+    `Losses` what it could not read. In the broker's log, `what` names the state and `so_that` the
     consequence of losses. With `is_of_one_epoch` a partition is dropped with every new epoch.
     """
 
@@ -53,21 +53,21 @@ class LoadedPartitions(Generic[T]):
         return index in self._loaded
 
     def __iter__(self) -> Iterator[tuple[int, T]]:
-        """Iterate over the partitions that have been read, and that this node leads."""
+        """Iterate over the loaded partitions that this node leads: number and state."""
         for index, (_, state) in list(self._loaded.items()):
             if self._topic.partitions[index].leads:
                 yield index, state
 
     @property
     def states(self) -> list[T]:
-        """The state read from all partitions."""
+        """The states of all loaded partitions."""
         return [state for _, state in self._loaded.values()]
 
     def open(self, index: int) -> T:
-        """Return the state of a partition. The first call reads the partition.
+        """Return the state of a partition. The first call loads it.
 
         Raises:
-            KafkaError: NOT_COORDINATOR (16), another node leads it, or it cannot be read.
+            KafkaError: NOT_COORDINATOR (16), another node leads the partition, or it cannot be read.
         """
         partition = self._topic.led(index)
         found = self._loaded.get(index)
@@ -90,9 +90,9 @@ class LoadedPartitions(Generic[T]):
         return state
 
     def follow(self, partition: Any) -> bool:
-        """Take account of a partition whose leader, or whose leader's epoch, may have changed.
+        """Drop the state of a partition if a change of its leader or leader epoch requires that.
 
-        Return whether the state of the partition has been dropped.
+        Returns True if the state was dropped.
         """
         found = self._loaded.get(partition.index)
         if found is None:
@@ -110,6 +110,6 @@ class LoadedPartitions(Generic[T]):
         self._unreadable.pop(index, None)
 
     def clear(self) -> None:
-        """Drop everything: the topic has been deleted."""
+        """Drop the states of all partitions, because the topic was deleted."""
         self._loaded.clear()
         self._unreadable.clear()

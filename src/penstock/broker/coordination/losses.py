@@ -1,4 +1,4 @@
-"""Records of a partition that could not be read, for one line in the broker's log."""
+"""`Losses`: records of a partition that could not be read, for one line in the broker's log."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ _LOSSES_LISTED = 5
 
 
 class Losses:
-    """The losses of one partition."""
+    """The records of one partition that could not be read: their number, and the first descriptions."""
 
     def __init__(self) -> None:
         self.count = 0
         self._listed: list[str] = []
 
     def add(self, what: str) -> None:
-        """Count a loss, with its description."""
+        """Count a record that could not be read; `what` describes it."""
         self.count += 1
         if len(self._listed) < _LOSSES_LISTED:
             self._listed.append(what)
 
     def damaged(self, segment: int, position: int, size: int) -> None:
-        """Count bytes of a segment in which there is no sound batch."""
+        """Count bytes of a segment in which there is no valid batch."""
         self.add(f"{size} bytes at position {position} of segment {segment} are no sound batch")
 
     def __str__(self) -> str:

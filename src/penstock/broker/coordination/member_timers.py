@@ -1,4 +1,4 @@
-"""The timers of the members of groups: sessions, and the deadlines for what a member has to do."""
+"""The timers of group members: sessions, and the deadlines for what a member has to do."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class _Entry:
 class MemberTimers:
     """Timers by group, member, and name. A member has those that have been set.
 
-    `fence` is called with the ids of the group and the member when one of them has fired; it returns the
-    plan that removes the member.
+    `fence` is called with the ids of the group and the member when one of their timers has fired; it returns
+    the changes that remove the member.
     """
 
     def __init__(self, timers: DueTimers, fence: Callable[[str, str], Any]) -> None:
@@ -36,8 +36,7 @@ class MemberTimers:
         self._members: dict[tuple[str, str], dict[str, _Entry]] = {}
 
     def set(self, group_id: str, member_id: str, name: str, when: float, since: int | None = None) -> None:
-        """Set the time at which a timer fires, in seconds of the monotonic clock. It replaces an earlier
-        time.
+        """Set when a timer fires, in seconds of the monotonic clock; this replaces an earlier time.
 
         A timer that was set with the same `since`, an epoch, keeps its time.
         """
@@ -61,12 +60,12 @@ class MemberTimers:
         self._timers.set(entry.timer, when)
 
     def is_set(self, group_id: str, member_id: str, name: str) -> bool:
-        """Return whether a timer is to fire."""
+        """Return True if a timer is set."""
         entry = self._members.get((group_id, member_id), {}).get(name)
         return entry is not None and entry.timer.when < NEVER
 
     def stop(self, group_id: str, member_id: str, *names: str) -> None:
-        """Stop these timers of a member."""
+        """Stop the timers of a member that have these names."""
         entries = self._members.get((group_id, member_id))
         if entries is not None:
             for name in names:
@@ -75,6 +74,6 @@ class MemberTimers:
                     entry.timer.end()
 
     def end(self, group_id: str, member_id: str) -> None:
-        """End all timers of a member, which is gone."""
+        """End all timers of a member that has left the group."""
         for entry in self._members.pop((group_id, member_id), {}).values():
             entry.timer.end()

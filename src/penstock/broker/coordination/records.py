@@ -11,7 +11,9 @@ KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
 
 
 def stored_version(value: bytes, newest: int, what: str) -> int:
-    """Return the version that a value begins with. `newest` is the newest known, `what` names it in errors.
+    """Return the version that a record's value begins with.
+
+    `newest` is the newest known version; `what` names the value in errors.
 
     Raises:
         DecodeError: the version is negative or newer.

@@ -1,10 +1,10 @@
-"""The topic that a coordinator keeps its state in: made when it is first needed, appended to, and replayed.
+"""`StateTopic`: the topic in which a coordinator stores its state: created on first use, appended, replayed.
 
-The topics are `__consumer_offsets`, `__transaction_state` and `__share_group_state`. A key (the id of a
-group, a transactional id, the text of a share partition) lives in the partition that its hash says, as at
-Apache Kafka; the leader of that partition coordinates it. What records mean is known to their coordinator
-alone. Where replicas have to have them before an answer counts, `penstock.broker.replication.coordinated`
-says so by the same topic and key.
+The topics are `__consumer_offsets`, `__transaction_state` and `__share_group_state`. The hash of a key (the
+id of a group, a transactional id, the text of a share partition) chooses its partition, as in Apache Kafka;
+the leader of that partition coordinates it. Only the coordinator interprets the records. If replicas must
+have the records before an answer counts, `penstock.broker.replication.coordinated` finds the partition by the
+same topic and key.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Limits(Protocol):
 
 
 class StatePartition(Protocol):
-    """A partition of a topic of state."""
+    """A partition of a state topic."""
 
     @property
     def log(self) -> Log: ...
@@ -57,7 +57,7 @@ class StatePartition(Protocol):
     @property
     def leader_epoch(self) -> int: ...
     def advance(self) -> None:
-        """Take in what has been appended to the log."""
+        """Update the high watermark after an append to the log."""
 
 
 class _Topic(Protocol):
@@ -68,28 +68,28 @@ class _Topic(Protocol):
 
 
 class Topics(Protocol):
-    """Metadata of the broker, as far as a topic of state uses them."""
+    """The broker's metadata, as a state topic uses it."""
 
     @property
     def topics(self) -> Mapping[str, _Topic]: ...
     @property
     def config(self) -> Settings: ...
     def catch_up(self) -> None:
-        """Take in all metadata that have been written."""
+        """Apply all metadata that have been written."""
 
     def plan_topic(self, name: str, partitions: int, *, configs: Mapping[str, str | None] = ...) -> Any: ...
     def create_topics(self, topics: Sequence[Any], now_ms: int) -> object: ...
 
 
 class Logs(Protocol):
-    """The broker's store of logs, as far as a topic of state uses it."""
+    """The broker's store of logs, as a state topic uses it."""
 
     def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
-        """Return whether a partition has ever been written to."""
+        """Return True if a partition has ever been written to."""
 
 
 class Layout(NamedTuple):
-    """How a topic of state is made."""
+    """The name of a state topic, and the settings for its creation."""
 
     name: str
     settings: str
@@ -101,7 +101,10 @@ class Layout(NamedTuple):
 
 
 class StateTopic:
-    """A topic of state. `wrote` is called with a partition and the size in bytes of each batch appended."""
+    """A topic with a coordinator's state.
+
+    `wrote` is called with partition and size of each batch appended.
+    """
 
     def __init__(
         self, layout: Layout, cluster: Topics, logs: Logs, wrote: Callable[[Any, int], object]
@@ -120,32 +123,32 @@ class StateTopic:
 
     @property
     def partitions(self) -> Sequence[Any]:
-        """The partitions of the topic; none where there is no topic."""
+        """The partitions of the topic; empty if the topic does not exist."""
         topic = self._cluster.topics.get(self.name)
         return () if topic is None else topic.partitions
 
     @property
     def partition_count(self) -> int:
-        """The number of its partitions; of those that it would get while there is no such topic."""
+        """The number of partitions, or the number that the topic would be created with."""
         return len(self.partitions) or self._setting("num.partitions")
 
     def partition_of(self, key: str) -> int:
-        """Return the number of the partition that has the state of a key."""
+        """Return the number of the partition that stores the state of a key."""
         return partition_of(key, self.partition_count)
 
     def partition(self, key: str) -> Any:
-        """Return the partition that has the state of a key, of the topic, which must exist."""
+        """Return the partition that stores the state of a key. The topic must exist."""
         return self.partitions[self.partition_of(key)]
 
     def is_begun(self, index: int) -> bool:
-        """Return whether a partition of the topic, which must exist, has ever been written to."""
+        """Return True if a partition has ever been written to. The topic must exist."""
         return self._logs.has_log(self.name, index, self._cluster.topics[self.name].id)
 
     def led(self, index: int) -> Any:
-        """Return a partition, which this node must lead.
+        """Return a partition that this node leads.
 
         Raises:
-            KafkaError: NOT_COORDINATOR (16), there is no such topic, or another node leads the partition.
+            KafkaError: NOT_COORDINATOR (16), there is no such partition, or another node leads it.
         """
         partitions = self.partitions
         if index >= len(partitions):
@@ -158,10 +161,10 @@ class StateTopic:
     # --- making it ---------------------------------------------------------------------------------------
 
     def create(self, now_ms: int) -> None:
-        """Make the topic, if there is none.
+        """Create the topic if it does not exist.
 
         Raises:
-            KafkaError, StorageError: it cannot be made now.
+            KafkaError, StorageError: the topic cannot be created now.
         """
         if self.exists:
             return
@@ -181,13 +184,13 @@ class StateTopic:
     # --- writing -----------------------------------------------------------------------------------------
 
     def append(self, index: int, records: Sequence[KeyAndValue], now_ms: int, what: str) -> int:
-        """Store records in a partition as one batch: all or none. Return the offset of the first.
+        """Store records in a partition as one batch, all or none; return the offset of the first.
 
         `what` says in errors whose records they are.
 
         Raises:
-            KafkaError: MESSAGE_TOO_LARGE (10), they exceed what a batch of the topic may have.
-            StorageError: they could not be written.
+            KafkaError: MESSAGE_TOO_LARGE (10), the records exceed the largest batch of the topic.
+            StorageError: the records could not be written.
         """
         partition = self.partitions[index]
         log = partition.log
@@ -218,13 +221,13 @@ class StateTopic:
         verification: Any,
         what: str,
     ) -> int:
-        """Store records that count once the transaction of `producer` (id and epoch) is committed.
+        """Store records that take effect when the transaction of `producer` (id and epoch) commits.
 
-        `verification` is what the partition's `join` has returned. Return the offset of the first record.
+        `verification` is what the partition's `join` has returned. Returns the offset of the first record.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10), or the transaction has ended meanwhile.
-            StorageError: they could not be written.
+            StorageError: the records could not be written.
         """
         partition = self.partitions[index]
         batch = encode_batch(
@@ -243,7 +246,7 @@ class StateTopic:
     # --- reading -----------------------------------------------------------------------------------------
 
     def batches(self, index: int, losses: Losses) -> Iterator[StoredBatch]:
-        """Yield the sound batches of a partition, in order; what is damaged is noted in `losses`.
+        """Yield the valid batches of a partition, in order; add what is damaged to `losses`.
 
         Raises:
             StorageError: the log cannot be opened or read.
@@ -265,10 +268,10 @@ class StateTopic:
     def replay(
         self, index: int, losses: Losses, read: Callable[[bytes | None, bytes | None], T | None]
     ) -> Iterator[tuple[T, int]]:
-        """Yield what `read` makes of each record of a partition, and the record's offset, in order.
+        """Yield the result of `read` for each record of a partition, and the record's offset, in order.
 
-        A record of which it makes None is left out. What is damaged, or of a version that only newer
-        brokers have, is noted in `losses`.
+        Records for which `read` returns None are left out. Records that are damaged, or of a version that
+        only newer brokers know, are added to `losses`.
 
         Raises:
             StorageError: the log cannot be opened or read.
@@ -278,7 +281,7 @@ class StateTopic:
 
 
 class StoredBatch:
-    """One sound batch of a topic of state."""
+    """One valid batch of a state topic."""
 
     __slots__ = ("_index", "_losses", "_start", "_topic", "_view", "header", "is_deleted")
 
@@ -297,17 +300,17 @@ class StoredBatch:
 
     @property
     def is_control(self) -> bool:
-        """Whether this is a marker, which ends the transaction of its producer."""
+        """Whether this batch is a marker, which ends the transaction of its producer."""
         return self.header is not None and self.header.is_control
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the records count once the transaction of the producer is committed."""
+        """Whether the records take effect only when the producer's transaction commits."""
         return self.header is not None and self.header.is_transactional
 
     @property
     def commits(self) -> bool:
-        """Whether this is a marker that commits. One that cannot be read does not, and is a loss."""
+        """Return True if this batch is a commit marker. A malformed marker is a loss, and returns False."""
         try:
             return read_marker(self._view, 0, len(self._view))[0] == _COMMIT_MARKER
         except Exception as error:
@@ -316,7 +319,7 @@ class StoredBatch:
             return False
 
     def read(self, read: Callable[[bytes | None, bytes | None], T | None]) -> Iterator[tuple[T, int]]:
-        """Yield what `read` makes of the key and value of each record that is not None, and its offset."""
+        """Yield the result of `read` for each record's key and value, unless it is None, with its offset."""
         view = self._view
         try:
             rows = decode_batch(view, 0, len(view), self._topic, self._index, verify=False)
@@ -344,7 +347,11 @@ class StoredBatch:
 
 
 def _check_size(partition: StatePartition, size: int, count: int, what: str) -> None:
-    """Raises KafkaError: MESSAGE_TOO_LARGE (10), a batch of `count` records exceeds what the topic takes."""
+    """Check that a batch of `count` records fits into the topic.
+
+    Raises:
+        KafkaError: MESSAGE_TOO_LARGE (10).
+    """
     limit = min(partition.config.max_message_bytes, partition.config.segment_bytes)
     if size > limit:
         raise error_for(
@@ -353,5 +360,5 @@ def _check_size(partition: StatePartition, size: int, count: int, what: str) -> 
 
 
 def _described(error: Exception) -> str:
-    """Return the text of an error, with its class where it is not one of Penstock's."""
+    """Return the text of an error, with its class if that is not `DecodeError`."""
     return str(error) if isinstance(error, DecodeError) else f"{type(error).__name__}: {error}"

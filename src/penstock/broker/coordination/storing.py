@@ -1,4 +1,4 @@
-"""Storing what coordinators decide: changes become durable first, and are made afterwards."""
+"""Storing of coordinators' decisions: changes become durable first, and take effect afterwards."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ logger = logger_named("penstock.broker")
 
 
 def store_records(append: Callable[[], int], what: str) -> int:
-    """Store the records of one decision, which `append` appends, all or none. Return what it returns.
+    """Store the records of one decision by calling `append`; return its result.
 
     `what` says in the broker's log whose records they are.
 
     Raises:
-        KafkaError: the error to answer with. NOT_COORDINATOR (16), the log cannot be written, or
-            UNKNOWN_SERVER_ERROR (-1), they exceed what a batch of the topic may have.
+        KafkaError: the error to answer with: NOT_COORDINATOR (16), the log cannot be written, or
+            UNKNOWN_SERVER_ERROR (-1), the records exceed the largest batch of the topic.
     """
     try:
         return append()
@@ -46,9 +46,9 @@ def work_off_due(
     failures: Failures,
     now: float,
 ) -> None:
-    """Carry out the plans of all timers that have fired; `carry_out` stores and accepts one plan.
+    """Make and store the changes of all timers that have fired; `carry_out` stores those of one.
 
-    A timer whose plan could not be stored fires again.
+    A timer whose changes could not be stored fires again.
     """
     for timer, make_plan in due:
         try:

@@ -1,7 +1,7 @@
 """Timers: one heap of deadlines, in which postponing a deadline costs nothing.
 
-A member's session is renewed with every heartbeat and hardly ever ends. So a timer is put into the heap
-once; when its entry comes up and the deadline has been postponed, it goes back in.
+A member's session is renewed with every heartbeat and hardly ever ends. So a timer has one entry in the heap;
+when that entry is due although the deadline has been postponed, it is put back for the new deadline.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ NEVER = float("inf")
 class Timer:
     """A function to be called at a time.
 
-    `when` is in seconds of the monotonic clock, `NEVER` while it is off. `failed` is called with the same
-    time where `fire` raises, inside the ``except`` block; it repairs what the timer belongs to.
+    `when` is in seconds of the monotonic clock, `NEVER` while the timer is off. If `fire` raises, `failed` is
+    called with the same time, inside the ``except`` block; it repairs what the timer belongs to.
     """
 
     __slots__ = ("_entered_at", "failed", "fire", "when")
@@ -29,11 +29,11 @@ class Timer:
         self._entered_at = NEVER
 
     def stop(self) -> None:
-        """Do not fire, unless set again."""
+        """Turn the timer off, until it is set again."""
         self.when = NEVER
 
     def end(self) -> None:
-        """Never fire again, and drop the references to `fire` and `failed` at once."""
+        """Turn the timer off for ever, and drop the references to `fire` and `failed` at once."""
         self.when = NEVER
         self.fire = _nothing
         self.failed = None
@@ -57,14 +57,14 @@ class Timers:
             self._enter(timer)
 
     def next_deadline(self) -> float:
-        """Return the time before which no timer fires. A timer may since have been postponed."""
+        """Return a time before which no timer fires. The timer may have been postponed since."""
         return self._heap[0][0] if self._heap else NEVER
 
     def run(self, now: float) -> None:
-        """Fire everything that is due, each timer with the time given, the earliest first.
+        """Fire all timers that are due, with the time given, the earliest first.
 
-        A timer that raises keeps no other from firing, if it has a `failed`. A timer that was set, by
-        what fires now, for a time that has passed fires in the next call: one that does so each time it
+        If a timer with a `failed` raises, the others fire nevertheless. A timer that is set during this call
+        for a time that has passed fires in the next call: a timer that does so whenever it
         fires cannot hold up everything else.
 
         Raises:
@@ -74,7 +74,7 @@ class Timers:
             if timer.when > now:
                 continue  # a timer that fired before it has stopped or postponed it
             timer.when = NEVER
-            failed = timer.failed  # which is gone where the timer ends itself before it raises
+            failed = timer.failed  # read now: a timer that ends itself before it raises drops it
             try:
                 timer.fire(now)
             except Exception:
@@ -103,7 +103,7 @@ class Timers:
         heapq.heappush(self._heap, (timer.when, next(self._ticket), timer))
 
     def _tidy(self) -> None:
-        """Drop the entries of timers that are off, so that they do not pile up until their time comes."""
+        """Drop the heap entries of timers that are off, so that they do not accumulate."""
         on = []
         for entry in self._heap:
             entered_at, _, timer = entry

@@ -1,1 +1,1 @@
-"""Faults on demand: what goes wrong with requests, answers and connections of clients, for tests."""
+"""Faults on demand, for tests: errors, delays and losses in requests, answers and connections of clients."""

@@ -1,8 +1,8 @@
-"""Answers that carry a chosen error code, in the shape that the API gives to errors.
+"""Answers with a chosen error code, in the form that the API uses for errors.
 
-The answer to a request mirrors it: for each topic and partition asked for there is an entry of the same
-name. So the answer is built by walking both definitions side by side. Entries that are not to fail come
-from the broker, which is asked for those alone.
+The answer to a request mirrors it: for each topic and partition in the request there is an entry of the same
+name. So the answer is built by walking both definitions side by side. Entries that must not fail come
+from the broker, which gets a request for only those.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def answering_faults(faults: Faults) -> Interceptor:
 
 
 def failing(request: Request, failures: list[Fault]) -> Answerer:
-    """Return what answers a request with the error codes of faults that happen to it."""
+    """Return an `Answerer` that answers a request with the error codes of faults that apply to it."""
 
     def code_of(entity: Entity) -> int:
         return next((fault.code for fault in failures if fault.target.holds(entity)), 0)
@@ -71,7 +71,7 @@ def failing(request: Request, failures: list[Fault]) -> Answerer:
 
 
 class Answerer:
-    """Answers one request with error codes: what is asked of the broker, and what becomes of its answer."""
+    """Answers one request with error codes: decides what the broker is asked, and changes its answer."""
 
     def __init__(self, request: Request, code_of: CodeOf, *, applied: bool) -> None:
         self._request = request
@@ -84,9 +84,9 @@ class Answerer:
         self._classes = importlib.import_module(API_TABLE[request.key].response.__module__)
 
     def question(self, message: Any) -> Any:
-        """Return the request that the broker gets: all of it or a part; None for no request.
+        """Return the request for the broker: all of it or a part, or None for no request.
 
-        `message` is the request as the broker has read it.
+        `message` is the request as the broker has decoded it.
         """
         if self._applied or self._request.key == ApiKey.DESCRIBE_LOG_DIRS:
             return message
@@ -101,10 +101,10 @@ class Answerer:
         return self._rest(message)
 
     def answer(self, message: Any, real: Any) -> Any:
-        """Return the answer that fails; `real` is the broker's to the question, None where there was none.
+        """Return the answer with errors; `real` is the broker's answer to the question, or None without one.
 
         Raises:
-            CloseConnection: the request is one that no answer is due to.
+            CloseConnection: the request is one that has no answer.
         """
         if self._request.key == ApiKey.METADATA:
             return self._metadata(real)
@@ -125,7 +125,7 @@ class Answerer:
         return next(filter(None, map(self._code_of, self._request.entities)), 0)
 
     def _code_for_all(self) -> int:
-        """Return the code that goes to the top of the answer, 0 where the entries carry codes."""
+        """Return the error code for the top of the answer, or 0 if its entries carry codes."""
         root = self._definition.root
         has_top = any(field.attribute == "error_code" for field in fields_at(root, self._version))
         if not has_top:
@@ -177,7 +177,7 @@ class Answerer:
     # --- the answer ----------------------------------------------------------------------------------------
 
     def _mirror(self, spec: StructSpec, item: Any, asked: StructSpec, outer: Entity, real: Any) -> Any:
-        """Return the part of the answer for `item`: what fails, and from `real` what does not."""
+        """Return the part of the answer for `item`: failed entries, and from `real` the others."""
         entity = self._guide.entity_of_struct(item, asked, outer)
         answer = real if real is not None else self._fresh(spec, item, 0)
         arrays = self._guide.array_fields(asked)
@@ -210,7 +210,7 @@ class Answerer:
         return self._fresh(spec, item, self._code_of(below[0]))
 
     def _fresh(self, spec: StructSpec, item: Any, code: int) -> Any:
-        """Return an entry (or a whole answer) with an error code and the names from the request."""
+        """Return a new entry (or a whole answer) with an error code and the names in the request's item."""
         if spec is self._parts.response.root:
             make = self._parts.top(repeats=True)
         else:
@@ -218,13 +218,13 @@ class Answerer:
         return make(item, code, "a fault on demand" if code else None)
 
     def _error_arrays(self, spec: StructSpec) -> list[FieldSpec]:
-        """Return the arrays whose entries, or entries of entries, have an error code."""
+        """Return the arrays whose entries, or entries inside of those, have an error code."""
         return error_arrays(self._parts.response, spec, self._version)
 
     # --- Metadata ------------------------------------------------------------------------------------------
 
     def _metadata(self, answer: Any) -> Any:
-        """Metadata lists more than was asked for: the broker answers, then entries fail."""
+        """Set errors in the broker's Metadata answer, which may list more than the request names."""
         for topic in answer.topics:
             code = self._code_of(Entity(topic.name))
             if code:
@@ -236,7 +236,7 @@ class Answerer:
         return answer
 
     def _scram_users(self, message: Any, answer: Any) -> Any:
-        """Return one result for each user in the request, once per user."""
+        """Return the answer to AlterUserScramCredentials: one result for each user in the request."""
         code = self._any_code
         if answer is None:
             answer = self._classes.AlterUserScramCredentialsResponse()
@@ -247,7 +247,7 @@ class Answerer:
         return answer
 
     def _log_dirs(self, answer: Any) -> Any:
-        """Directories fail, not the topics that were asked for."""
+        """Set errors in the directories of a DescribeLogDirs answer, not in the topics of the request."""
         code = self._any_code
         for directory in answer.results:
             directory.error_code, directory.topics = code, []

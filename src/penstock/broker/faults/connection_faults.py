@@ -1,7 +1,7 @@
 """`ConnectionFaults`: faults of one connection (delayed, lost, reordered and damaged frames).
 
-It is a part that a connection has only where the broker has faults, so that others have no hook to pass.
-Error codes on demand are answered by an interceptor, `penstock.broker.faults.answers.answering_faults`.
+A connection has this object only if the broker has faults, so that other connections have no extra step.
+The interceptor `penstock.broker.faults.answers.answering_faults` answers with error codes on demand.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class ConnectionFaults:
         self._timer: asyncio.TimerHandle | None = None
 
     def end(self) -> None:
-        """The connection has ended: nothing comes late any more."""
+        """Cancel delayed answers, because the connection has ended."""
         if self._timer is not None:
             self._timer.cancel()
 
     # --- before ------------------------------------------------------------------------------------------
 
     def handle(self, frame: memoryview) -> None:
-        """Handle a request, after the faults that concern it."""
+        """Handle a request, after the faults that apply to it."""
         if not self._faults.active:
             self._connection.handle(frame)
             return
@@ -73,7 +73,7 @@ class ConnectionFaults:
             self._suffer(bytearray(frame), request, happening)
 
     def _read(self, frame: memoryview) -> Request | None:
-        """Return the request in a frame; None where it is none, or one that is not offered."""
+        """Return the request in a frame, or None if it is malformed or its API is not offered."""
         copied = memoryview(bytearray(frame))
         try:
             header, position = decode_request_header(copied)
@@ -88,7 +88,7 @@ class ConnectionFaults:
         return topic.name if topic is not None else None
 
     def _suffer(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
-        """Carry out the faults of the request itself, then answer it."""
+        """Apply the faults of the request itself, then answer it."""
         before = {fault.kind: fault for fault in happening if not fault.applied}
         if "drop" in before:
             self._fall_silent()
@@ -124,7 +124,7 @@ class ConnectionFaults:
     # --- after -------------------------------------------------------------------------------------------
 
     def deliver(self, outcome: Outcome) -> None:
-        """Deliver an outcome, after the faults that concern it."""
+        """Deliver an outcome, after the faults that apply to it."""
         if isinstance(outcome, Unanswered) or (self._plan is None and not self._holds_something):
             self._connection.deliver(outcome)
             return
@@ -156,7 +156,7 @@ class ConnectionFaults:
         return self._held_answer is not None or self._held_frame is not None
 
     def _let_follow(self) -> None:
-        """Something has overtaken what was held back: that comes now."""
+        """Release the held-back request or answer that another one has overtaken."""
         if self._held_answer is not None and not self._connection.busy:
             held, self._held_answer = self._held_answer, None
             self._connection.deliver(held)
@@ -198,7 +198,7 @@ class ConnectionFaults:
     # --- ends --------------------------------------------------------------------------------------------
 
     def _fall_silent(self) -> None:
-        """Answer nothing any more. What comes is read on for a while, so as to notice when the peer goes."""
+        """Answer no request any more. Frames are still read for a while, to notice when the client closes."""
         self._connection.busy = True
 
     def _hang_up(self, fault: Fault) -> None:

@@ -1,4 +1,4 @@
-"""Answers that a fault damages: one bit wrong, a wrong size, or cut short."""
+"""Damage of answers by faults: one wrong bit, a wrong size, or a cut."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BODY_AT = 8
 
 
 def damaged(answer: bytes, damage: Damage | Change, request: Request) -> bytes:
-    """Return what a fault makes of the bytes of an answer, its size included."""
+    """Return the damaged bytes of an answer, its size field included."""
     if callable(damage):
         return damage(answer)
     if damage == "cut":
@@ -36,7 +36,7 @@ def damaged(answer: bytes, damage: Damage | Change, request: Request) -> bytes:
 
 
 def _damage_records(whole: bytearray, request: Request) -> None:
-    """Turn a bit in the last byte of every partition's records; an answer without records stays as it is."""
+    """Flip a bit in the last byte of every partition's records. Other answers are not changed."""
     response = API_TABLE[request.key].response
     message = decode_response(memoryview(whole)[4:], response, request.version)[1]
     for topic in getattr(message, "responses", ()):

@@ -1,6 +1,6 @@
-"""What a request is about: the topics, partitions and groups in it, read off its definition.
+"""The entities in a request: its topics, partitions and groups, found by the message definition.
 
-An *entity* is the smallest thing that a request names and its answer can give an error code of its own: a
+An *entity* is the smallest part of a request that its answer can give an error code of its own: a
 partition, a topic, a group, or a plain key. Definitions say which fields hold topics and groups
 (`entityType`), so every API is covered without a table.
 """
@@ -24,7 +24,7 @@ TOPIC_RESOURCE = 2
 
 
 class Entity(NamedTuple):
-    """The topic, partition and group that a part of a request names; None for those it does not name."""
+    """The topic, partition and group that a part of a request names; None for those that it does not name."""
 
     topic: str | None = None
     partition: int | None = None
@@ -38,7 +38,7 @@ TopicNames = Callable[[bytes], "str | None"]
 
 
 class Guide:
-    """Finds entities in one request at one version."""
+    """Finds entities in requests of one API version."""
 
     def __init__(self, definition: Definition, version: int, topic_name: TopicNames) -> None:
         self.definition = definition
@@ -46,7 +46,7 @@ class Guide:
         self._topic_name = topic_name
 
     def entity_of(self, item: Any, field: FieldSpec, outer: Entity) -> Entity:
-        """Return the entity of one item of an array."""
+        """Return the entity that one item of an array names."""
         if isinstance(item, str):
             return _scalar_entity(item, field, outer)
         if isinstance(item, int):
@@ -71,12 +71,12 @@ class Guide:
         return entity
 
     def entities(self, message: Any) -> list[Entity]:
-        """Return every entity that the request names; an empty one where it names none."""
+        """Return every entity that the request names; one empty entity if it names none."""
         root = self.definition.root
         return list(self._entities(message, root, self.entity_of_struct(message, root, NO_ENTITY)))
 
     def entities_below(self, item: Any, field: FieldSpec, outer: Entity) -> list[Entity]:
-        """Return the entities in one item of an array."""
+        """Return all entities that one item of an array names."""
         entity = self.entity_of(item, field, outer)
         if isinstance(item, (str, int)):
             return [entity]
@@ -93,9 +93,7 @@ class Guide:
             yield entity
 
     def array_fields(self, spec: StructSpec) -> list[FieldSpec]:
-        """Return the arrays of a struct that can hold entities; topics to be removed from a session are left
-        out.
-        """
+        """Return a struct's arrays that can hold entities, without topics removed from a fetch session."""
         fields = []
         for field in fields_at(spec, self.version):
             kind = field.type_at(self.version)

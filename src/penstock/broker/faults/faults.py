@@ -1,9 +1,9 @@
-"""`Faults`: what goes wrong on demand. A fault defines which requests it concerns and what becomes of them.
+"""`Faults`: errors on demand. A fault defines which requests it applies to and what happens to them.
 
     fault = broker.faults.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", topic="t", times=2)
 
-A fault is in force until it has happened `times` times, until `stop`, or to the end of its ``with``
-block. Faults are made and stopped in the test's thread and happen in the broker's.
+A fault is active until it has happened `times` times, until `stop`, or to the end of its ``with``
+block. Faults are created and stopped in the test's thread and happen in the broker's.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DAMAGES = ("records", "body", "correlation", "size", "cut")
 
 
 class Where(TypedDict, total=False):
-    """The options of every fault: which requests it concerns, and how often. See `Faults`."""
+    """The options of every fault: which requests it applies to, and how often. See `Faults`."""
 
     topic: str | None
     partition: int | None
@@ -58,7 +58,11 @@ _KINDS: dict[str, tuple[type, str]] = {
 
 
 def _check(where: Where) -> None:
-    """Raise ConfigError for a condition that cannot be meant."""
+    """Check the options of a fault.
+
+    Raises:
+        ConfigError: an option is unknown, of a wrong type, or one that no request could match.
+    """
     if unknown := where.keys() - Where.__annotations__.keys():
         word = sorted(unknown)[0]
         known = ", ".join(Where.__annotations__)
@@ -77,7 +81,7 @@ def _check(where: Where) -> None:
 
 
 class Target:
-    """Which requests a fault concerns: those that all conditions hold for."""
+    """The conditions of a fault: it applies to requests that all of them hold for."""
 
     __slots__ = ("client_id", "connection", "group", "key", "partition", "topic", "when")
 
@@ -91,7 +95,7 @@ class Target:
         self.when = where.get("when")
 
     def covers(self, request: Request) -> bool:
-        """Return whether a request is concerned."""
+        """Return True if the fault applies to a request."""
         return (
             self.key in (None, request.key)
             and self.client_id in (None, request.client_id)
@@ -109,7 +113,7 @@ class Target:
         return any(self.holds(entity) for entity in request.entities)
 
     def holds(self, entity: Entity) -> bool:
-        """Return whether a entity within a request is concerned."""
+        """Return True if the fault applies to an entity within a request."""
         return (
             self.topic in (None, entity.topic)
             and self.partition in (None, entity.partition)
@@ -160,7 +164,7 @@ class Fault:
         """The requests it has happened to."""
 
     def happens_to(self, request: Request) -> bool:
-        """Return whether it happens now; then it is counted."""
+        """Return True if the fault happens to a request now, and count that."""
         if (self.times is not None and self.count >= self.times) or not self.target.covers(request):
             return False
         if self._skip > 0:
@@ -173,17 +177,17 @@ class Fault:
         return True
 
     def wait(self, count: int = 1, timeout_s: float = 10) -> None:
-        """Return when it has happened `count` times.
+        """Wait until the fault has happened `count` times.
 
         Raises:
-            RequestTimeoutError: it has not, within the time.
+            RequestTimeoutError: it has happened less often within `timeout_s`.
         """
         with self._owner.changed:
             if not self._owner.changed.wait_for(lambda: self.count >= count, timeout_s):
                 raise RequestTimeoutError(f"{self!r} was to happen {count} times within {timeout_s} s")
 
     def stop(self) -> None:
-        """End it; what it holds back stays held back."""
+        """End the fault. Requests that it holds back stay held back."""
         self._owner.remove(self)
 
     def __enter__(self) -> Fault:
@@ -201,14 +205,14 @@ class Fault:
 
 @with_hints("Faults", leave=("happening_to",))
 class Faults:
-    """The faults of one broker. Each method adds one and returns it.
+    """The faults of one broker. Each method adds a fault and returns it.
 
     What they have in common:
 
     * `api` names the request (``"Produce"``, ``"JoinGroup"``); None is any. `topic`, `partition`,
       `group`, `client_id` and `connection` narrow it down; `when` is a predicate of a `Request`.
-    * `times` is how often it happens, None for always; `skip` how many requests are let through first.
-    * `applied` is whether the broker does what the request asks for, in spite of the fault: a Produce
+    * `times` is how often the fault happens, None for always; `skip` how many requests pass first.
+    * `applied` says whether the broker does what the request asks for, in spite of the fault: a Produce
       that is dropped with ``applied=True`` was written, and its answer was lost.
     """
 
@@ -232,10 +236,10 @@ class Faults:
         applied: bool = False,
         **where: Unpack[Where],
     ) -> Fault:
-        """Answer with an error code, for each topic and partition where the API has it so, else for all.
+        """Answer with an error code, at each topic and partition if the API allows that, else for all.
 
-        The rest of the request is served. A Produce without acknowledgement has its connection closed,
-        as ever.
+        The rest of the request is served. The connection of a Produce with acks=0, which has no answer, is
+        closed.
 
         Raises:
             ConfigError: no such API or error; the nearest is suggested.
@@ -251,9 +255,9 @@ class Faults:
         applied: bool = True,
         **where: Unpack[Where],
     ) -> Fault:
-        """Answer late. What follows on the connection waits, too, as answers keep their order.
+        """Answer late. Later requests on the connection wait, too, as answers keep their order.
 
-        With ``applied=False`` the request itself waits; by default it is carried out when it comes.
+        With ``applied=False`` the request itself waits; by default it is applied on arrival.
         """
         return self._add(Fault(self, "delay", api, where, applied=applied, seconds=seconds))
 
@@ -264,7 +268,7 @@ class Faults:
         applied: bool = False,
         **where: Unpack[Where],
     ) -> Fault:
-        """Never answer. The connection stays open, and what follows on it is not answered either."""
+        """Never answer. The connection stays open, and later requests on it are not answered either."""
         return self._add(Fault(self, "drop", api, where, applied=applied))
 
     def close(
@@ -275,7 +279,7 @@ class Faults:
         reset: bool = False,
         **where: Unpack[Where],
     ) -> Fault:
-        """Hang up instead of answering; with `reset` so that the client sees a connection reset."""
+        """Close the connection instead of answering; with `reset` the client sees a connection reset."""
         return self._add(Fault(self, "close", api, where, applied=applied, reset=reset))
 
     def corrupt(
@@ -305,7 +309,7 @@ class Faults:
     ) -> Fault:
         """Let the next request of the connection overtake this one, if one comes within `seconds`.
 
-        By default the requests are carried out in the other order; with ``applied=True`` only the
+        By default the requests are applied in the other order; with ``applied=True`` only the
         answers change places.
         """
         return self._add(Fault(self, "reorder", api, where, applied=applied, seconds=seconds))
@@ -315,15 +319,15 @@ class Faults:
         api: str | int | None = None,
         **where: Unpack[Where],
     ) -> Fault:
-        """Change nothing, but count and keep the requests."""
+        """Change nothing, but count the requests and keep them in the fault."""
         return self._add(Fault(self, "watch", api, where))
 
     def clear(self) -> None:
-        """End all of them."""
+        """End all faults."""
         self._put(lambda active: ())
 
     def remove(self, fault: Fault) -> None:
-        """End one. Harmless if it has ended."""
+        """End one fault. Does nothing if it has ended."""
         self._put(lambda active: tuple(each for each in active if each is not fault))
 
     def _add(self, fault: Fault) -> Fault:
@@ -345,7 +349,7 @@ def key_of(api: str | int) -> int:
     """Return the key of an API, by any spelling of its name: ``list_offsets``, ``ListOffsetsRequest``.
 
     Raises:
-        ConfigError: there is none, or brokers do not serve it, so that a fault would never happen.
+        ConfigError: there is no such API, or brokers do not serve it, so that a fault would never happen.
     """
     if not isinstance(api, (int, str)) or isinstance(api, bool):
         raise ConfigError(f"{api!r} is no API: name one, such as 'Produce'; None is any")
@@ -372,7 +376,7 @@ def code_of(error: str | int) -> int:
     """Return the number of an error, by its name or number.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such error.
     """
     if isinstance(error, str):
         name = error.upper()
@@ -385,9 +389,7 @@ def code_of(error: str | int) -> int:
 
 
 def _errors_like(name: str) -> str:
-    """Return the errors whose names hold `name`, or begin like it, or are like it: most are long, and cut
-    short.
-    """
+    """Return a text that suggests error names which contain `name`, or begin like it, or are similar."""
     names = [each for each in ErrorCode.__members__ if each != "NONE"]
     holding = [each for each in names if name and name in each]
     beginning = nearest(name, {each[: len(name)] for each in names})

@@ -1,4 +1,4 @@
-"""`Request`: what a fault sees of a request, before the broker does."""
+"""`Request`: a client's request as faults see it, before the broker handles it."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Request:
 
     @property
     def topics(self) -> list[str]:
-        """The topics it names, each once, in order."""
+        """The topics that the request names, each once, in order."""
         return list(dict.fromkeys(entity.topic for entity in self.entities if entity.topic is not None))
 
     @property
     def partitions(self) -> list[tuple[str, int]]:
-        """The partitions it names, in order."""
+        """The partitions that the request names, in order."""
         return [
             (entity.topic, entity.partition)
             for entity in self.entities
@@ -69,7 +69,7 @@ class Request:
 
     @property
     def groups(self) -> list[str]:
-        """The groups it names, each once, in order."""
+        """The groups that the request names, each once, in order."""
         return list(dict.fromkeys(entity.group for entity in self.entities if entity.group is not None))
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """The handlers of the broker: one module for each API.
 
-A module translates: message in, a call to the part of the broker that does the work, message out. It has the
-name of its API, and so has the function in it that is the handler; its docstring lists what each version has
+A handler module translates: message in, a call to the part of the broker that does the work, message out. The
+module has the name of its API, and so has its handler function; its docstring lists what each version has
 changed. `OFFERED` is the only table of the supported versions: ApiVersions answers with it.
 """
 
@@ -14,10 +14,10 @@ from penstock.protocol.api import ApiKey
 
 
 class Offer(NamedTuple):
-    """The versions of an API that are offered.
+    """The versions of an API that the broker offers.
 
-    `module` is the module of this package that has the handler, where it has another name than the API.
-    `in_pieces` says that responses may be large, or hold regions of files, and are not to be copied.
+    `module` is the module of this package that has the handler, if its name is not that of the API.
+    `in_pieces` means that responses may be large, or hold regions of files, and must not be copied.
     """
 
     min_version: int
@@ -106,7 +106,7 @@ OFFERED = {
 
 
 def route_of(key: ApiKey, offer: Offer) -> Route:
-    """Return the route to the handler that the module of an API has."""
+    """Return the route of an API: its versions, and the handler in the API's module, not imported yet."""
     name = key.name.lower()
     handle = LazyHandler(f"{__name__}.{offer.module or name}", name)
     return Route(key, offer.min_version, offer.max_version, handle, offer.in_pieces)
@@ -132,6 +132,6 @@ COMMON = (
 
 
 def import_common() -> None:
-    """Import the handlers of `COMMON`, so that no client waits for that."""
+    """Import the handlers of the APIs in `COMMON`, so that no client waits for these imports."""
     for key in COMMON:
         _ = ROUTES[key].handle

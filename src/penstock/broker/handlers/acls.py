@@ -1,9 +1,9 @@
 """DescribeAcls (29), CreateAcls (30) and DeleteAcls (31), versions 0-3: access control entries.
 
-v1 prefixed patterns, v2 flexible, v3 users as resources. Below v1 a filter means literal patterns. Without an
-authorizer (`authorizer.class.name`) every request has error 54.
+v1 adds prefixed patterns, v2 is flexible, v3 adds users as resources. Below v1 a filter means literal
+patterns. Without an authorizer (`authorizer.class.name`) every request has error 54.
 
-Entries are records of the metadata log. What is created twice is there once.
+Entries are records of the metadata log. An entry that is created twice is stored once.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ENTRY_BYTES = 64
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that these APIs work on."""
+    """The attributes of a broker that these handlers use, as a protocol."""
 
     authorizer: Authorizer | None
     cluster: Cluster
@@ -69,7 +69,7 @@ class Needs(Parts, Protocol):
 
 
 def describe_acls(request: DescribeAclsRequest, context: Context[Needs]) -> DescribeAclsResponse:
-    """Return the entries that a filter selects, grouped by resource."""
+    """Return the access control entries that a filter selects, grouped by resource."""
     if context.node.authorizer is None:
         return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     wanted = AclFilter(
@@ -112,7 +112,7 @@ def describe_acls(request: DescribeAclsRequest, context: Context[Needs]) -> Desc
 
 
 def create_acls(request: CreateAclsRequest, context: Context[Needs]) -> CreateAclsResponse:
-    """Add the entries that are valid, in one step."""
+    """Add the access control entries that are valid, in one step; each has its own outcome."""
     if context.node.authorizer is None:
         refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
         return CreateAclsResponse(results=[refused] * len(request.creations))
@@ -162,7 +162,10 @@ def _acl(creation: AclCreation, version: int) -> Acl:
 
 
 def delete_acls(request: DeleteAclsRequest, context: Context[Needs]) -> DeleteAclsResponse:
-    """Remove what each filter selects; an entry that two of them select is in the response twice."""
+    """Remove the entries that each filter selects.
+
+    An entry that two filters select is in the response twice.
+    """
     if context.node.authorizer is None:
         refused = DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
         return DeleteAclsResponse(filter_results=[refused] * len(request.filters))

@@ -1,6 +1,7 @@
-"""AddOffsetsToTxn (25): let the offsets of a group take part in a transaction.
+"""AddOffsetsToTxn (25): make the committed offsets of a group part of a transaction.
 
-v2 adds PRODUCER_FENCED; v3 is flexible; v4 adds TRANSACTION_ABORTABLE. Producers of KIP-890 do not need it.
+v2 adds PRODUCER_FENCED; v3 is flexible; v4 adds TRANSACTION_ABORTABLE. Producers that follow KIP-890 do not
+need this request.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ logger = logger_named("penstock.broker")
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     @property
     def groups(self) -> GroupService: ...
@@ -34,7 +35,7 @@ class Needs(Parts, Protocol):
 
 
 def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: Context[Needs]) -> AddOffsetsToTxnResponse:
-    """Add the partition of `__consumer_offsets` that the group lives in."""
+    """Add the partition of `__consumer_offsets` that stores the group to the transaction."""
     groups = context.node.groups
     try:
         groups.create_topic(context.now_ms)

@@ -1,7 +1,7 @@
-"""AddPartitionsToTxn (24): let partitions take part in a transaction, or ask whether they do.
+"""AddPartitionsToTxn (24): add partitions to a transaction, or verify that they are part of it.
 
-v0-v3 are for clients, of one transaction; v2 adds PRODUCER_FENCED, v3 is flexible. v4 and v5 are for brokers
-and name several transactions, each of which may only be verified.
+v0-v3 are for clients and name one transaction; v2 adds PRODUCER_FENCED, v3 is flexible. v4 and v5 are for
+brokers and name several transactions, each of which may only be verified.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SEVERAL_SINCE = 4
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     profile: Profile | None
@@ -70,8 +70,9 @@ def add_partitions_to_txn(
 def _add(
     asked: AddPartitionsToTxnTransaction, context: Context[Needs]
 ) -> list[AddPartitionsToTxnTopicResult]:
-    """Return all partitions of a transaction, or none of them where one does not exist or is not for
-    clients.
+    """Add all partitions to one transaction; return the results.
+
+    No partition is added if one of them does not exist or is not for clients.
     """
     topics: list[AddPartitionsToTxnTopic] = merged(asked.topics, lambda topic: topic.name, "partitions")
     named = [(topic.name, index) for topic in topics for index in topic.partitions]

@@ -1,4 +1,4 @@
-"""AlterClientQuotas (49): set and remove quotas of clients and users. v1 flexible."""
+"""AlterClientQuotas (49): set and remove quotas of clients and users. v1 is flexible."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ENTITIES_MAX = 10_000
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     config: BrokerConfig
@@ -69,7 +69,7 @@ class Needs(Parts, Protocol):
 def alter_client_quotas(
     request: AlterClientQuotasRequest, context: Context[Needs]
 ) -> AlterClientQuotasResponse:
-    """Every entity has its own outcome; the good ones change in one step."""
+    """Change the quotas of every entity, all valid ones in one step; each entity has its own outcome."""
     cluster = context.node.cluster
     times = Counter(map(_entity_of, request.entries))
     most = context.node.config.integer(CHANGES_MAX)
@@ -120,7 +120,7 @@ def _entity_of(entry: AskedEntry) -> Entity:
 
 
 def _in_order(entity: Entity) -> list[tuple[str, str | None]]:
-    """Return the parts of an entity in the order in which Apache Kafka answers them."""
+    """Return the parts of an entity in the order of Apache Kafka's answers."""
     known = len(ENTITY_TYPES)
     return sorted(entity, key=lambda part: ENTITY_TYPES.index(part[0]) if part[0] in ENTITY_TYPES else known)
 
@@ -176,7 +176,7 @@ def _check_values(ops: Sequence[OpData], *, is_ip: bool) -> None:
 def _records(
     entity: Entity, ops: Sequence[OpData], present: dict[str, float]
 ) -> list[stored.ClientQuotaRecord]:
-    """Return what carries out the changes; nothing for what is so already."""
+    """Return the metadata records that make the changes; no record for a value that is set already."""
     parts = [stored.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
     return [
         stored.ClientQuotaRecord(

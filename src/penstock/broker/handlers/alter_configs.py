@@ -1,4 +1,4 @@
-"""AlterConfigs (33): replace all settings of a topic or broker; the others become default."""
+"""AlterConfigs (33): replace all settings of a topic or broker; settings not named return to defaults."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     @property
     def cluster(self) -> ConfigTarget: ...
 
 
 def alter_configs(request: AlterConfigsRequest, context: Context[Needs]) -> AlterConfigsResponse:
-    """Change what is set for every resource; each has its own outcome."""
+    """Replace the settings of every resource named; each has its own outcome."""
 
     def plan(resource: AlterConfigsResource, suggestions: Suggestions) -> list[ConfigRecord]:
         wanted = [(config.name, config.value) for config in resource.configs]

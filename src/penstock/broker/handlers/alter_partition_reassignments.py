@@ -1,6 +1,6 @@
 """AlterPartitionReassignments (45): move replicas to other brokers (KIP-455).
 
-v1 the client may forbid another number of replicas.
+In v1 the client may forbid a change of the replication factor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIZE_SINCE = 1
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     view: ClusterView
 
@@ -36,7 +36,7 @@ class Needs(Parts, Protocol):
 def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: Context[Needs]
 ) -> AlterPartitionReassignmentsResponse:
-    """Begin, replace or give up moves of replicas."""
+    """Begin, replace or cancel reassignments of partitions."""
     same_size = context.version >= SIZE_SINCE and not request.allow_replication_factor_change
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (34): move partitions to another directory. They stay where they are."""
+"""AlterReplicaLogDirs (34): move partitions to another directory. This broker never moves them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOVED_NAME_LENGTH_MAX = 255 - len(f".{0:032x}-future")
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     store: LogStore
@@ -32,9 +32,9 @@ class Needs(Parts, Protocol):
 def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, context: Context[Needs]
 ) -> AlterReplicaLogDirsResponse:
-    """Every partition is where it can be; any other directory is not there (57).
+    """Accept the directory that a partition is in already; answer LOG_DIR_NOT_FOUND (57) for any other.
 
-    A partition that is named more than once is to go where it is named last, as in Apache Kafka.
+    A partition that is named more than once goes where it is named last, as in Apache Kafka.
     """
     paths: dict[str, dict[int, str]] = {}
     for directory in request.dirs:

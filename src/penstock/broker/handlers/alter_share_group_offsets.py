@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (91): have a share group without members read on from other offsets (KIP-932)."""
+"""AlterShareGroupOffsets (91): set the start offsets of a share group without members (KIP-932)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_PARTITION = "This server does not host this topic-partition."
 
 
 def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, context: Context[Needs]) -> Any:
-    """Begin the states of share partitions anew, with these start offsets; the group is made if need be."""
+    """Reset the states of share partitions to these start offsets; create the group if it does not exist."""
     service = context.node.groups
     try:
         open_group(request.group_id, context)

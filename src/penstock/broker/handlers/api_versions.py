@@ -2,7 +2,7 @@
 
 The answer is the table of registered handlers. v1 adds the throttle time; v3 the client's software name
 and features; v4 may list features whose lowest version is 0. An unsupported version is answered in
-version 0 with error 35 and one entry, our own range (KIP-511).
+version 0 with error 35 and one entry, the versions of ApiVersions itself (KIP-511).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     profile: Profile | None
@@ -62,7 +62,7 @@ class Needs(Parts, Protocol):
 
 
 def api_versions(request: ApiVersionsRequest | None, context: Context[Needs]) -> ApiVersionsResponse:
-    """List every API that has a handler. None stands for a request in an unsupported version."""
+    """List every API that has a handler. `request` None stands for a request in an unsupported version."""
     routes, profile = context.node.routes, context.node.profile
     if request is None:
         if profile is not None and not profile.lists_own_api:

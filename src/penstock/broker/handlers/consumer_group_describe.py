@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (69): state, members and assignments of consumer groups (KIP-848).
 
-v1 the protocol that a member speaks.
+v1 adds whether a member uses the classic or the consumer protocol.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MEMBER_TYPE_SINCE = 1
 def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: Context[Needs]
 ) -> ConsumerGroupDescribeResponse:
-    """Describe consumer groups by their ids; each once, however often it is named."""
+    """Describe consumer groups by their ids; a group that is named repeatedly is described once."""
     request.group_ids = list(dict.fromkeys(request.group_ids))
     if not has_consumer_groups(context):
         refused: ConsumerGroupDescribeResponse = error_response(

@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (68): join a consumer group, stay in it, get an assignment, leave it (KIP-848).
 
-v0 a member without an id is given one; v1 members choose their ids, and may subscribe by a regular
-expression.
+In v0 the broker chooses the id of a member without one; in v1 members choose their ids, and may subscribe
+by a regular expression.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIRST_RELEASE = (4, 0)
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     config: BrokerConfig
@@ -52,7 +52,7 @@ class Needs(Parts, Protocol):
 def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, context: Context[Needs]
 ) -> ConsumerGroupHeartbeatResponse:
-    """Join a consumer group, stay in it or leave it; the answer has the assignment where it has changed."""
+    """Join a consumer group, stay in it or leave it; the response has the assignment if it has changed."""
     if not has_consumer_groups(context):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     member_id = request.member_id
@@ -83,7 +83,7 @@ def consumer_group_heartbeat(
 
 
 class _Sight:
-    """Whether the client of a request may see a topic."""
+    """Decides whether the client of a request may see a topic."""
 
     def __init__(self, context: Context[Needs]) -> None:
         authorizer = context.node.authorizer
@@ -97,8 +97,10 @@ class _Sight:
 
 
 def has_consumer_groups(context: Context[Needs]) -> bool:
-    """Return whether the cluster has consumer groups: its `group.version` is 1, its release 4.0 or later,
-    and `group.coordinator.rebalance.protocols` names them.
+    """Return True if the broker offers the consumer group protocol of KIP-848.
+
+    The cluster's `group.version` must be 1, the release 4.0 or later, and
+    `group.coordinator.rebalance.protocols` must name the protocol.
     """
     node = context.node
     if node.profile is not None and node.profile.numbers < FIRST_RELEASE:

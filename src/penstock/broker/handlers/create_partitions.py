@@ -1,4 +1,4 @@
-"""CreatePartitions (37): let topics grow."""
+"""CreatePartitions (37): add partitions to topics."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ QUOTA_ERROR_SINCE = 3
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
 
 
 def create_partitions(request: CreatePartitionsRequest, context: Context[Needs]) -> CreatePartitionsResponse:
-    """Add partitions to every topic named, in one step; each has its own outcome. None can shrink."""
+    """Add partitions to every topic named, in one step; each has its own outcome. No topic can shrink."""
     cluster = context.node.cluster
     times = Counter(topic.name for topic in request.topics)
     first_of = {topic.name: topic for topic in request.topics}

@@ -1,7 +1,7 @@
-"""CreateTopics (19).
+"""CreateTopics (19): create topics, or only validate the request.
 
-v1 may only validate, and errors have messages; v2 throttle time; v4 -1 for the broker's defaults; v5 the
-response has partitions, replication factor and settings; v7 the topic id.
+v1 adds validation only, and error messages; v2 the throttle time; v4 -1 for the broker's defaults; v5
+partitions, replication factor and settings in the response; v7 the topic id.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ SETTING_BYTES = 60
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
 
 
 def create_topics(request: CreateTopicsRequest, context: Context[Needs]) -> CreateTopicsResponse:
-    """Check every topic, then create those that are good, all in one step."""
+    """Check every topic, then create the valid ones, all in one step."""
     cluster = context.node.cluster
     context.begin_claims()
     counts = Counter(topic.name for topic in request.topics)
@@ -89,7 +89,7 @@ def _assignments(wanted: CreatableTopic) -> dict[int, list[int]]:
     """Return the assigned replicas by partition.
 
     Raises:
-        KafkaError: INVALID_REPLICA_ASSIGNMENT (39), a partition is there twice.
+        KafkaError: INVALID_REPLICA_ASSIGNMENT (39), a partition occurs twice.
     """
     found = {assignment.partition_index: assignment.broker_ids for assignment in wanted.assignments}
     if len(found) < len(wanted.assignments):

@@ -1,8 +1,8 @@
-"""Create-, Renew-, Expire- and DescribeDelegationToken (38 to 41): passwords for a while (KIP-48).
+"""Create-, Renew-, Expire- and DescribeDelegationToken (38 to 41): credentials that expire (KIP-48).
 
-v2 flexible; v3 of Create and Describe: an owner other than the client. Without `delegation.token.secret.key`
-there are none (61). Connections that have not authenticated themselves, or have done so by a token, may not
-ask (64).
+v2 is flexible; v3 of Create and Describe adds an owner other than the client. Without
+`delegation.token.secret.key` every request has error 61. Connections that have not authenticated themselves,
+or have done so by a token, get error 64.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ TOKEN_BYTES = 200
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that these APIs work on."""
+    """The attributes of a broker that these handlers use, as a protocol."""
 
     authorizer: Authorizer | None
     cluster: Cluster
@@ -66,7 +66,7 @@ class Needs(Parts, Protocol):
 def create_delegation_token(
     request: CreateDelegationTokenRequest, context: Context[Needs]
 ) -> CreateDelegationTokenResponse:
-    """Make a token of the client's principal, or of another owner whose tokens that principal may make."""
+    """Create a token for the client's principal, or for another owner if the client is authorized to."""
     requester = context.session.principal
     kind, name = requester.kind, requester.name
     if context.version >= REQUESTER_SINCE and request.owner_principal_name:
@@ -135,7 +135,7 @@ def random_uuid_text() -> str:
 def renew_delegation_token(
     request: RenewDelegationTokenRequest, context: Context[Needs]
 ) -> RenewDelegationTokenResponse:
-    """Give a token a later end."""
+    """Extend the life of a token."""
     try:
         _check_session(context)
     except KafkaError as error:
@@ -155,7 +155,7 @@ def renew_delegation_token(
 def expire_delegation_token(
     request: ExpireDelegationTokenRequest, context: Context[Needs]
 ) -> ExpireDelegationTokenResponse:
-    """End a token, now or at a time."""
+    """Let a token expire, now or at a given time."""
     try:
         _check_session(context)
     except KafkaError as error:
@@ -176,7 +176,7 @@ def expire_delegation_token(
 def describe_delegation_token(
     request: DescribeDelegationTokenRequest, context: Context[Needs]
 ) -> DescribeDelegationTokenResponse:
-    """Return the tokens that the caller may see, with their HMACs: of the principals that are named, or all.
+    """Return the tokens that the caller may see, with their HMACs: those of the owners named, or all.
 
     As in Apache Kafka, a token belongs to its owner, its requester and its renewers.
     """
@@ -227,7 +227,7 @@ def _is_of(context: Context[Needs], token: DelegationToken) -> bool:
 
 
 def _sees_others(context: Context[Needs]) -> bool:
-    """Return whether the caller may see any token of others at all."""
+    """Return True if the caller may see a token of another principal at all."""
     authorizer = context.node.authorizer
     if authorizer is None:
         return True
@@ -285,11 +285,10 @@ def _find(context: Context[Needs], code: bytes) -> DelegationToken:
 
 
 def _codes(context: Context[Needs]) -> TokenCodes:
-    """Return the codes of all tokens. They are worked out at the start; later tokens are added as they are
-    made.
+    """Return the HMACs of all tokens. They are computed at the start, those of later tokens on creation.
 
     Raises:
-        KafkaError: there are no tokens (61).
+        KafkaError: DELEGATION_TOKEN_AUTH_DISABLED (61).
     """
     secret, image = _secret(context), context.node.cluster.security
     codes = image.token_codes
@@ -311,7 +310,11 @@ def _record(token: DelegationToken) -> DelegationTokenRecord:
 
 
 def _store(context: Context[Needs], records: Sequence[Message]) -> None:
-    """Raises KafkaError where the metadata log cannot be written."""
+    """Write records to the metadata log.
+
+    Raises:
+        KafkaError: the metadata log cannot be written.
+    """
     try:
         context.node.cluster.alter(records, context.now_ms)
     except StorageError as error:

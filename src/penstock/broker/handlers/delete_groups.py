@@ -1,4 +1,4 @@
-"""DeleteGroups (42): delete groups without members, with their offsets. v3 has messages."""
+"""DeleteGroups (42): delete groups without members, with their offsets. v3 adds error messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logger_named("penstock.broker")
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     purgatory: Purgatory
 
@@ -32,7 +32,7 @@ class Needs(Parts, Protocol):
 
 
 def delete_groups(request: DeleteGroupsRequest, context: Context[Needs]) -> Any:
-    """Delete groups without members, with their offsets. Return the response, or the wait for it."""
+    """Delete groups without members, with their offsets. Return the response, or a `Wait` for it."""
     later = Later(context.node.purgatory)
     results = []
     for group_id in dict.fromkeys(request.groups_names):

@@ -1,8 +1,8 @@
-"""DeleteRecords (21): raise the offset with which partitions begin.
+"""DeleteRecords (21): raise the start offsets of partitions.
 
-What lies below is gone for every reader at once; the files go with their segments. The new beginning is on
-the disk before the answer leaves: no restart brings records back. The answer waits until every live replica
-begins there as well: no change of the leader brings records back.
+Records below the start offset are gone for every reader at once; the files go with their segments. The new
+start offset is on disk before the response leaves, so that no restart brings records back. The response waits
+until the logs of all live replicas begin there as well, so that no change of the leader brings records back.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NO_OFFSET = -1
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     store: LogStore
@@ -47,7 +47,7 @@ class Needs(Parts, Protocol):
 
 
 class _Deletion(NamedTuple):
-    """A partition that begins with `offset` here, and perhaps not yet at its other replicas."""
+    """A partition whose log begins at `offset` at the leader, and perhaps not yet at its other replicas."""
 
     partition: Partition
     offset: int
@@ -55,9 +55,9 @@ class _Deletion(NamedTuple):
 
 
 def delete_records(request: DeleteRecordsRequest, context: Context[Needs]) -> DeleteRecordsResponse | Wait:
-    """Raise the start offset of partitions. Offset -1 means the high watermark.
+    """Raise the start offsets of partitions. Offset -1 means the high watermark.
 
-    A partition whose live replicas do not all begin there within the request's time is answered
+    A partition whose live replicas do not all follow within the request's time is answered
     REQUEST_TIMED_OUT (7), as in Apache Kafka; its records are gone at the leader nevertheless.
     """
     deletions: list[_Deletion] = []
@@ -85,7 +85,7 @@ def delete_records(request: DeleteRecordsRequest, context: Context[Needs]) -> De
 def _wait_for_replicas(
     response: DeleteRecordsResponse, deletions: Sequence[_Deletion], context: Context[Needs], deadline: float
 ) -> DeleteRecordsResponse | Wait:
-    """Return the response once all live replicas begin where the leader does, or after `deadline`, in s."""
+    """Return the response once all live replicas have the leader's start offset, or after `deadline` (s)."""
     waiting = []
     for deletion in deletions:
         partition, result = deletion.partition, deletion.result

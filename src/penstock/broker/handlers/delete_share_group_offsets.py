@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (92): drop what a share group without members has read of topics (KIP-932)."""
+"""DeleteShareGroupOffsets (92): delete the offsets of topics in a share group without members (KIP-932)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.protocol.messages.delete_share_group_offsets_response import (
 
 
 def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, context: Context[Needs]) -> Any:
-    """Delete the states of all share partitions of topics."""
+    """Delete the states of all share partitions of the topics named."""
     service = context.node.groups
     try:
         open_group(request.group_id, context)

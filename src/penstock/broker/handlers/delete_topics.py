@@ -1,7 +1,7 @@
-"""DeleteTopics (20).
+"""DeleteTopics (20): delete topics with their data.
 
-v1 throttle time; v3 error 73 where deleting is switched off, 42 before; v5 error messages; v6 topics by
-name or id.
+v1 adds the throttle time; v3 error 73 if deletion is switched off, which was 42 before; v5 error messages; v6
+topics by name or id.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUOTA_ERROR_SINCE = 5
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     config: BrokerConfig
@@ -41,7 +41,7 @@ class Needs(Parts, Protocol):
 
 
 def delete_topics(request: DeleteTopicsRequest, context: Context[Needs]) -> DeleteTopicsResponse:
-    """Delete the topics named, with their data. Fetches that wait for them are answered."""
+    """Delete the topics named, with their data. Fetches that wait for these topics are answered."""
     asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     named = Counter(_named(state, context) for state in asked)
     ways = Counter(key for key, _, _ in {(_named(s, context), s.name, s.topic_id) for s in asked})
@@ -96,7 +96,10 @@ def _find(state: DeleteTopicState, context: Context[Needs]) -> Topic:
 
 
 def _named(state: DeleteTopicState, context: Context[Needs]) -> tuple[str | None, bytes]:
-    """Return the key of an entry of a request: the topic, or the name or id that no topic has."""
+    """Return a key that is equal for all entries that mean one topic, by its name or by its id.
+
+    For an unknown topic the key is the name and id of the entry.
+    """
     topics, by_id = context.node.cluster.topics, context.node.cluster.topics_by_id
     topic = topics.get(state.name) if state.name is not None else by_id.get(state.topic_id)
     if topic is None or (state.name is not None and state.topic_id != ZERO_UUID):

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (48): the quotas of the entities that fit. v1 flexible."""
+"""DescribeClientQuotas (48): the quotas of the entities that match a filter. v1 is flexible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY = range(3)
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
 
@@ -35,7 +35,10 @@ class Needs(Parts, Protocol):
 def describe_client_quotas(
     request: DescribeClientQuotasRequest, context: Context[Needs]
 ) -> DescribeClientQuotasResponse:
-    """Refused: entities that there are not (35), filters that no quota could pass (42)."""
+    """Return the quotas of matching entities.
+
+    Errors: 35 for an unknown entity type, 42 for a filter that no quota could match.
+    """
     try:
         filters = _filters(request.components)
     except KafkaError as error:

@@ -1,4 +1,4 @@
-"""DescribeCluster (60).
+"""DescribeCluster (60): the brokers and the id of the cluster.
 
 v1 distinguishes brokers and controllers by endpoint type; v2 may include fenced brokers.
 """
@@ -24,14 +24,14 @@ BROKERS, CONTROLLERS = 1, 2
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     view: ClusterView
 
 
 def describe_cluster(request: DescribeClusterRequest, context: Context[Needs]) -> DescribeClusterResponse:
-    """Name the brokers of the cluster."""
+    """Return the brokers of the cluster, its id and its controller."""
     node = context.node
     if request.endpoint_type != BROKERS:
         known = request.endpoint_type == CONTROLLERS

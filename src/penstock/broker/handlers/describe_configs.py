@@ -1,7 +1,7 @@
-"""DescribeConfigs (32): settings of topics, the broker, its loggers, groups and subscriptions
-to metrics, and where they come from.
+"""DescribeConfigs (32): settings of topics, the broker, its loggers, groups and metrics subscriptions.
 
-v1 sources and synonyms; v3 types and documentation; v4 flexible.
+Each setting says where its value comes from. v1 adds sources and synonyms; v3 types and documentation; v4 is
+flexible.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PARSED_SOURCES = (SOURCE_TOPIC, SOURCE_METRICS, SOURCE_GROUP)
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     config: BrokerConfig
@@ -64,7 +64,7 @@ class Needs(Parts, Protocol):
 
 
 def describe_configs(request: DescribeConfigsRequest, context: Context[Needs]) -> DescribeConfigsResponse:
-    """Describe every resource asked for, once, with all settings that are asked for wherever it is named."""
+    """Describe every resource named, once, with all settings that its entries in the request ask for."""
     context.begin_claims()
     made: dict[_Alike, list[DescribeConfigsResourceResult]] = {}
     return DescribeConfigsResponse(
@@ -78,9 +78,7 @@ def describe_configs(request: DescribeConfigsRequest, context: Context[Needs]) -
 def _resources_once(
     request: DescribeConfigsRequest,
 ) -> list[tuple[DescribeConfigsResource, frozenset[str] | None]]:
-    """Return the resources of a request, each once, with the names of the settings asked for; None means
-    all.
-    """
+    """Return each resource of a request once, with the names of the requested settings; None means all."""
     first: dict[tuple[int, str], DescribeConfigsResource] = {}
     wanted: dict[tuple[int, str], set[str] | None] = {}
     for resource in request.resources:
@@ -105,7 +103,7 @@ def _describe(
     context: Context[Needs],
     made: dict[_Alike, list[DescribeConfigsResourceResult]],
 ) -> DescribeConfigsResult:
-    """Describe one resource. `made` keeps the entries for topics with equal settings."""
+    """Describe one resource. `made` caches the entries for topics with equal settings."""
     result = DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
     )
@@ -145,7 +143,7 @@ def _describe(
 
 
 def _size(configs: list[DescribeConfigsResourceResult]) -> int:
-    """Return about how many bytes of an answer these settings take."""
+    """Return about how many bytes of the response these settings take."""
     return sum(
         len(config.name) + len(config.value or "") + len(config.documentation or "") + SETTING_BYTES
         for config in configs
@@ -165,7 +163,7 @@ def _topic_settings(name: str, context: Context[Needs]) -> list[tuple[ConfigKey,
 
 
 def _broker_settings(name: str, context: Context[Needs]) -> list[tuple[ConfigKey, list[Setting]]]:
-    """Settings of this broker. The empty name asks for what clients have set for every broker."""
+    """Return the settings of this broker; for the empty name, what clients set for all brokers."""
     config = context.node.config
     if name == "":
         defaults = []
@@ -214,7 +212,7 @@ def _entry(
     request: DescribeConfigsRequest,
     context: Context[Needs],
 ) -> DescribeConfigsResourceResult:
-    """`settings` is the value in force, then every place that gives one."""
+    """Return the entry of one setting. `settings` has the value in force, then every source of a value."""
     in_force, *synonyms = settings
     is_topic = resource_type == TOPIC_RESOURCE
     is_broker = resource_type == BROKER_RESOURCE
@@ -250,6 +248,6 @@ def _entry(
 
 
 def _is_fixed(name: str, context: Context[Needs]) -> bool:
-    """Return whether a setting is shown as read-only, as Kafka shows those behind a prefix, too."""
+    """Return True if a setting is shown as read-only, as Kafka also shows settings with a listener prefix."""
     key, change = broker_setting(context.node.config, name)
     return change == READ_ONLY or key.type == UNKNOWN or listener_setting(name) != name

@@ -1,6 +1,6 @@
 """DescribeGroups (15): state and members of groups.
 
-v3 authorized operations; v4 instance ids; v6 a group that does not exist is an error (69) with a message;
+v3 adds authorized operations; v4 instance ids; in v6 a group that does not exist has error 69 with a message;
 before, it was a group in state Dead.
 """
 
@@ -34,14 +34,17 @@ GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     @property
     def groups(self) -> GroupService: ...
 
 
 def describe_groups(request: DescribeGroupsRequest, context: Context[Needs]) -> DescribeGroupsResponse:
-    """Describe groups by their ids, those that do not exist as dead; each once, however often it is named."""
+    """Describe groups by their ids; a group that is named repeatedly is described once.
+
+    A group that does not exist is described as dead, from v6 on with error 69.
+    """
     context.begin_claims()
     groups = [_describe(group_id, context) for group_id in dict.fromkeys(request.groups)]
     if request.include_authorized_operations:
@@ -75,14 +78,15 @@ def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
 
 
 def _size(member: Member, protocol: str | None) -> int:
-    """Return about how many bytes of an answer a member takes."""
+    """Return about how many bytes of the response a member takes."""
     names = len(member.id) + len(member.instance_id or "") + len(member.client_id) + len(member.client_host)
     return names + len(member.metadata(protocol)) + len(member.assignment) + MEMBER_BYTES
 
 
 def _members(group: Group, is_stable: bool) -> list[DescribedGroupMember]:
-    """Return the members. Their metadata are shown in a stable group only; assignments until there are new
-    ones.
+    """Return the described members.
+
+    Only a stable group shows metadata; assignments stay until new ones exist.
     """
     return [
         DescribedGroupMember(

@@ -1,7 +1,7 @@
 """DescribeLogDirs (35): which partitions are in the data directory, and their sizes.
 
-v3 a top-level error; v4 the size of the volume and what is free of it; v5 cordoned directories, of which
-there are none. A broker that keeps everything in memory has a directory of that name, and no limit.
+v3 adds a top-level error; v4 the size of the volume and its free bytes; v5 cordoned directories, which this
+broker does not have. A broker that keeps everything in memory shows one directory for it, without a limit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VOLUME_SINCE = 4
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     config: BrokerConfig
@@ -44,7 +44,7 @@ class Needs(Parts, Protocol):
 
 
 def describe_log_dirs(request: DescribeLogDirsRequest, context: Context[Needs]) -> DescribeLogDirsResponse:
-    """Describe each directory; without a data directory there is one, the memory."""
+    """Describe each log directory; a broker without a data directory describes its memory as one."""
     return DescribeLogDirsResponse(
         results=[_describe_directory(path, request, context) for path in context.node.store.log_dirs()]
     )
@@ -95,7 +95,7 @@ def _describe(
 
 
 def _volume(path: str | None) -> tuple[int, int]:
-    """Return the bytes of the volume that holds a path, and those that are free."""
+    """Return the size of the volume that holds a path and its free bytes, `UNKNOWN` for both on an error."""
     if path is None:
         return UNKNOWN, UNKNOWN
     try:

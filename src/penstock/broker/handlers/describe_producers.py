@@ -1,4 +1,4 @@
-"""DescribeProducers (61): producers with idempotence or transactions that have written to partitions."""
+"""DescribeProducers (61): idempotent and transactional producers that have written to partitions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PRODUCER_BYTES = 40
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
 
@@ -36,7 +36,7 @@ class Needs(Parts, Protocol):
 def describe_producers(
     request: DescribeProducersRequest, context: Context[Needs]
 ) -> DescribeProducersResponse:
-    """List the producers of every partition asked for."""
+    """List the producers of every partition named in the request."""
     context.begin_claims()
     return DescribeProducersResponse(
         topics=[

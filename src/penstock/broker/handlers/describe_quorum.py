@@ -1,6 +1,6 @@
-"""DescribeQuorum (55): who keeps the cluster's own log (KIP-595): one voter, and the brokers that read it.
+"""DescribeQuorum (55): the one voter of the metadata log, and the brokers that read the log (KIP-595).
 
-v1 times of fetching; v2 error messages, directory ids and the addresses of the nodes.
+v1 adds times of fetches; v2 error messages, directory ids and the addresses of the nodes.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def _unknown(index: int) -> PartitionData:
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     view: ClusterView
 
 
 def describe_quorum(request: DescribeQuorumRequest, context: Context[Needs]) -> DescribeQuorumResponse:
-    """Describe the one voter, which leads."""
+    """Describe the quorum: one voter, which leads, and the brokers as observers."""
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         unknown: dict[str, dict[int, None]] = {}

@@ -1,7 +1,7 @@
 """DescribeShareGroupOffsets (90): how far share groups have read, partition by partition (KIP-932).
 
-v1 the lag (KIP-1226). What has no state is no error: its start offset is -1, as in OffsetFetch. A state that
-cannot be read just now is one.
+v1 adds the lag (KIP-1226). A partition without a state is no error: its start offset is -1, as in
+OffsetFetch. A state that cannot be read now is an error.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ _LATER = (
 
 
 def describe_share_group_offsets(request: DescribeShareGroupOffsetsRequest, context: Context[Needs]) -> Any:
-    """Return the start offset and the lag of partitions of share groups; all that have a state if none is
-    named.
-    """
+    """Return start offset and lag of the partitions named; without names, of all that have a state."""
     context.begin_claims()
     later = Later(context.node.purgatory)
     groups: list[DescribeShareGroupOffsetsResponseGroup] = []
@@ -64,7 +62,7 @@ def _begin(
     context: Context[Needs],
     later: Later,
 ) -> None:
-    """Ask the share coordinator about the partitions of one group.
+    """Request the states of one group's partitions from the share coordinator.
 
     Raises:
         KafkaError: the error of the group.
@@ -104,7 +102,7 @@ def _begin(
 def _named(
     asked: DescribeShareGroupOffsetsRequestGroup, context: Context[Needs]
 ) -> list[tuple[str, bytes | None, list[int]]]:
-    """Return the topics that are asked for: names, ids (None where there is no such topic) and partitions."""
+    """Return the topics of a request: name, id (None for an unknown topic) and partitions."""
     cluster = context.node.cluster
     if asked.topics is not None:
         asked.topics = merged(asked.topics, attrgetter("topic_name"), "partitions")

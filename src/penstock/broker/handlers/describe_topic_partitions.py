@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (75), version 0: topics and their partitions, page by page (KIP-966).
 
-A page has at most as many partitions as client and broker allow; the cursor in the answer says where the
-next one begins. No topic named means all of them.
+A page has at most as many partitions as client and broker allow; the cursor in the response says where the
+next page begins. A request without topics means all topics.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     config: BrokerConfig
@@ -77,9 +77,7 @@ def describe_topic_partitions(
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    """Return the entry of a topic that does not exist. It has authorized operations all the same, as in
-    Kafka.
-    """
+    """Return the entry of a topic that does not exist. It has authorized operations, as in Apache Kafka."""
     code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         check_topic_name(name)

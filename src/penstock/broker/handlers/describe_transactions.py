@@ -1,4 +1,4 @@
-"""DescribeTransactions (65): the state of transactional ids."""
+"""DescribeTransactions (65): the state of transactions, by transactional id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARTITION_BYTES = 4
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     @property
     def transactions(self) -> TransactionService: ...
@@ -30,7 +30,7 @@ class Needs(Parts, Protocol):
 def describe_transactions(
     request: DescribeTransactionsRequest, context: Context[Needs]
 ) -> DescribeTransactionsResponse:
-    """Return the state of each id; an unknown one has error 105, the empty one 42."""
+    """Return the state of each transactional id; an unknown id has error 105, the empty one 42."""
     context.begin_claims()
     coordinator = context.node.transactions.open()
     return DescribeTransactionsResponse(

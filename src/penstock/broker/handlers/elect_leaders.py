@@ -1,6 +1,6 @@
-"""ElectLeaders (43): have the preferred replica lead, or any that lives (KIP-460).
+"""ElectLeaders (43): elect the preferred replica as leader, or any live replica (KIP-460).
 
-v1 the kind of election, and an error for the whole answer.
+v1 adds the election type, and an error for the whole response.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ ELECTION_TYPES = (0, 1)
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     view: ClusterView
 
 
 def elect_leaders(request: ElectLeadersRequest, context: Context[Needs]) -> ElectLeadersResponse:
-    """Hold the requested elections. A request for all partitions leaves out those that need no election."""
+    """Hold the requested elections. The answer for all partitions leaves out those that need no election."""
     kind = request.election_type
     if request.topic_partitions is None:
         if kind not in ELECTION_TYPES:

@@ -1,6 +1,6 @@
 """EndTxn (26): commit or abort a transaction.
 
-v2 adds PRODUCER_FENCED; v3 is flexible; v5 is that of KIP-890: each end raises the epoch, and the response
+v2 adds PRODUCER_FENCED; v3 is flexible; v5 follows KIP-890: each end raises the epoch, and the response
 has the producer id and epoch for the next transaction.
 """
 
@@ -21,17 +21,17 @@ RAISES_EPOCH_SINCE = 5
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     @property
     def transactions(self) -> TransactionService: ...
 
 
 def end_txn(request: EndTxnRequest, context: Context[Needs]) -> EndTxnResponse:
-    """Decide the outcome, and answer when it is stored.
+    """Commit or abort a transaction, and answer when the decision is stored.
 
     Raises:
-        CloseConnection: it may be a late request, which would end the next transaction.
+        CloseConnection: the request may be a late one, which would end the next transaction.
     """
     outcome = context.node.transactions.end(
         request.transactional_id,

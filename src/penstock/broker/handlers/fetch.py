@@ -1,15 +1,15 @@
 """Fetch (1): read records, and wait for them.
 
-v1 throttle time; v3 a limit for the whole answer; v4 isolation, last stable offset; v5 log start offset;
-v7 sessions; v9 the client's leader epoch; v10 zstd;
-v11 preferred replica; v12 diverging epoch; v13 topics by id; v15-v18 fields for replicas.
+v1 adds the throttle time; v3 a limit for the whole response; v4 isolation and last stable offset; v5 the log
+start offset; v7 sessions; v9 the client's leader epoch; v10 zstd; v11 the preferred replica; v12 the
+diverging epoch; v13 topics by id; v15-v18 fields for replicas.
 
-The answer waits until `min_bytes` are there or `max_wait_ms` is over; an error in any partition ends
-the wait. The first batch found comes whole even if it exceeds the limits. Before v3 there is no limit for
-the whole answer, and every partition is given as many bytes as it was asked for, the last message cut if need
-be. Versions below 4 get records converted down (magic 0 for v0 and v1, magic 1 for v2 and v3); what takes too
-long for the event loop is converted in a thread; where nothing comes of what was read, as of the markers of
-transactions, the request reads on behind it (`older_fetches`).
+The response waits until `min_bytes` are there or `max_wait_ms` is over; an error in any partition ends the
+wait. The first batch found is complete even if it exceeds the limits. Before v3 there is no limit for the
+whole response, and every partition gets as many bytes as its entry asks for, the last message cut if
+necessary. Versions below 4 get records converted down (magic 0 for v0 and v1, magic 1 for v2 and v3). A
+thread converts what would hold up the event loop. If nothing remains of the records that were read, such as
+the markers of transactions, the request reads on after them (`older_fetches`).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _fill_partition = PartitionData.__init__
 
 
 class _Reading:
-    """The state of one pass over the partitions of a request: what has been found, what may follow."""
+    """The state of one pass over the partitions of a request: what was found, and what may still be read."""
 
     __slots__ = (
         "context",
@@ -123,7 +123,7 @@ class _Reading:
 
 
 class Needs(UsesSideThread, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     fetch_bytes_max: int
@@ -133,7 +133,7 @@ class Needs(UsesSideThread, Protocol):
 
 
 def fetch(request: FetchRequest, context: Context[Needs]) -> FetchResponse | Wait:
-    """Read from every partition asked for, or wait until there is enough."""
+    """Read from every partition named in the request, or wait until there is enough to answer."""
     topics = request.topics
     if len(topics) > 1 or (topics and len(topics[0].partitions) > 1):
         # Kafka keeps what is asked in a table, too: a partition that is named twice is read once.
@@ -159,7 +159,7 @@ def _read_all(
     context: Context[Needs],
     again: Callable[[], FetchResponse | Wait] | None = None,
 ) -> list[FetchableTopicResponse] | Wait:
-    """Read from every partition; or wait, if there is too little, and then do what `again` does."""
+    """Read from every partition; if that yields too few bytes, return a `Wait` that ends with `again`."""
     reading = _Reading(request, context)
     responses = [_read_topic(topic, reading) for topic in topics]
     if reading.goes_on:
@@ -180,7 +180,7 @@ def _read_all(
 
 
 def _fetch_in_session(request: FetchRequest, context: Context[Needs]) -> FetchResponse | Wait:
-    """Begin a session (epoch 0), or go on with the next request of one."""
+    """Begin a fetch session (epoch 0), or answer the next request of a session."""
     sessions = context.node.fetch_sessions
     if request.session_epoch == FIRST_EPOCH:
         sessions.remove(request.session_id)
@@ -230,7 +230,7 @@ def _answer_news(
 def _keep_news(
     responses: list[FetchableTopicResponse], session: FetchSession
 ) -> list[FetchableTopicResponse]:
-    """Record the answers in a session; return those that have changed since the last response."""
+    """Record the responses for partitions in a session; return those that have changed since the last."""
     news = []
     for topic in responses:
         fresh = [
@@ -349,8 +349,9 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
 
 
 def _aborted(partition: Partition, offset: int, size: int) -> list[AbortedTransaction]:
-    """Return the aborted transactions that a reader of committed data has to leave out; more of them do no
-    harm.
+    """Return the aborted transactions that a consumer of committed records skips.
+
+    The list may have extra ones.
     """
     if not size:
         return _NONE_ABORTED
@@ -363,11 +364,10 @@ def _aborted(partition: Partition, offset: int, size: int) -> list[AbortedTransa
 
 
 def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
-    """Return where the fetcher's log and ours part, if what it has read last does not lead to where it is
-    (v12).
+    """Return the offset at which the fetcher's log and this log diverge, or None if they agree (v12).
 
     Raises:
-        KafkaError: OFFSET_OUT_OF_RANGE (1), nothing is known of that epoch.
+        KafkaError: OFFSET_OUT_OF_RANGE (1), the log does not know the fetcher's last epoch.
     """
     epoch, end_offset = partition.end_of_epoch(asked.last_fetched_epoch)
     if end_offset < 0:
@@ -397,7 +397,7 @@ def _diverging(partition: Partition, asked: FetchPartition, where: EpochEndOffse
 def _convert_later(
     responses: list[FetchableTopicResponse], reading: _Reading
 ) -> list[FetchableTopicResponse] | Wait:
-    """Answer once everything has been converted in a thread."""
+    """Convert records in a thread. Returns a `Wait` for that, or the responses if no wait is necessary."""
     conversions = reading.conversions
 
     def work() -> None:

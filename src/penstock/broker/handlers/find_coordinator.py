@@ -1,8 +1,8 @@
-"""FindCoordinator (10).
+"""FindCoordinator (10): the broker that coordinates a group, a transactional id or a share partition.
 
-v1 key types (0 group, 1 transaction, 2 share partition from v6 on) and messages; v4 several keys. The
-coordinator of a group, a transactional id or a share partition is the leader of the partition that its
-state is kept in. The key of a share partition is ``group:topicId:partition``.
+v1 adds key types (0 group, 1 transaction, 2 share partition from v6 on) and messages; v4 several keys. The
+coordinator is the leader of the partition that stores the state of the group, transactional id or share
+partition. The key of a share partition is ``group:topicId:partition``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NO_ERROR = "NONE"
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     limited_log: LimitedLog
 
@@ -58,7 +58,7 @@ class Needs(Parts, Protocol):
 
 
 def find_coordinator(request: FindCoordinatorRequest, context: Context[Needs]) -> FindCoordinatorResponse:
-    """Name the coordinator of each key. The topic for their state is made on the way."""
+    """Return the coordinator of each key. The topic that stores their state is created if necessary."""
     code, message = _judge(request.key_type, context)
     living = {each.id: each for each in context.node.view.living(context.session)}
 
@@ -91,7 +91,7 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context[Needs]) -
 
 
 def _leader(key: str, key_type: int, context: Context[Needs]) -> int:
-    """Return the broker that leads the partition of a key; -1 where none does."""
+    """Return the broker that leads the state partition of a key, or -1 if none does."""
     topic = context.node.cluster.topics.get(_TOPICS[key_type])
     if topic is None or not topic.partitions:
         return -1
@@ -99,9 +99,7 @@ def _leader(key: str, key_type: int, context: Context[Needs]) -> int:
 
 
 def _judge(key_type: int, context: Context[Needs]) -> tuple[ErrorCode, str]:
-    """Return whether keys of this kind have a coordinator: an error and its message, NONE and nothing if
-    so.
-    """
+    """Return (NONE, "") if keys of this type have a coordinator, otherwise the error and its message."""
     node = context.node
     if key_type in _TOPICS and (key_type != SHARE_KEY or context.version >= SHARE_GROUPS_SINCE):
         try:

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (71): which metrics a client is to push, how often and how (KIP-714)."""
+"""GetTelemetrySubscriptions (71): which metrics a client must push, how often and how (KIP-714)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMPRESSIONS = [int(codec) for codec in (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Code
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     client_metrics: ClientMetrics | None
 
@@ -27,7 +27,7 @@ class Needs(Parts, Protocol):
 def get_telemetry_subscriptions(
     request: GetTelemetrySubscriptionsRequest, context: Context[Needs]
 ) -> GetTelemetrySubscriptionsResponse:
-    """Answer with what the subscriptions that match the client ask for; a client without an id gets one."""
+    """Return the metrics that matching subscriptions ask the client for; a client without an id gets one."""
     service = context.node.client_metrics
     if service is None:
         return GetTelemetrySubscriptionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

@@ -1,4 +1,4 @@
-"""Heartbeat (12): prolongs a member's session; answers if it has to join again. v3 has instance ids."""
+"""Heartbeat (12): extends a member's session; requests members to rejoin. v3 adds instance ids."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     @property
     def groups(self) -> GroupService: ...
 
 
 def heartbeat(request: HeartbeatRequest, context: Context[Needs]) -> HeartbeatResponse:
-    """Prolong the session of a member; REBALANCE_IN_PROGRESS (27) makes it join again."""
+    """Extend the session of a member; REBALANCE_IN_PROGRESS (27) requests the member to rejoin."""
     service = context.node.groups
     try:
         service.open(request.group_id)

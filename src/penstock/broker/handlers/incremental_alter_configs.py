@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     @property
     def cluster(self) -> ConfigTarget: ...
@@ -40,7 +40,7 @@ class Needs(Parts, Protocol):
 def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context[Needs]
 ) -> IncrementalAlterConfigsResponse:
-    """Carry out the changes to every resource: all of one resource's, or none."""
+    """Change settings of every resource named: for each resource all changes are made, or none."""
 
     def plan(resource: AlterConfigsResource, suggestions: Suggestions) -> list[ConfigRecord]:
         changes = [Change(config.name, config.config_operation, config.value) for config in resource.configs]

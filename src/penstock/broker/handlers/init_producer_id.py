@@ -1,9 +1,9 @@
 """InitProducerId (22): an id and epoch for an idempotent or transactional producer.
 
-v2 is flexible; v3 lets a producer hand in its id and epoch to get the next epoch (KIP-360); v4 adds
+v2 is flexible; v3 lets a producer send its id and epoch to get the next epoch (KIP-360); v4 adds
 PRODUCER_FENCED; v5 adds TRANSACTION_ABORTABLE.
 
-The first request after a start waits until it is known which ids the partitions hold (`producer_ids`).
+The first request after a start waits until the ids in the broker's partitions are known (`producer_ids`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SEARCH_PATIENCE_S = 30.0
 
 
 class Needs(Parts, SearchesProducerIds, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     clock: Clock
     producer_ids: ProducerIds
@@ -47,7 +47,7 @@ class Needs(Parts, SearchesProducerIds, Protocol):
 def init_producer_id(
     request: InitProducerIdRequest, context: Context[Needs]
 ) -> InitProducerIdResponse | Wait:
-    """Give a producer id. Without a transactional id it is always a new one, with epoch 0."""
+    """Return a producer id and epoch. Without a transactional id it is always a new id, with epoch 0."""
     if (request.producer_id == NOT_GIVEN) != (request.producer_epoch == NOT_GIVEN):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
     ids = context.node.producer_ids

@@ -1,7 +1,7 @@
-"""JoinGroup (11): become a member of a group, or stay one in its next generation.
+"""JoinGroup (11): become a member of a group, or stay a member in its next generation.
 
-v0 has one timeout, for the session and for rejoining; v1 has two; v4 a member without an id is given one
-first (error 79); v5 instance ids; v7 the protocol's type, and no protocol's name in errors; v8 a reason; v9
+v0 has one timeout, for the session and for rejoining; v1 has two; in v4 a member without an id first gets one
+(error 79); v5 adds instance ids; v7 the protocol type, and a null protocol name in errors; v8 a reason; in v9
 the response may ask the leader to skip the assignment.
 """
 
@@ -30,14 +30,14 @@ NO_PROTOCOL_SINCE = 7
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     @property
     def groups(self) -> GroupService: ...
 
 
 def join_group(request: JoinGroupRequest, context: Context[Needs]) -> Any:
-    """Become a member, or stay one when the group rebalances. Return the response, or a `Wait` for it."""
+    """Join a group, or rejoin it when it rebalances. Return the response, or a `Wait` for it."""
     service = context.node.groups
     version = context.version
     if version < TWO_TIMEOUTS_SINCE:
@@ -68,7 +68,7 @@ def join_group(request: JoinGroupRequest, context: Context[Needs]) -> Any:
 
 
 def _fit(response: Any, version: int) -> JoinGroupResponse:
-    """Before version 7 the protocol cannot be null."""
+    """Replace a null protocol name, which versions before 7 cannot encode, by an empty one."""
     assert isinstance(response, JoinGroupResponse)
     if response.protocol_name is None and version < NO_PROTOCOL_SINCE:
         response.protocol_name = ""

@@ -1,6 +1,6 @@
 """LeaveGroup (13): members leave a group.
 
-One member before v3, several from then on, each with an outcome of its own; v5 a reason.
+Before v3 one member leaves; v3 names several members, each with an outcome of its own; v5 adds a reason.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ SEVERAL_LEAVE_SINCE = 3
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     @property
     def groups(self) -> GroupService: ...
 
 
 def leave_group(request: LeaveGroupRequest, context: Context[Needs]) -> LeaveGroupResponse:
-    """Remove members: the one that asks, or static members by their instance ids."""
+    """Remove members: the member that sent the request, or static members by their instance ids."""
     service = context.node.groups
     one_only = context.version < SEVERAL_LEAVE_SINCE
     identities = [MemberIdentity(member_id=request.member_id)] if one_only else request.members

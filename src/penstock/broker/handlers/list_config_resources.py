@@ -1,6 +1,6 @@
-"""ListConfigResources (74): what has settings.
+"""ListConfigResources (74): the resources that have settings.
 
-v0 asks for subscriptions to client metrics; v1 for any kind of resource.
+v0 lists subscriptions to client metrics; v1 any type of resource.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS = {TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, *KEPT_KINDS}
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     view: ClusterView
@@ -39,7 +39,7 @@ class Needs(Parts, Protocol):
 def list_config_resources(
     request: ListConfigResourcesRequest, context: Context[Needs]
 ) -> ListConfigResourcesResponse:
-    """List the resources of the kinds asked for; no kind means all of them."""
+    """List the resources of the types in the request; without types, of all types."""
     kinds = {METRICS_RESOURCE} if context.version == 0 else set(request.resource_types) or KINDS
     if not kinds <= KINDS:
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

@@ -1,4 +1,4 @@
-"""ListGroups (16): the groups there are. v4 has states, to see and to choose by; v5 has types as well."""
+"""ListGroups (16): the groups of this coordinator. v4 adds states and a filter by them; v5 group types."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     @property
     def groups(self) -> GroupService: ...
 
 
 def list_groups(request: ListGroupsRequest, context: Context[Needs]) -> ListGroupsResponse:
-    """List the groups there are."""
+    """List the groups of this coordinator that pass the filters."""
     service = context.node.groups
     service.open_all()
     service.settle(context.now)

@@ -1,10 +1,11 @@
 """ListOffsets (2): the offset that belongs to a time.
 
 v0 answers with the start offsets of segments, newest first. v1 answers with one offset and its time:
-that of the first record at or after the time asked for, or -1 and -1. Times below zero have a meaning:
+that of the first record at or after the requested time, or -1 and -1. Negative times have a meaning:
 -1 the end, -2 the start, -3 the record with the greatest time (v7), -4 the start on the local disk (v8),
--5 the end in tiered storage (v9), -6 what is to be tiered next (v11).
-v2 isolation level, v4 leader epochs, v10 a timeout, which a broker without tiered storage never needs.
+-5 the end in tiered storage (v9), -6 the earliest offset not yet tiered (v11).
+v2 adds the isolation level, v4 leader epochs, v10 a timeout, which a broker without tiered storage never
+needs.
 """
 
 from __future__ import annotations
@@ -67,14 +68,14 @@ _INDEX = attrgetter("partition_index")
 
 
 class Needs(UsesSideThread, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     limited_log: LimitedLog
 
 
 class _View:
-    """How far a request may read: consumers to a stable offset, other clients to the end of the log."""
+    """The end of what a request may see, for consumers the last stable offset or the high watermark."""
 
     __slots__ = ("any_replica", "committed_only", "of_consumer")
 
@@ -84,14 +85,14 @@ class _View:
         self.committed_only = self.of_consumer and request.isolation_level == READ_COMMITTED
 
     def end(self, partition: Partition) -> int:
-        """Return the offset behind the last record that is seen."""
+        """Return the offset after the last record that the request may see."""
         if self.committed_only:
             return partition.last_stable_offset
         return partition.high_watermark if self.of_consumer else partition.reader.end_offset
 
 
 def list_offsets(request: ListOffsetsRequest, context: Context[Needs]) -> ListOffsetsResponse | Wait:
-    """Look up the time asked for in every partition."""
+    """Look up the offset for the requested time in every partition."""
     times = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     )
@@ -114,9 +115,9 @@ def _look_up_all(
     searches: list[_Search],
     view: _View,
 ) -> list[ListOffsetsPartitionResponse]:
-    """Return one answer for every partition; INVALID_REQUEST (42) from v1 on where one is asked about twice.
+    """Return one answer for every partition; from v1 on, INVALID_REQUEST (42) for a partition named twice.
 
-    `times` is how often the request names each partition; unfinished searches go into `searches`.
+    `times` is how often the request names each partition; unfinished searches are appended to `searches`.
     """
     return [
         _look_up(topic.name, partition, context, searches, view)
@@ -189,7 +190,7 @@ def _answer(
     *,
     is_end: bool = False,
 ) -> None:
-    """Fill in what was found, with the epoch in which it was written; the end has the leader's own."""
+    """Set offset, time and leader epoch of a response: the record's epoch, or the leader's for the end."""
     response.offset, response.timestamp = found
     if context.version >= LEADER_EPOCH_SINCE:
         written = -1 if is_end else partition.reader.leader_epochs.epoch_of(found[0])
@@ -204,9 +205,9 @@ def _offset_for(
     searches: list[_Search],
     view: _View,
 ) -> OffsetAndTime | None:
-    """Return the offset and time that answer a request from v1 on; None where there is no such record.
+    """Return the offset and time that answer a request from v1 on, or None if no record matches.
 
-    None as well where it takes long to find: the search goes into `searches`.
+    Also returns None if the search would take long: it is appended to `searches`.
     """
     if timestamp == LATEST:
         return view.end(partition), -1
@@ -229,8 +230,8 @@ def _offset_for(
 class _Search:
     """A search for the first record at or after a time, batch by batch.
 
-    Batches are found by their headers on the event loop. What is in them is looked at there as long as that
-    is little, and else in a thread; only what is next in the thread is held.
+    The event loop finds batches by their headers, and looks into them as long as that is fast; a thread does
+    the rest. Only the next batch for the thread is held in memory.
     """
 
     __slots__ = (
@@ -263,13 +264,13 @@ class _Search:
 
     @property
     def visible(self) -> OffsetAndTime | None:
-        """What was found, unless it lies behind the last stable offset and only committed data count."""
+        """The record found, or None if there is none, or if a transaction that may abort hides it."""
         found = self.found
         hidden = found is not None and self._committed_only and found[0] >= self.partition.last_stable_offset
         return None if hidden else found
 
     def go_on(self, context: Context[Needs]) -> bool:
-        """Search until the record is found, or is known not to be there; False where a thread must help.
+        """Search until the record is found or known not to exist; return False if a thread must continue.
 
         Raises:
             StorageError: the log cannot be read.
@@ -296,7 +297,7 @@ class _Search:
         return True
 
     def load(self) -> int:
-        """Take the next batch in hand; return its size.
+        """Read the next batch; return its size in bytes.
 
         Raises:
             KafkaError, StorageError: the log cannot be opened or read.
@@ -305,7 +306,7 @@ class _Search:
         return len(self._batch[1]) if self._batch is not None else 0
 
     def look(self, budget: UnpackBudget) -> None:
-        """Look into the batch at hand, in any thread."""
+        """Search the batch that `load` has read, in any thread."""
         if self._batch is None:
             return
         (entry, batch), self._batch = self._batch, None
@@ -316,7 +317,7 @@ class _Search:
 def _search_later(
     answer: ListOffsetsResponse, searches: list[_Search], context: Context[Needs]
 ) -> ListOffsetsResponse | Wait:
-    """Answer once batches that take long have been looked into."""
+    """Search the batches that take long in a thread; return a `Wait` whose answer has the results."""
     budget = full_budget(context)
 
     def look() -> None:

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (46), version 0: replicas that are moving (KIP-455)."""
+"""ListPartitionReassignments (46), version 0: partitions whose replicas are being reassigned (KIP-455)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     view: ClusterView
 
@@ -27,7 +27,7 @@ class Needs(Parts, Protocol):
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: Context[Needs]
 ) -> ListPartitionReassignmentsResponse:
-    """List the partitions whose replicas are moving, of those asked for."""
+    """List the partitions that are being reassigned, of those that the request names, or of all."""
     wanted = None
     if request.topics is not None:
         wanted = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]

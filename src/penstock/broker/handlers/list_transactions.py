@@ -1,7 +1,7 @@
-"""ListTransactions (66): the transactional ids of this broker.
+"""ListTransactions (66): the transactional ids of this coordinator.
 
-v1 filters by duration, v2 by a pattern of ids. Unknown state names are returned, and
-match nothing.
+v1 filters by duration, v2 by a pattern of ids. The response returns unknown names of states in the filter,
+which match nothing.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ ENTRY_BYTES = 30
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     @property
     def transactions(self) -> TransactionService: ...
 
 
 def list_transactions(request: ListTransactionsRequest, context: Context[Needs]) -> ListTransactionsResponse:
-    """List the ids that pass all filters.
+    """List the transactional ids that pass all filters.
 
-    A pattern that is none, or that takes too long to match, is answered with 128 and no ids.
+    A pattern that is malformed, or that takes too long to match, is answered with error 128 and no ids.
     """
     try:
         return _listed(request, context)
@@ -46,7 +46,11 @@ def list_transactions(request: ListTransactionsRequest, context: Context[Needs])
 
 
 def _listed(request: ListTransactionsRequest, context: Context[Needs]) -> ListTransactionsResponse:
-    """Raises PatternError."""
+    """Return the response for a valid pattern.
+
+    Raises:
+        PatternError: the pattern is malformed, or takes too long to match.
+    """
     is_wanted: Callable[[str], bool] | None = None
     if request.transactional_id_pattern:
         is_wanted = compile_pattern(request.transactional_id_pattern)

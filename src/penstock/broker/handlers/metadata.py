@@ -1,11 +1,11 @@
-"""Metadata (3): brokers and topics, and the creation of topics by asking for them.
+"""Metadata (3): brokers and topics, and automatic creation of topics.
 
-v0: an empty list means all topics. v1: null does, an empty list means none; controller, rack, internal
-flag. v2 cluster id. v4 the client may forbid automatic creation. v7 leader epochs. v8 authorized
-operations. v10 topic ids in the answer, v12 in the request, with null names. v11 drops the operations
-on the cluster. v13 an error for the whole answer.
+In v0 an empty list means all topics; in v1 null means all, an empty list none. v1 adds controller, rack and
+internal flag; v2 the cluster id; in v4 the client may forbid automatic creation; v7 adds leader epochs; v8
+authorized operations; v10 topic ids in the response, v12 in the request, with null names. v11 drops the
+operations on the cluster. v13 adds an error for the whole response.
 
-Topics that are created here exist at once, all in one step, so the answer has no LEADER_NOT_AVAILABLE in
+Topics that are created here exist at once, all in one step, so the response has no LEADER_NOT_AVAILABLE in
 between, unless the broker behaves as a release that had, or a request names more topics than it may create.
 """
 
@@ -55,7 +55,7 @@ CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     config: BrokerConfig
@@ -64,7 +64,7 @@ class Needs(Parts, Protocol):
 
 
 def metadata(request: MetadataRequest, context: Context[Needs]) -> MetadataResponse:
-    """Describe the topics asked for; unknown ones are created where client and broker allow it."""
+    """Describe the topics named in the request; create unknown ones if client and broker allow that."""
     node = context.node
     living = node.view.living(context.session)
     describe = Describer(request, context, living)
@@ -99,10 +99,10 @@ def metadata(request: MetadataRequest, context: Context[Needs]) -> MetadataRespo
 def _create_missing(
     wanted: Iterable[MetadataRequestTopic], request: MetadataRequest, context: Context[Needs]
 ) -> dict[str, KafkaError | StorageError]:
-    """Create the topics that there are not yet, in one step; return why some were not, by name.
+    """Create the topics that do not exist, in one step; return the errors of those that failed, by name.
 
-    What exceeds one request has LEADER_NOT_AVAILABLE (5), as a topic that is being made: clients ask again.
-    Others have 3 where creating is switched off, 17 for a bad name.
+    Topics beyond the limit for one request have LEADER_NOT_AVAILABLE (5), like a topic that is being created:
+    clients ask again. Others have 3 if automatic creation is off, 17 for an invalid name.
     """
     node = context.node
     cluster = node.cluster
@@ -145,9 +145,10 @@ def _create_missing(
 
 
 def _not_yet(error: KafkaError, profile: Profile | None) -> KafkaError:
-    """Return the error for a topic that cannot be made. Kafka's controllers place replicas since there are
-    some, and the broker that is asked does not wait for their word: with too few brokers the topic is
-    unknown.
+    """Return the error for a topic that could not be created.
+
+    With too few brokers for the replicas the topic is unknown, as in releases of Kafka whose controllers
+    place replicas: there the broker that is asked does not wait for the controller's result.
     """
     later = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if error.code == ErrorCode.INVALID_REPLICATION_FACTOR and (
@@ -180,7 +181,7 @@ def _find(
 
 
 class Describer:
-    """Describes topics in one response: replicas that are not there, and what follows from it."""
+    """Describes topics for one Metadata response, with offline replicas and the errors that follow."""
 
     def __init__(
         self, request: MetadataRequest, context: Context[Needs], living: Iterable[LocatedBroker]

@@ -1,9 +1,9 @@
-"""OffsetCommit (8): store how far a group has read.
+"""OffsetCommit (8): store the offsets up to which a group has read.
 
-v1 generation and member, and a time of the commit, which is not used; v2-v4 how long to keep the offset; v6
-leader epochs; v7 instance ids; v9 error 69 for a group that does not exist, and the epochs of
-members of consumer groups; v10 topics by id. Version 0 of
-Apache Kafka kept offsets in ZooKeeper; here they are the same offsets.
+v1 adds generation and member, and a time of the commit, which is not used; v2-v4 how long to keep the offset;
+v6 leader epochs; v7 instance ids; v9 error 69 for a group that does not exist, and the epochs of members of
+consumer groups; v10 topics by id. Version 0 of Apache Kafka kept offsets in ZooKeeper; here they are the same
+offsets.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ GROUP_ID_NOT_FOUND_SINCE = 9
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
 
@@ -51,7 +51,7 @@ class Needs(Parts, Protocol):
 
 
 def offset_commit(request: OffsetCommitRequest, context: Context[Needs]) -> OffsetCommitResponse:
-    """Store offsets of a group: of members of its current generation, or of any client while it is empty."""
+    """Store offsets of a group: from members of its current generation, or from any client if it is empty."""
     service = context.node.groups
     response = OffsetCommitResponse()
     commits: list[tuple[PartitionKey, Committed]] = []
@@ -81,7 +81,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context[Needs]) -> Offs
 def find_topic(
     name: str, topic_id: bytes, by_id: bool, context: Context[Needs]
 ) -> tuple[Topic | None, ErrorCode]:
-    """Return the topic that is meant, or the error for each of its partitions."""
+    """Return the topic with this name or id and NONE, or None and the error for its partitions."""
     cluster = context.node.cluster
     topic = cluster.topics_by_id.get(topic_id) if by_id else cluster.topics.get(name)
     if topic is not None:
@@ -94,7 +94,7 @@ def offset_error(
     partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition,
     metadata_bytes_max: int,
 ) -> ErrorCode:
-    """Return why an offset of this partition cannot be committed, or NONE."""
+    """Return the reason why an offset of this partition cannot be committed, or NONE."""
     if topic is None or not 0 <= partition.partition_index < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     metadata = partition.committed_metadata or ""
@@ -104,7 +104,7 @@ def offset_error(
 
 
 def storing_error(failure: KafkaError) -> ErrorCode:
-    """Return the error of a commit whose records the group's partition has refused with `failure`."""
+    """Convert the failure to write a commit's records to the error code of the commit."""
     if failure.code == ErrorCode.MESSAGE_TOO_LARGE:
         return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     return ErrorCode(failure.code)
@@ -128,7 +128,7 @@ def _committed(
 def _commit(
     request: OffsetCommitRequest, commits: Sequence[tuple[PartitionKey, Committed]], context: Context[Needs]
 ) -> ErrorCode:
-    """Check who commits, and store what may be stored; return the error for all of it."""
+    """Check the committing member, and store the offsets; return the error for all of them, or NONE."""
     service = context.node.groups
     group_id, generation = request.group_id, request.generation_id_or_member_epoch
     if len(group_id.encode()) > STRING_BYTES_MAX:

@@ -24,7 +24,7 @@ logger = logger_named("penstock.broker")
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
 
@@ -60,7 +60,7 @@ def offset_delete(request: OffsetDeleteRequest, context: Context[Needs]) -> Offs
 
 
 def _subscribed(group_id: str, context: Context[Needs]) -> set[str] | None:
-    """Return the topics that members of a group subscribe to; None where their subscriptions cannot be read.
+    """Return the topics that members of a group subscribe to, or None if subscriptions cannot be read.
 
     Raises:
         KafkaError: GROUP_ID_NOT_FOUND (69), NON_EMPTY_GROUP (68) for members that are no consumers,

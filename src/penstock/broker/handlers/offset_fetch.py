@@ -1,8 +1,9 @@
-"""OffsetFetch (9): how far groups have read.
+"""OffsetFetch (9): the committed offsets of groups.
 
-v0 answers error 3 where there is no offset, v1 offset -1; v2 null means all topics, and there is an error for
-the whole; v5 leader epochs; v7 `require_stable`; v8 several groups; v9 member and epoch, for consumer groups
-(KIP-848); v10 topics by id. Version 0 of Apache Kafka kept offsets in ZooKeeper; here they are the same.
+For a partition without an offset v0 answers error 3, v1 offset -1; in v2 null means all topics, and the
+response has a top-level error; v5 adds leader epochs; v7 `require_stable`; v8 several groups; v9 member and
+epoch, for consumer groups (KIP-848); v10 topics by id. Version 0 of Apache Kafka kept offsets in ZooKeeper;
+here they are the same.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ NO_OFFSET = Committed(-1, -1, "", -1)
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
 
@@ -58,9 +59,9 @@ class Needs(Parts, Protocol):
 
 
 def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> OffsetFetchResponse:
-    """Return what groups have committed.
+    """Return the committed offsets of groups.
 
-    With `require_stable` a partition whose offset a transaction is about to change has error 88 instead.
+    With `require_stable` a partition whose offset a pending transaction may change has error 88 instead.
     """
     context.begin_claims()
     if context.version >= SEVERAL_GROUPS_SINCE:
@@ -102,11 +103,11 @@ def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> Offset
 
 
 def _open(group_id: str, context: Context[Needs]) -> None:
-    """Read the offsets of a group.
+    """Read the stored offsets of a group.
 
     Raises:
-        KafkaError: NOT_COORDINATOR (16): they cannot be, or there is no topic for them yet, since no client
-            has asked for a coordinator: then no broker coordinates the group.
+        KafkaError: NOT_COORDINATOR (16): the offsets cannot be read, or no client has asked for a coordinator
+            yet: then there is no topic for offsets, and no broker coordinates the group.
     """
     groups = context.node.groups
     if not groups.topic.exists and context.version >= NO_OFFSET_SINCE:  # before, any broker asked ZooKeeper
@@ -115,9 +116,7 @@ def _open(group_id: str, context: Context[Needs]) -> None:
 
 
 def _refuse(request: OffsetFetchRequest, code: int, context: Context[Needs]) -> OffsetFetchResponse:
-    """Return the answer that has an error for the whole; in versions without such a field for each
-    partition.
-    """
+    """Return a response with one error for all of it, in old versions set at each partition."""
     response = OffsetFetchResponse(error_code=code)
     if context.version < ERROR_FOR_ALL_SINCE:
         for topic in merged(request.topics or (), lambda topic: topic.name, "partition_indexes"):
@@ -136,7 +135,7 @@ def _refuse(request: OffsetFetchRequest, code: int, context: Context[Needs]) -> 
 
 
 def _groups_once(request: OffsetFetchRequest) -> list[OffsetFetchRequestGroup]:
-    """Return the groups of a request, each once, with all topics that are asked for wherever it is named."""
+    """Return each group of a request once, with all topics that its entries in the request name."""
     found: dict[str, OffsetFetchRequestGroup] = {}
     for group in request.groups:
         first = found.setdefault(group.group_id, group)

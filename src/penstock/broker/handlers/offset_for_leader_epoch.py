@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch (23): where the records of a leader epoch end (KIP-101, KIP-320).
+"""OffsetForLeaderEpoch (23): the end offset of the records of a leader epoch (KIP-101, KIP-320).
 
-v2 adds the epoch found and the client's own; v3 the replica; v4 flexible.
+v2 adds the epoch found and the client's own; v3 the replica; v4 is flexible.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     limited_log: LimitedLog
@@ -36,7 +36,7 @@ class Needs(Parts, Protocol):
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, context: Context[Needs]
 ) -> OffsetForLeaderEpochResponse:
-    """Look the epoch up in every partition."""
+    """Return the end offset of the requested epoch for every partition."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(

@@ -1,8 +1,8 @@
-"""What Fetch answers before version 4: the batches of one partition as messages of magic 0 or 1.
+"""Responses to Fetch before version 4: batches of a partition converted to messages of magic 0 or 1.
 
-Some batches become nothing: the markers of transactions, and what compaction has emptied. Where that is all
-that was read, the fetch goes on behind it (`next_offset`): a client that old only has the offset of the
-last message it was given, and would ask for the same batches for ever.
+Some batches have no record to convert: the markers of transactions, and batches that compaction has emptied.
+If a fetch reads only such batches, it continues after them (`next_offset`): an old client has only the
+offset of the last message it was given, and would ask for the same batches for ever.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MAGIC_1_SINCE = 2
 
 
 class Conversion:
-    """Batches of one partition for a consumer without magic 2."""
+    """The conversion of one partition's batches for a consumer that does not know magic 2."""
 
     __slots__ = ("asked", "data", "error", "magic", "max_bytes", "next_offset", "response")
 
     def __init__(
         self, partition: Partition, data: bytes, asked: FetchPartition, max_bytes: int | None, version: int
     ) -> None:
-        """Take what was read; `max_bytes` is where the answer is cut, None for whole messages.
+        """Take the batches that were read. `max_bytes` is where the answer is cut, None for whole messages.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION (35), the topic forbids conversion.
@@ -54,7 +54,7 @@ class Conversion:
         """Where to go on, once it is known that nothing came of the batches."""
 
     def convert(self, budget: UnpackBudget) -> bytes:
-        """Return the records as the fetcher understands them, not many more than it can be given.
+        """Return the converted records, not many more than the fetcher's limit.
 
         Raises:
             KafkaError: UNSUPPORTED_COMPRESSION_TYPE (76) for zstd, CORRUPT_MESSAGE (2) for records that
@@ -83,16 +83,14 @@ class Conversion:
         return records if self.max_bytes is None else records[: self.max_bytes]
 
     def go_on(self) -> bool:
-        """Let the request read behind batches without a record for it; return whether there were such
-        batches.
-        """
+        """Let the request read after batches without a record to convert; return False if there were none."""
         if self.next_offset is None:
             return False
         self.asked.fetch_offset = self.next_offset
         return True
 
     def prepare(self, budget: UnpackBudget) -> None:
-        """Convert in any thread; what comes of it, or what is wrong, goes into the response."""
+        """Convert in any thread; put the records, or the error, into the response."""
         assert self.response is not None
         is_first = budget.is_untouched
         try:

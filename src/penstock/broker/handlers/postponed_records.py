@@ -1,4 +1,4 @@
-"""Records of a Produce that take too long for the event loop: looked into in a thread, then appended."""
+"""Produced records whose validation would hold up the event loop: a thread validates them first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Postponed:
-    """Records for one partition that take too long for the event loop, and their entry of the response."""
+    """Records for one partition whose validation would hold up the event loop, and their response entry."""
 
     __slots__ = (
         "admitted", "error", "first_offset", "joining", "older", "partition", "records", "response", "topic",
@@ -56,7 +56,7 @@ class Postponed:
         """Where they are to be appended, if they must be converted for that; the log may have moved on."""
 
     def prepare(self, version: int, now_ms: int, budget: UnpackBudget) -> None:
-        """Do what takes long, in any thread. What comes of it is kept, a refusal too."""
+        """Validate the records, in any thread. The result, or the error, is kept in this object."""
         partition = self.partition
         try:
             if self.records:
@@ -77,7 +77,7 @@ def append_later(
     postponed: list[Postponed],
     flushes: list[Flushing],
 ) -> ProduceResponse | Wait | None:
-    """Answer once the records that take long have been looked into, in a thread, and appended."""
+    """Validate postponed records in a thread, and answer the request once they have been appended."""
     version, now_ms = context.version, context.now_ms
     size = sum(len(each.records) for each in postponed)
     thread = context.node.side_thread()
@@ -111,7 +111,7 @@ def append_later(
 
 
 def _append_prepared(each: Postponed, acks: int, context: Context[Needs], flushes: list[Flushing]) -> bool:
-    """Append what a thread has looked into; return False if it was converted for another place in the log."""
+    """Append validated records; return False if they were converted for another place in the log."""
     partition, index = each.partition, each.response.index
     try:
         refused, each.error = each.error, None

@@ -1,10 +1,10 @@
 """Produce (0): append records to partitions.
 
 v0-v2 carry message sets, or the format of the magic byte; v3 and later exactly one batch of magic 2 for
-each partition. v1 throttle time, v2 log-append time, v3 transactional id, v5 log start offset, v7 zstd,
-v8 error messages, v10 leader hint, v13 topics by id.
+each partition. v1 adds the throttle time, v2 log-append time, v3 the transactional id, v5 the log start
+offset, v7 zstd, v8 error messages, v10 the leader hint, v13 topics by id.
 
-acks=0 has no answer, and an error closes the connection; acks of -1 and 1 are the same with one replica.
+acks=0 has no response, and an error closes the connection; acks of -1 and 1 are the same with one replica.
 Error 56 (storage) is new in v4; older clients get 6 and refresh their metadata.
 """
 
@@ -79,7 +79,7 @@ Delayed: TypeAlias = "list[Postponed | Flushing]"
 
 
 def produce(request: ProduceRequest, context: Context[Needs]) -> ProduceResponse | Wait | None:
-    """Append what every partition is sent; each has its own outcome."""
+    """Append records to every partition named; each partition has its own outcome."""
     topics, acks = request.topic_data, request.acks
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
         topics = merged(topics, _topic, "partition_data", _index)
@@ -108,7 +108,7 @@ def _append_all(
     responses: list[TopicProduceResponse],
     delayed: Delayed,
 ) -> ProduceResponse | Wait | None:
-    """Append what is left of a request; `responses` and `delayed` are those of what has been appended."""
+    """Append to the remaining topics of a request; `responses` and `delayed` are those of earlier topics."""
     responses += [_append_to_topic(topic, request, context, delayed) for topic in topics]
     flushes = [each for each in delayed if isinstance(each, Flushing)]
     postponed = [each for each in delayed if not isinstance(each, Flushing)]
@@ -123,10 +123,10 @@ def _append_all(
 
 
 def _takes_turns(topics: list[TopicProduceData]) -> bool:
-    """Return whether a request names so many partitions that others are served between them.
+    """Return True if a request names so many partitions that other clients must be served in between.
 
-    Each append is a write of its own. A request with many records keeps the loop, since to put it off would
-    be to copy it.
+    Each append is a write of its own. A request with many records is appended without a pause, since
+    postponing a part would mean copying it.
     """
     if sum(len(topic.partition_data) for topic in topics) <= APPENDS_PER_TURN:
         return False
@@ -137,7 +137,7 @@ def _takes_turns(topics: list[TopicProduceData]) -> bool:
 def _append_in_turns(
     topics: list[TopicProduceData], request: ProduceRequest, context: Context[Needs]
 ) -> ProduceResponse | Wait | None:
-    """Append to `APPENDS_PER_TURN` partitions at a time, and let the event loop serve others in between."""
+    """Append to `APPENDS_PER_TURN` partitions at a time; the event loop serves other clients in between."""
     turns = deque(_turns(topics))
     for topic in islice(turns, 1, None):
         for data in topic.partition_data:  # the frame is not there any more when its turn comes
@@ -161,7 +161,7 @@ def _append_in_turns(
 
 
 def _turns(topics: list[TopicProduceData]) -> Iterator[TopicProduceData]:
-    """Yield the parts of a request, none of which names more than `APPENDS_PER_TURN` partitions."""
+    """Yield the topics of a request in parts of at most `APPENDS_PER_TURN` partitions."""
     for topic in topics:
         data = topic.partition_data
         for start in range(0, len(data), APPENDS_PER_TURN):
@@ -194,7 +194,7 @@ def _append_to_topic(
 
 
 def _find_topic(data: TopicProduceData, acks: int, context: Context[Needs]) -> Topic | KafkaError:
-    """Return the topic, or the error that each of its partitions is answered with."""
+    """Return the topic of an entry, or the error to answer for each of its partitions."""
     cluster = context.node.cluster
     try:
         topic = (
@@ -226,7 +226,7 @@ def _append(
     delayed: Delayed,
     joins: Joining | None,
 ) -> PartitionProduceResponse:
-    """Append the records for one partition; what cannot be finished at once goes into `delayed`."""
+    """Append the records for one partition; work that cannot be finished at once is added to `delayed`."""
     index, partitions = data.index, topic.partitions
     # A wrong number is refused by the topic.
     partition = partitions[index] if 0 <= index < len(partitions) else topic.partition(index)

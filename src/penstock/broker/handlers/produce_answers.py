@@ -1,4 +1,4 @@
-"""What a Produce request is answered: each partition's outcome, once flushes and replicas were waited for."""
+"""Responses to Produce: each partition's outcome, after waiting for flushes and replicas."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _WITHOUT_START_OFFSET = (
 
 
 class Needs(UsesSideThread, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     clock: Clock
     cluster: Cluster
@@ -76,9 +76,9 @@ def answer(
     context: Context[Needs],
     flushes: list[Flushing],
 ) -> ProduceResponse | Wait | None:
-    """Return the answer to a request all of whose records have been appended, or refused.
+    """Return the response to a request all of whose records have been appended or refused.
 
-    The only replica there is has them: `acks` above 1, which 0.8 took, ask for no more than are in sync.
+    On a single broker the only replica has the records: acks above 1, which 0.8 took, wait for no others.
     """
     if acks == 0:
         _hang_up_on_failure(responses)
@@ -91,7 +91,7 @@ def answer(
 def _wait_for_flushes(
     responses: list[TopicProduceResponse], flushes: list[Flushing], context: Context[Needs]
 ) -> ProduceResponse | Wait:
-    """Answer once everything is on the disk that has to be (`flush.messages`)."""
+    """Answer once everything that `flush.messages` forces to disk is there."""
     response = ProduceResponse(responses=responses)
 
     def report() -> ProduceResponse:
@@ -109,13 +109,13 @@ def _wait_for_flushes(
 
 
 def copy_outcome(response: PartitionProduceResponse, outcome: PartitionProduceResponse) -> None:
-    """Copy the fields of one entry of the response into another, which is in the response already."""
+    """Copy the fields of one partition's outcome into an entry that is in the response already."""
     for name in outcome.__slots__:
         setattr(response, name, getattr(outcome, name))
 
 
 def answered_start_offset(partition: Partition, error: KafkaError, joining: Joining | None) -> int:
-    """Return the log's start, if the answer to a refused batch has it: as in Kafka, not always."""
+    """Return the log start offset for the answer to a refused batch, or -1 where Kafka answers -1."""
     if joining is not None and joining.has_refused:
         joining.has_refused = False
         return -1
@@ -125,7 +125,7 @@ def answered_start_offset(partition: Partition, error: KafkaError, joining: Join
 
 
 def refuse_all(topics: Iterable[TopicProduceData], error: KafkaError) -> list[TopicProduceResponse]:
-    """Return the outcomes where the whole of a request is refused."""
+    """Return the outcomes of a request that is refused as a whole."""
     return [
         TopicProduceResponse(
             name=topic.name,
@@ -137,7 +137,7 @@ def refuse_all(topics: Iterable[TopicProduceData], error: KafkaError) -> list[To
 
 
 def refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> PartitionProduceResponse:
-    """Return the outcome of records that have been refused."""
+    """Return the outcome of a partition whose records are refused."""
     response = PartitionProduceResponse(
         index=index,
         error_code=error.code,
@@ -154,7 +154,7 @@ def refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> Partiti
 
 
 def report_storage(index: int, error: StorageError, context: Context[Needs]) -> PartitionProduceResponse:
-    """Return the outcome of records that could not be written; it is logged, too."""
+    """Log that records could not be written, and return the outcome of their partition."""
     context.node.limited_log.once(logging.ERROR, str(error))
     is_new = context.version >= STORAGE_ERROR_SINCE
     code = ErrorCode.KAFKA_STORAGE_ERROR if is_new else ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -162,7 +162,11 @@ def report_storage(index: int, error: StorageError, context: Context[Needs]) -> 
 
 
 def _hang_up_on_failure(responses: list[TopicProduceResponse]) -> None:
-    """With acks=0 there is no answer; closing the connection reports the error."""
+    """Close the connection if an append with acks=0 has failed: there is no response to report it.
+
+    Raises:
+        CloseConnection: a partition has an error.
+    """
     for topic in responses:
         for partition in topic.partition_responses:
             if partition.error_code:

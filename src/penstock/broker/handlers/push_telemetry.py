@@ -1,4 +1,4 @@
-"""PushTelemetry (72): metrics of a client (KIP-714)."""
+"""PushTelemetry (72): takes metrics that a client pushes (KIP-714)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ INLINE_BYTES = 4096
 
 
 class Needs(UsesSideThread, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     client_metrics: ClientMetrics | None
     limited_log: LimitedLog
 
 
 class _Reading:
-    """What comes out of a push: metrics, or the error it is answered with, and why."""
+    """The decoding of one push: the metrics, or the error code to answer with and its reason."""
 
     def __init__(self, codec: int, data: bytes, bytes_max: int) -> None:
         self._codec = codec
@@ -44,7 +44,7 @@ class _Reading:
         self.reason = ""
 
     def read(self) -> None:
-        """Unpack and read. Runs in any thread."""
+        """Decompress and decode the metrics, in any thread."""
         from penstock.common.thread_pause import pause
 
         try:
@@ -57,7 +57,7 @@ class _Reading:
 
 
 def push_telemetry(request: PushTelemetryRequest, context: Context[Needs]) -> PushTelemetryResponse | Wait:
-    """Keep the newest values of what a client has pushed."""
+    """Store the newest values of the metrics that a client has pushed."""
     service = context.node.client_metrics
     if service is None:
         return PushTelemetryResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)

@@ -1,7 +1,7 @@
 """DescribeUserScramCredentials (50) and AlterUserScramCredentials (51): users and passwords (KIP-554).
 
-A client sends what PBKDF2 has made of a password; the broker keeps two keys made of that, as a record of the
-metadata log. No response has either. A change counts for later logins; sessions that have begun go on.
+A client sends a password salted by PBKDF2; the broker derives two keys from that, and keeps them as a record
+of the metadata log. No response has either. A change counts for later logins; open sessions continue.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MECHANISMS = {code: name for name, code in SCRAM_CODES.items()}
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that these APIs work on."""
+    """The attributes of a broker that these handlers use, as a protocol."""
 
     cluster: Cluster
 
@@ -57,7 +57,7 @@ class Needs(Parts, Protocol):
 def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, context: Context[Needs]
 ) -> DescribeUserScramCredentialsResponse:
-    """Return the mechanisms that users have credentials for; of all users where none is named."""
+    """Return the mechanisms for which users have credentials; all users if the request names none."""
     infos: dict[str, list[CredentialInfo]] = {}
     for (user, mechanism), credential in sorted(
         context.node.cluster.security.credentials.items(), key=lambda item: item[0]
@@ -86,7 +86,7 @@ def describe_user_scram_credentials(
 def alter_user_scram_credentials(
     request: AlterUserScramCredentialsRequest, context: Context[Needs]
 ) -> AlterUserScramCredentialsResponse:
-    """Set and delete credentials; each user has one result, and what is refused changes nothing."""
+    """Set and delete credentials; each user has one result, and a refused change changes nothing."""
     cluster = context.node.cluster
     names = [each.name for each in request.deletions] + [each.name for each in request.upsertions]
     times = Counter(names)

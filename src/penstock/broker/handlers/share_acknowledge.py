@@ -1,6 +1,6 @@
-"""ShareAcknowledge (79): say what has become of records that a member of a share group has (KIP-932).
+"""ShareAcknowledge (79): acknowledge records that a member of a share group has acquired (KIP-932).
 
-v1 is the first; v2 may renew locks (`is_renew_ack`), and its answer has their duration.
+v1 is the first version; v2 may renew locks (`is_renew_ack`), and its response has their duration.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOT_OFFERED = "The cluster does not have share groups (KIP-932): its share.versi
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     profile: Profile | None
@@ -47,7 +47,7 @@ class Needs(Parts, Protocol):
 def share_acknowledge(
     request: ShareAcknowledgeRequest, context: Context[Needs]
 ) -> ShareAcknowledgeResponse | Wait:
-    """Do what is said of each partition, and answer once it is stored."""
+    """Apply the acknowledgements for each partition, and answer once they are stored."""
     if not has_share_groups(context):
         return ShareAcknowledgeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NOT_OFFERED)
     service = context.node.sharing
@@ -83,7 +83,7 @@ def share_acknowledge(
 
 
 def has_share_groups(context: Context[Needs]) -> bool:
-    """Return whether the cluster has share groups: its `share.version` is 1, its release 4.2 or later."""
+    """Return True if the cluster has share groups: `share.version` is 1, and the release 4.2 or later."""
     node = context.node
     if node.profile is not None and node.profile.numbers < SHARES_SINCE:
         return False
@@ -91,7 +91,7 @@ def has_share_groups(context: Context[Needs]) -> bool:
 
 
 def reads(context: Context[Needs]) -> Callable[[str], bool]:
-    """Return what says whether the client of a request may read a topic."""
+    """Return a function that returns True if the client of a request may read a topic."""
     authorizer, session = context.node.authorizer, context.session
     if authorizer is None:
         return lambda topic: True

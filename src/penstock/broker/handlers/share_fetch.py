@@ -1,10 +1,11 @@
 """ShareFetch (78): acquire records for a member of a share group, and wait for them (KIP-932).
 
-v1 is the first; v2 may limit the number of records exactly (`share_acquire_mode`, KIP-1206), and renew locks
-(`is_renew_ack`, KIP-1222).
+v1 is the first version; v2 may limit the number of records exactly (`share_acquire_mode`, KIP-1206), and
+renew locks (`is_renew_ack`, KIP-1222).
 
-A request may bring acknowledgements, which are stored first. The answer waits until `min_bytes` can be had or
-`max_wait_ms` is over; an error in any partition ends the wait. Nothing is acquired before it is answered.
+A request may carry acknowledgements, which are stored first. The response waits until `min_bytes` are
+available or `max_wait_ms` is over; an error in any partition ends the wait. Records are acquired only when
+the response is built.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 
 
 class Needs(AcknowledgeNeeds, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     fetch_bytes_max: int
     limited_log: LimitedLog
 
 
 def share_fetch(request: ShareFetchRequest, context: Context[Needs]) -> ShareFetchResponse | Wait:
-    """Acknowledge what the request says, acquire from every partition of the session, or wait for records."""
+    """Apply acknowledgements, then acquire records from every partition of the session, or wait for them."""
     if not has_share_groups(context):
         return ShareFetchResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NOT_OFFERED)
     service = context.node.sharing
@@ -84,11 +85,11 @@ def share_fetch(request: ShareFetchRequest, context: Context[Needs]) -> ShareFet
 
 
 def _check(request: ShareFetchRequest) -> None:
-    """Check what does not depend on the session.
+    """Check the parts of a request that do not depend on the session.
 
     Raises:
         KafkaError: INVALID_REQUEST (42), acknowledgements come with a new session, or renewals with limits of
-            a fetch. UNKNOWN_SERVER_ERROR (-1), there is no such mode.
+            a fetch. UNKNOWN_SERVER_ERROR (-1), the acquire mode does not exist.
     """
     if request.is_renew_ack and (
         request.max_wait_ms or request.min_bytes or request.max_bytes or request.max_records
@@ -109,7 +110,7 @@ def _check(request: ShareFetchRequest) -> None:
 
 
 class _Fetching:
-    """One request in progress: its acknowledgements first, then its records."""
+    """One ShareFetch request in progress: its acknowledgements first, then its records."""
 
     def __init__(
         self,
@@ -132,7 +133,7 @@ class _Fetching:
         )
 
     def begin(self) -> ShareFetchResponse | Wait:
-        """Begin what the request says of records, and go on."""
+        """Begin to store the acknowledgements of the request, then continue with `go_on`."""
         request, service = self._request, self._service
         for topic in request.topics:
             for asked in topic.partitions:
@@ -150,7 +151,7 @@ class _Fetching:
         return self.go_on()
 
     def go_on(self) -> ShareFetchResponse | Wait:
-        """Answer, or wait for what is missing."""
+        """Return the response, or a `Wait` for acknowledgements or records that are not ready."""
         context, request = self._context, self._request
         if not self._acknowledging.settle(context.now):
             return Wait(self._acknowledging.keys, self._acknowledging.deadline, answer=self.go_on)
@@ -165,7 +166,7 @@ class _Fetching:
     # --- records -----------------------------------------------------------------------------------------
 
     def _fetch(self) -> ShareFetchResponse | Wait:
-        """Acquire what there is; or wait, if there is too little."""
+        """Acquire available records, or wait if there are too few."""
         request, context = self._request, self._context
         may_wait = context.now < self._deadline
         found: dict[TopicIdPartition, PartitionData] = {}
@@ -195,10 +196,10 @@ class _Fetching:
         return Wait(keys, self._deadline, missing_bytes, self.go_on)
 
     def _open(self, partition: TopicIdPartition) -> LedPartition:
-        """Return a share partition, which may have to be read yet.
+        """Return a share partition, whose state may still have to be read.
 
         Raises:
-            KafkaError: this request gets nothing of it.
+            KafkaError: this request gets no records from the partition.
         """
         topic_id, index = partition
         led = self._leds.get(partition)
@@ -217,7 +218,7 @@ class _Fetching:
         ready: list[tuple[TopicIdPartition, LedPartition]],
         found: dict[TopicIdPartition, PartitionData],
     ) -> int:
-        """Return how many bytes can be had now; partitions that fail go into `found`."""
+        """Return how many bytes of records are available now; partitions that fail are added to `found`."""
         total = 0
         for partition, led in ready:
             try:
@@ -234,7 +235,7 @@ class _Fetching:
         ready: list[tuple[TopicIdPartition, LedPartition]],
         found: dict[TopicIdPartition, PartitionData],
     ) -> None:
-        """Acquire from partitions, one after the other, until there is enough."""
+        """Acquire records from one partition after the other, until there are enough."""
         request, context = self._request, self._context
         left_bytes = min(request.max_bytes, context.node.fetch_bytes_max)
         left_records = request.max_records
@@ -274,7 +275,7 @@ class _Fetching:
                 )
 
     def _goes_on(self, led: LedPartition, error: Exception) -> bool:
-        """Return whether a failure means only that the log begins later than the group has read."""
+        """Return True, and archive old records, if `error` only means that the log start has moved up."""
         if getattr(error, "code", None) != ErrorCode.OFFSET_OUT_OF_RANGE or led.share is None:
             return False
         led.share.archive_below(led.partition.log_start_offset)
@@ -291,7 +292,7 @@ class _Fetching:
     # --- answers -----------------------------------------------------------------------------------------
 
     def _answer(self, found: dict[TopicIdPartition, PartitionData]) -> ShareFetchResponse:
-        """Answer with what was found, what was acknowledged, and partitions that are new to the session."""
+        """Return the response: records found, acknowledgement results, and partitions new to the session."""
         followed = self._session.partitions
         topics: dict[bytes, ShareFetchableTopicResponse] = {}
         codes = self._acknowledging.codes

@@ -27,7 +27,7 @@ from penstock.protocol.messages.share_group_describe_response import (
 def share_group_describe(
     request: ShareGroupDescribeRequest, context: Context[Needs]
 ) -> ShareGroupDescribeResponse:
-    """Describe share groups by their ids; each once, however often it is named."""
+    """Describe share groups by their ids; a group that is named repeatedly is described once."""
     request.group_ids = list(dict.fromkeys(request.group_ids))
     if not has_share_groups(context):
         refused: ShareGroupDescribeResponse = error_response(

@@ -1,6 +1,6 @@
 """ShareGroupHeartbeat (76): join a share group, stay in it, get an assignment, leave it (KIP-932).
 
-v1 is the first that is no preview.
+v1 is the first version after the preview.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.protocol.messages.share_group_heartbeat_response import (
 def share_group_heartbeat(
     request: ShareGroupHeartbeatRequest, context: Context[Needs]
 ) -> ShareGroupHeartbeatResponse:
-    """Join a share group, stay in it or leave it; the answer has the assignment where it has changed."""
+    """Join a share group, stay in it or leave it; the response has the assignment if it has changed."""
     if not has_share_groups(context):
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     names = request.subscribed_topic_names

@@ -1,4 +1,4 @@
-"""What share groups have done with records, at the share coordinator (KIP-932): brokers ask one another.
+"""Requests of brokers to the share coordinator, which stores the state of share partitions (KIP-932).
 
 InitializeShareGroupState (83), ReadShareGroupState (84), WriteShareGroupState (85), DeleteShareGroupState
 (86) and ReadShareGroupStateSummary (87). v1 of 85 and 87 has the number of completed deliveries (KIP-1226).
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that these APIs work on."""
+    """The attributes of a broker that these handlers use, as a protocol."""
 
     @property
     def share_states(self) -> ShareStateService: ...
 
 
 def initialize_share_group_state(request: Any, context: Context[Needs]) -> Any:
-    """Begin the states of share partitions, or begin them anew."""
+    """Create the states of share partitions, or reset them."""
     return _answer(request, context)
 
 
 def read_share_group_state(request: Any, context: Context[Needs]) -> Any:
-    """Return the states of share partitions; leaders before the one that asks are fenced."""
+    """Return the states of share partitions, and fence leaders with an older epoch than the request's."""
     return _answer(request, context)
 
 
 def write_share_group_state(request: Any, context: Context[Needs]) -> Any:
-    """Add to the states of share partitions what has become of records."""
+    """Add delivery states of records to the states of share partitions."""
     return _answer(request, context)
 
 
@@ -45,7 +45,7 @@ def delete_share_group_state(request: Any, context: Context[Needs]) -> Any:
 
 
 def read_share_group_state_summary(request: Any, context: Context[Needs]) -> Any:
-    """Return epochs and start offsets of share partitions."""
+    """Return the epochs and start offsets of share partitions."""
     return _answer(request, context)
 
 

@@ -1,4 +1,4 @@
-"""What the handlers of share groups at the group coordinator have in common."""
+"""Checks that all handlers of share groups at the group coordinator have in common."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ PATIENCE_S = 10.0
 
 
 class Offering(Parts, Protocol):
-    """The parts of a broker that decide whether it has share groups."""
+    """The attributes of a broker that decide whether it has share groups."""
 
     cluster: Cluster
     profile: Profile | None
 
 
 class Needs(Offering, Protocol):
-    """The parts of a broker that these APIs work on."""
+    """The attributes of a broker that these handlers use, as a protocol."""
 
     purgatory: Purgatory
 
     @property
     def groups(self) -> GroupService: ...
     def end_offset(self, topic: str, index: int) -> int:
-        """Return the end of a partition, as its leader has it."""
+        """Return the high watermark of a partition, from its leader."""
 
 
 def has_share_groups(context: Context[Offering]) -> bool:
-    """Return whether the cluster has share groups: its `share.version` is 1, its release 4.2 or later."""
+    """Return True if the cluster has share groups: `share.version` is 1, and the release 4.2 or later."""
     node = context.node
     if node.profile is not None and node.profile.numbers < SHARES_SINCE:
         return False
@@ -49,7 +49,7 @@ def has_share_groups(context: Context[Offering]) -> bool:
 
 
 def open_group(group_id: str, context: Context[Needs]) -> None:
-    """Read what is stored of a group, and drop members whose sessions are over.
+    """Read the stored state of a group, and remove members whose sessions have expired.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION (35), there are no share groups; INVALID_GROUP_ID (24), the id is
@@ -64,5 +64,5 @@ def open_group(group_id: str, context: Context[Needs]) -> None:
 
 
 def late() -> KafkaError:
-    """Return the error of what the share coordinator has not answered in time."""
+    """Return the error for a request that the share coordinator has not answered in time."""
     return error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the share coordinator has not answered")

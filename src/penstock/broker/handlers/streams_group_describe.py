@@ -35,7 +35,7 @@ from penstock.protocol.messages.streams_group_describe_response import (
 def streams_group_describe(
     request: StreamsGroupDescribeRequest, context: Context[Needs]
 ) -> StreamsGroupDescribeResponse:
-    """Describe streams groups by their ids; each once, however often it is named."""
+    """Describe streams groups by their ids; a group that is named repeatedly is described once."""
     request.group_ids = list(dict.fromkeys(request.group_ids))
     if not has_streams_groups(context):
         refused: StreamsGroupDescribeResponse = error_response(
@@ -85,9 +85,7 @@ TASK_BYTES = 100
 
 
 def _topology(group: StreamsGroup, context: Context[Needs]) -> Topology | None:
-    """Return the topology; with the numbers of partitions of internal topics, where these have been
-    decided.
-    """
+    """Return the topology, with partition counts of internal topics if decided; None if there is none."""
     topology = group.stored.topology
     if topology is None:
         return None

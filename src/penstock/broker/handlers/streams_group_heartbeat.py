@@ -1,6 +1,6 @@
 """StreamsGroupHeartbeat (88): join a streams group, stay in it, get tasks, leave it (KIP-1071).
 
-The broker makes the internal topics of the application, after the first member has named them.
+The broker creates the internal topics of the application, after the first member has sent the topology.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.security.acls import Operation
 def streams_group_heartbeat(
     request: asked.StreamsGroupHeartbeatRequest, context: Context[Needs]
 ) -> answered.StreamsGroupHeartbeatResponse:
-    """Join a streams group, stay in it or leave it; the answer has the tasks where they have changed."""
+    """Join a streams group, stay in it or leave it; the response has the tasks if they have changed."""
     if not has_streams_groups(context):
         return _refusal(ErrorCode.UNSUPPORTED_VERSION)
     context.begin_claims()
@@ -48,7 +48,7 @@ def _refusal(code: int, message: str | None = None) -> answered.StreamsGroupHear
 
 
 def _check_supported(request: asked.StreamsGroupHeartbeatRequest) -> None:
-    """Check that a request uses nothing that Apache Kafka 4.3 does not have either.
+    """Check that a request uses only features that Apache Kafka 4.3 has.
 
     Raises:
         KafkaError: INVALID_REQUEST (42) or STREAMS_INVALID_TOPOLOGY (130).
@@ -109,10 +109,10 @@ def _beat(request: asked.StreamsGroupHeartbeatRequest, context: Context[Needs]) 
 
 
 def _check_names(topology: Topology) -> None:
-    """Check the names of topics in a topology.
+    """Check the topic names in a topology.
 
     Raises:
-        KafkaError: STREAMS_INVALID_TOPOLOGY (130).
+        KafkaError: STREAMS_INVALID_TOPOLOGY (130), a name is invalid, or an internal topic of Kafka's.
     """
     names = topology.named_topics()
     prohibited = [name for name in names if name in INTERNAL_TOPICS]
@@ -160,9 +160,9 @@ def _tasks(listed: Sequence[asked.TaskIds]) -> frozenset[Task]:
 
 
 def _make_topics(topics: Sequence[InternalTopic], context: Context[Needs]) -> str:
-    """Make internal topics that there are not; return why some could not be made, empty where all were.
+    """Create missing internal topics; return the reason why some could not be created, or "".
 
-    All or none of them are made where the member may not make all of them, as at Apache Kafka.
+    If the client may not create one of them, none is created, as in Apache Kafka.
     """
     node = context.node
     unauthorized = _not_to_be_made(topics, context)
@@ -188,7 +188,7 @@ def _make_topics(topics: Sequence[InternalTopic], context: Context[Needs]) -> st
 
 
 def _not_to_be_made(topics: Sequence[InternalTopic], context: Context[Needs]) -> list[str]:
-    """Return the topics that the client may not create."""
+    """Return the internal topics that the client is not authorized to create."""
     authorizer, session = context.node.authorizer, context.session
     if authorizer is None:
         return []
@@ -199,7 +199,7 @@ def _not_to_be_made(topics: Sequence[InternalTopic], context: Context[Needs]) ->
 
 
 def _with_outcome(statuses: list[Problem], outcome: str) -> list[Problem]:
-    """Add to the status of missing topics why they could not be made."""
+    """Add the reason why topics could not be created to the status of missing internal topics."""
     if not outcome:
         return statuses
     return [

@@ -20,7 +20,7 @@ PROTOCOLS = "group.coordinator.rebalance.protocols"
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that these APIs work on."""
+    """The attributes of a broker that these handlers use, as a protocol."""
 
     cluster: Cluster
     config: BrokerConfig
@@ -32,8 +32,10 @@ class Needs(Parts, Protocol):
 
 
 def has_streams_groups(context: Context[Needs]) -> bool:
-    """Return whether the cluster has streams groups: its `streams.version` is 1, its release 4.2 or later,
-    and `group.coordinator.rebalance.protocols` names them.
+    """Return True if the broker offers streams groups.
+
+    The cluster's `streams.version` must be 1, the release 4.2 or later, and
+    `group.coordinator.rebalance.protocols` must name the protocol.
     """
     node = context.node
     if node.profile is not None and node.profile.numbers < SHARES_SINCE:
@@ -42,11 +44,11 @@ def has_streams_groups(context: Context[Needs]) -> bool:
 
 
 def offers_protocol(config: BrokerConfig, name: str) -> bool:
-    """Return whether `group.coordinator.rebalance.protocols` names a protocol of groups."""
+    """Return True if `group.coordinator.rebalance.protocols` names this group protocol."""
     return name in _names(config.text(PROTOCOLS) or "")
 
 
 @lru_cache(maxsize=8)
 def _names(text: str) -> frozenset[str]:
-    """Return the names in a list; kept, for every heartbeat asks."""
+    """Return the names in a comma-separated list; cached, because every heartbeat needs them."""
     return frozenset(each.strip() for each in text.split(","))

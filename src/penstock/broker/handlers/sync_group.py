@@ -1,6 +1,6 @@
-"""SyncGroup (14): the leader gives the assignment, every member receives its own.
+"""SyncGroup (14): the leader sends all assignments, every member receives its own.
 
-v3 instance ids; v5 the protocol's type and name, which must be the group's.
+v3 adds instance ids; v5 the protocol's type and name, which must be the group's.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ PROTOCOL_NAMED_SINCE = 5
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     @property
     def groups(self) -> GroupService: ...
 
 
 def sync_group(request: SyncGroupRequest, context: Context[Needs]) -> Any:
-    """Return the assignment of a member, or a `Wait` for it; the leader brings all assignments."""
+    """Return the assignment of a member, or a `Wait` for it. The leader's request has all assignments."""
     service = context.node.groups
     if context.version >= PROTOCOL_NAMED_SINCE and None in (request.protocol_type, request.protocol_name):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)

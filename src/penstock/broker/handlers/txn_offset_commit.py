@@ -1,7 +1,7 @@
-"""TxnOffsetCommit (28): offsets of a group that count once a transaction is committed.
+"""TxnOffsetCommit (28): offsets of a group that take effect when a transaction commits.
 
-v2 leader epochs; v3 generation, member and instance (KIP-447), flexible; v4 adds TRANSACTION_ABORTABLE; v5
-adds the partition of the group to the transaction (KIP-890).
+v2 adds leader epochs; v3 generation, member and instance (KIP-447), flexible; v4 adds TRANSACTION_ABORTABLE;
+v5 adds the partition of the group to the transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ logger = logger_named("penstock.broker")
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
 
@@ -79,8 +79,9 @@ def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context[Needs]) 
 def _commit(
     request: TxnOffsetCommitRequest, commits: list[tuple[PartitionKey, Committed]], context: Context[Needs]
 ) -> ErrorCode:
-    """Add the group's partition to the transaction, check the member, and store; return the error for all of
-    it.
+    """Add the group's partition to the transaction, check the member, and store the offsets.
+
+    Returns the error for all of them, or NONE.
     """
     service, group_id = context.node.groups, request.group_id
     if not group_id or len(group_id.encode()) > STRING_BYTES_MAX:

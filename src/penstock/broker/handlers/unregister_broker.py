@@ -1,4 +1,4 @@
-"""UnregisterBroker (64): a broker that is gone for good leaves the metadata (KIP-500)."""
+"""UnregisterBroker (64): remove a broker that is gone for good from the metadata (KIP-500)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     view: ClusterView
 
 
 def unregister_broker(request: UnregisterBrokerRequest, context: Context[Needs]) -> UnregisterBrokerResponse:
-    """Take a broker out of the metadata, if it is there and may go."""
+    """Remove a broker from the metadata, if it is registered and may be removed."""
     response = UnregisterBrokerResponse(error_message=None)
     try:
         context.node.view.unregister(request.broker_id, context.now_ms)

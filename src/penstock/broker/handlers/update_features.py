@@ -1,8 +1,8 @@
-"""UpdateFeatures (57): settle on levels of features (KIP-584).
+"""UpdateFeatures (57): set the finalized levels of features (KIP-584).
 
-v0 allows downgrades by a flag, v1 by a kind of upgrade, and may only validate; v2 has no results for single
-features. Before Apache Kafka 4.0 a feature that cannot be updated is an error of its own result alone. One
-level of `metadata.version` is written; `transaction.version` may be 0 to 2, and
+v0 allows downgrades by a flag, v1 by an upgrade type, and may only validate; v2 has no results for single
+features. Before Apache Kafka 4.0 a feature that cannot be updated is an error of its own result alone. Only
+one level of `metadata.version` is accepted; `transaction.version` may be 0 to 2, and
 `eligible.leader.replicas.version`, `group.version` and `share.version` 0 or 1.
 """
 
@@ -43,14 +43,14 @@ WHOLE_UPDATE_FAILED = "The update failed for all features since the following fe
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
     profile: Profile | None
 
 
 def update_features(request: UpdateFeaturesRequest, context: Context[Needs]) -> UpdateFeaturesResponse:
-    """Check every update; carry them out if all are good."""
+    """Check every update of a feature; apply the updates if all are valid."""
     times = Counter(update.feature for update in request.feature_updates)
     results = []
     failure: KafkaError | None = None

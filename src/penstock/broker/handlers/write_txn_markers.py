@@ -1,6 +1,6 @@
-"""WriteTxnMarkers (27): end transactions in partitions, as coordinators and administrators do.
+"""WriteTxnMarkers (27): end transactions in partitions, for coordinators and administrators.
 
-v1 is flexible; v2 says which flow a marker belongs to (KIP-1228).
+v1 is flexible; v2 adds the transaction version of a marker (KIP-1228).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Needs(Parts, Protocol):
-    """The parts of a broker that this API works on."""
+    """The attributes of a broker that this handler uses, as a protocol."""
 
     cluster: Cluster
 
@@ -33,7 +33,7 @@ class Needs(Parts, Protocol):
 
 
 def write_txn_markers(request: WriteTxnMarkersRequest, context: Context[Needs]) -> WriteTxnMarkersResponse:
-    """Write every marker; each partition has its own outcome."""
+    """Write every transaction marker; each partition has its own outcome."""
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(

@@ -1,1 +1,1 @@
-"""The image of the cluster, what changes it, and the log that keeps it."""
+"""The metadata of a cluster: the state, the changes to it, and the log that stores them."""

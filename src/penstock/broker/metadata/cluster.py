@@ -1,8 +1,9 @@
-"""The cluster as one broker has it: changes are decided, committed by an authority, and then applied.
+"""`Cluster`: the cluster's metadata at one broker. Changes are decided, committed, and then applied.
 
-`Cluster` joins three things: the image of the cluster (`image`), what this broker keeps of it
-(`replica_manager`), and the authority that writes the metadata log: of a broker by itself `own_authority`, in
-a cluster of several the controller (`penstock.broker.replication.control.authority`).
+`Cluster` connects three parts: the metadata (`image`), what this broker stores of the topics
+(`replica_manager`), and the authority that writes the metadata log. The authority of a single broker is
+`own_authority`, that of a cluster of several the controller
+(`penstock.broker.replication.control.authority`).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _FACTORS = {
 
 
 class Cluster:
-    """The topics of a cluster, as one broker has them, in step with the metadata log."""
+    """The metadata of a cluster at one broker, in step with the metadata log."""
 
     def __init__(
         self,
@@ -68,10 +69,10 @@ class Cluster:
         authority: Authority | None = None,
         replicating: Replicating | None = None,
     ) -> None:
-        """Without an authority the broker is its own: it replays its metadata log, and leads every partition.
+        """Open the metadata. Without an authority the broker replays its own log, and leads every partition.
 
-        `config` is what the broker was started with, and does not change: `self.config` has the settings
-        that clients have made over it. `replicating` is the part of partitions in a cluster of several.
+        `config` is what the broker was started with, and does not change: `self.config` also has the settings
+        that clients have set. `replicating` connects partitions with their replicas in a cluster of several.
 
         Raises:
             StorageError: the metadata log cannot be read or written.
@@ -100,12 +101,12 @@ class Cluster:
 
     @property
     def topics(self) -> dict[str, Topic]:
-        """Topics by name."""
+        """The topics of the cluster by name."""
         return self.replicas.topics
 
     @property
     def topics_by_id(self) -> dict[bytes, Topic]:
-        """Topics by id."""
+        """The topics of the cluster by id."""
         return self.replicas.topics_by_id
 
     @property
@@ -115,22 +116,22 @@ class Cluster:
 
     @property
     def plain_config(self) -> TopicConfig:
-        """The settings of a topic for which nothing is set."""
+        """The settings of a topic without settings of its own."""
         return self.replicas.plain_config
 
     @property
     def security(self) -> SecurityImage:
-        """Access control entries, SCRAM credentials, delegation tokens."""
+        """The ACL entries, SCRAM credentials and delegation tokens of the cluster."""
         return self.image.security
 
     @property
     def resource_configs(self) -> dict[tuple[int, str], dict[str, str]]:
-        """Settings of groups and of metrics subscriptions, by kind of resource and name."""
+        """Settings of groups and of metrics subscriptions, by resource type and name."""
         return self.image.resource_configs
 
     @property
     def quotas(self) -> dict[Entity, dict[str, float]]:
-        """Quotas of clients, by entity and name of the quota."""
+        """Client quotas, by entity and quota name."""
         return self.image.quotas
 
     @property
@@ -139,37 +140,45 @@ class Cluster:
         return self.image.features
 
     def topic(self, name: str) -> Topic:
-        """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3)."""
+        """Return the topic with this name.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3).
+        """
         topic = self.replicas.topics.get(name)
         if topic is None:
             raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
         return topic
 
     def topic_by_id(self, topic_id: bytes) -> Topic:
-        """Raises KafkaError: UNKNOWN_TOPIC_ID (100)."""
+        """Return the topic with this id.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_ID (100).
+        """
         topic = self.replicas.topics_by_id.get(topic_id)
         if topic is None:
             raise error_for(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {topic_id.hex()}")
         return topic
 
     def partitions(self) -> Iterable[Partition]:
-        """Return every partition there is."""
+        """Return all partitions of all topics."""
         return self.replicas.partitions()
 
     # --- creating --------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Take in all metadata that have been written, since a change is about to be decided."""
+        """Apply all metadata that have been written, before a change is decided."""
         self.authority.catch_up()
 
     def plan_topic(
         self, name: str, partitions: int = -1, *, configs: Mapping[str, str | None] | None = None
     ) -> NewTopic:
-        """Check one topic that is wanted; -1 stands for the broker's default number of partitions.
+        """Check whether a topic can be created, and return its plan; -1 partitions stands for the default.
 
         Raises:
             KafkaError: the topic exists, or its name or a setting is invalid; see `Planner.new_topic`.
-            StorageError: too few brokers are alive, by the metadata: clients ask again.
+            StorageError: too few brokers are alive according to the metadata: clients ask again.
         """
         setting = _FACTORS.get(name)
         factor, size = self.config.integer(setting or "default.replication.factor"), self.authority.size
@@ -193,8 +202,8 @@ class Cluster:
     ) -> str:
         """Create one topic for a caller in this process, and return its name.
 
-        Without a name the topic gets one of its own. `settings` have underscores in the place of dots.
-        `replicas` is a number, -1 for the broker's default, or the brokers of each partition.
+        If `name` is None, a name is generated. `settings` have underscores in the place of dots.
+        `replicas` is the replication factor, -1 for the broker's default, or the brokers of each partition.
 
         Raises:
             KafkaError: the topic exists, or its name, replicas or a setting are invalid.
@@ -234,7 +243,9 @@ class Cluster:
     # --- changing --------------------------------------------------------------------------------------
 
     def add_partitions(self, assignments: Mapping[str, Sequence[Sequence[int]]], now_ms: int) -> None:
-        """Let topics grow, all in one step. `assignments` are the brokers of the new partitions, by topic.
+        """Add partitions to topics, all in one step.
+
+        `assignments` has the brokers of each new partition, by topic.
 
         Raises:
             StorageError: the metadata log cannot be written; nothing has changed.
@@ -248,7 +259,7 @@ class Cluster:
             self._commit(records, now_ms)
 
     def alter(self, records: Sequence[Message], now_ms: int) -> None:
-        """Change settings, quotas of clients, or security, in one step. The records have been checked.
+        """Change settings, client quotas or security in one step, by records that have been checked.
 
         Raises:
             StorageError: the metadata log cannot be written; nothing has changed.
@@ -271,7 +282,7 @@ class Cluster:
 
     @property
     def metadata_epoch(self) -> int:
-        """The epoch in which the metadata log is led."""
+        """The leader epoch of the metadata log."""
         return self.authority.epoch
 
     @property
@@ -294,9 +305,9 @@ class Cluster:
     # --- producers -------------------------------------------------------------------------------------
 
     def skip_producer_ids(self, seen: int) -> None:
-        """Begin above a producer id that partitions hold, where the metadata log does not have it.
+        """Continue above `seen`, a producer id found in partitions, if the metadata log does not count it.
 
-        Ids are given out in blocks: the rest of the block of `seen`, and the next one, may have been given
+        Ids are assigned in blocks: those in the rest of the block of `seen`, and in the next one, may belong
         to producers that had not written yet.
         """
         if seen >= self.image.producer_ids_end:
@@ -311,9 +322,9 @@ class Cluster:
             self._next_producer_id, self._own_ids_end = first, 0
 
     def new_producer_id(self, now_ms: int) -> int:
-        """Return a producer id never given before, not even by an earlier run on the same directory.
+        """Return a producer id never assigned before, not even by an earlier run on the same directory.
 
-        The producer ids that partitions hold have to be passed to `skip_producer_ids` before.
+        Before this, pass the producer ids that partitions hold to `skip_producer_ids`.
 
         Raises:
             StorageError: the metadata log cannot be written.
@@ -335,7 +346,7 @@ class Cluster:
 
 
 def _tell(what: str, topics: Sequence[str]) -> None:
-    """Log what has happened to topics: a line for each of a few, one line for many."""
+    """Log what has happened to topics: one line for each topic, or one line for all if they are many."""
     if len(topics) <= TOPICS_TOLD:
         for topic in topics:
             logger.info("%s topic %s", what, topic)

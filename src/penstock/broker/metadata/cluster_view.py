@@ -1,8 +1,8 @@
-"""The cluster as a whole, as requests ask about it: its brokers, its quorum, decisions of its controller.
+"""`ClusterView`: the brokers, quorum and controller of a cluster, as requests ask about them.
 
-Handlers of Metadata, DescribeCluster, FindCoordinator, ElectLeaders and the like ask a `ClusterView`. A
-broker by itself is a cluster of one: `LoneView` names one broker, and decides by itself. In a cluster of
-several `penstock.broker.replication.member_view` has the controller decide.
+Handlers of Metadata, DescribeCluster, FindCoordinator, ElectLeaders and similar APIs use a `ClusterView`. A
+single broker is a cluster of one: its `LoneView` lists one broker, and decides by itself. In a cluster of
+several, `penstock.broker.replication.member_view` lets the controller decide.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LocatedBroker(NamedTuple):
-    """A broker of the cluster, and where clients of one listener reach it."""
+    """A broker of the cluster, and the address at which clients of one listener reach it."""
 
     id: int
     host: str
@@ -30,7 +30,7 @@ class LocatedBroker(NamedTuple):
 
 
 class Observer(NamedTuple):
-    """A node as a reader of the metadata log. Times are milliseconds of the time of day."""
+    """A node that reads the metadata log, and its progress. Times are milliseconds of the time of day."""
 
     node: int
     end_offset: int
@@ -42,7 +42,7 @@ class Observer(NamedTuple):
 
 
 class QuorumState(NamedTuple):
-    """Who keeps the metadata log: one voter, which leads, and the nodes that read it."""
+    """The quorum of the metadata log: one voter, which leads, and the nodes that read the log."""
 
     leader_id: int
     directory_id: bytes
@@ -52,55 +52,55 @@ class QuorumState(NamedTuple):
 
 
 class ClusterView(Protocol):
-    """The cluster as a whole, as one broker shows it to clients."""
+    """The brokers, quorum and controller of a cluster, as one broker describes them to clients."""
 
     def registered(self, session: Session) -> list[LocatedBroker]:
-        """Return the brokers that have the listener of a connection, fenced ones too, by their ids."""
+        """Return the registered brokers with the connection's listener, fenced ones included, by id."""
 
     def living(self, session: Session) -> list[LocatedBroker]:
-        """Return the brokers of the listener of a connection that take part."""
+        """Return the brokers that have the connection's listener and are not fenced."""
 
     def controller_id(self, living: Sequence[LocatedBroker]) -> int:
-        """Return the broker that clients should send changes of metadata to; -1 where there is none."""
+        """Return the broker that clients should send metadata changes to, or -1 if there is none."""
 
     def is_alive(self, broker: int) -> bool:
-        """Return whether a broker takes part, on this listener or another."""
+        """Return True if a broker is registered and not fenced."""
 
     def elect(self, topic: str, index: int, kind: int, now_ms: int) -> None:
-        """Elect the leader of a partition: 0 the preferred replica, 1 any that lives.
+        """Elect the leader of a partition: kind 0 the preferred replica, 1 any live replica.
 
         Raises:
             KafkaError: the election is not possible, or not needed (84).
-            StorageError: what the controller decided could not be written.
+            StorageError: the controller's decision could not be written.
         """
 
     def reassign(
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool, now_ms: int
     ) -> None:
-        """Move the replicas of a partition to the brokers of `target`; None gives a move up.
+        """Reassign the replicas of a partition to the brokers of `target`; None cancels a reassignment.
 
         Raises:
-            KafkaError: the brokers are not there, or no replica is moving (85).
-            StorageError: what the controller decided could not be written.
+            KafkaError: a broker is not registered, or there is no reassignment to cancel (85).
+            StorageError: the controller's decision could not be written.
         """
 
     def moving(self, wanted: Sequence[tuple[str, int]] | None) -> list[tuple[str, PartitionImage]]:
-        """Return the partitions whose replicas are moving, by topic; None asks for all of them."""
+        """Return the partitions of `wanted` that are being reassigned, with topic; None means all."""
 
     def unregister(self, broker: int, now_ms: int) -> None:
-        """Take a broker out of the metadata.
+        """Remove a broker from the metadata.
 
         Raises:
-            KafkaError: there is no such broker (102), or it cannot be taken out.
-            StorageError: what the controller decided could not be written.
+            KafkaError: there is no such broker (102), or it cannot be removed.
+            StorageError: the controller's decision could not be written.
         """
 
     def quorum(self, session: Session) -> QuorumState:
-        """Return who keeps the metadata log."""
+        """Return the quorum of the metadata log."""
 
 
 class LoneView:
-    """The view of a broker by itself."""
+    """The view of a single broker."""
 
     def __init__(self, cluster: Cluster, rack: str | None, directory_id: bytes) -> None:
         self._cluster = cluster
@@ -114,25 +114,29 @@ class LoneView:
     living = registered
 
     def controller_id(self, living: Sequence[LocatedBroker]) -> int:
-        """Return this broker."""
+        """Return the id of this broker."""
         return self._cluster.node_id
 
     def is_alive(self, broker: int) -> bool:
-        """Return whether it is this broker."""
+        """Return True for the id of this broker."""
         return broker == self._cluster.node_id
 
     def elect(self, topic: str, index: int, kind: int, now_ms: int) -> None:
-        """Raises KafkaError: the partition is led already (84), or not there (3)."""
+        """Refuse an election, since the only replica leads already.
+
+        Raises:
+            KafkaError: the partition has a leader (84), or does not exist (3).
+        """
         self._cluster.topic(topic).partition(index)
         raise error_for(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
 
     def reassign(
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool, now_ms: int
     ) -> None:
-        """Accept what is so already.
+        """Accept the assignment that a partition has already; refuse any other.
 
         Raises:
-            KafkaError: there is no other broker (39), nothing moves (85), no such partition (3).
+            KafkaError: there is no other broker (39), no reassignment to cancel (85), no such partition (3).
         """
         self._cluster.topic(topic).partition(index)
         here = self._cluster.node_id
@@ -145,11 +149,15 @@ class LoneView:
             )
 
     def moving(self, wanted: Sequence[tuple[str, int]] | None) -> list[tuple[str, PartitionImage]]:
-        """Return nothing: with one broker nothing moves."""
+        """Return no partitions: a single broker cannot reassign any."""
         return []
 
     def unregister(self, broker: int, now_ms: int) -> None:
-        """Raises KafkaError: the broker is this one, which is alive (42), or not there (102)."""
+        """Refuse to remove a broker.
+
+        Raises:
+            KafkaError: the broker is this one, which is alive (42), or does not exist (102).
+        """
         if broker == self._cluster.node_id:
             raise error_for(
                 ErrorCode.INVALID_REQUEST, f"broker {broker} is the only one, and cannot be unregistered"
@@ -157,5 +165,5 @@ class LoneView:
         raise error_for(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker} is not currently registered")
 
     def quorum(self, session: Session) -> QuorumState:
-        """Return a quorum of one."""
+        """Return a quorum of this broker alone."""
         return QuorumState(self._cluster.node_id, self._directory_id, session.advertised_address, ())

@@ -1,8 +1,8 @@
-"""The level of a data directory that no broker uses: what it is, and another one.
+"""The `metadata.version` level of a data directory that no broker uses: describe it, and change it.
 
-A snapshot of the metadata log takes the place of the records below it: the next start, of this broker or of
-Apache Kafka, reads the snapshot and the log behind it. So a directory can go to a release that does not
-accept the level of its first records. Nothing is removed.
+A snapshot of the metadata log replaces the records below its offset: the next start, of this broker or of
+Apache Kafka, reads the snapshot and the log after it. So a release can start on a directory even if it does
+not accept the level of the first records. Nothing is removed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _METADATA = TopicPartition(METADATA_TOPIC, 0)
 
 
 class DirectoryState(NamedTuple):
-    """What a data directory says about itself. `features` has levels by name; `topics` are names."""
+    """The metadata of a data directory. `features` has levels by name; `topics` are names."""
 
     cluster_id: str
     node_id: int
@@ -40,12 +40,12 @@ class DirectoryState(NamedTuple):
 
     @property
     def level(self) -> int:
-        """The level of `metadata.version`; 0 where there is none."""
+        """The level of `metadata.version`, or 0 if there is none."""
         return self.features.get(METADATA_FEATURE, 0)
 
     @property
     def releases(self) -> list[str]:
-        """The releases of Apache Kafka that start on it, as far as levels and settings of topics decide."""
+        """The releases of Apache Kafka that start on the directory, by its levels and topic settings."""
         return [
             name.partition("-")[0]
             for name, level in LEVELS.items()
@@ -55,13 +55,13 @@ class DirectoryState(NamedTuple):
 
 
 def describe(path: str) -> DirectoryState:
-    """Look at a data directory, or at several that belong together, without a change to them.
+    """Return the state of a data directory, or of several of one broker, without changing them.
 
     `path` names them as `log.dirs` does, with commas between them.
 
     Raises:
-        ConfigError: it is no data directory.
-        StorageError: its metadata cannot be read.
+        ConfigError: `path` is no data directory.
+        StorageError: the metadata cannot be read.
     """
     first, others = _metadata_first(path)
     state, _, _ = _read(first)
@@ -70,17 +70,17 @@ def describe(path: str) -> DirectoryState:
 
 
 def set_level(path: str, release: str) -> DirectoryState:
-    """Set the metadata of a directory to the level of a release; return its state after that.
+    """Set the metadata of a directory to the level of a release; return the new state.
 
     `path` is one directory, or several that belong together, as `log.dirs` names them.
 
-    Features that the release does not have are dropped with a lower level. A higher level brings those that
+    A lower level drops features that the release does not have. A higher level adds those that
     new directories of the release have. For 4.0 and later, topics whose `segment.bytes` is below
-    `SEGMENT_BYTES_MIN` get that.
+    `SEGMENT_BYTES_MIN` get that value.
 
     Raises:
-        ConfigError: there is no such release, or it is no data directory.
-        StorageError: the directory is in use, cannot be taken over whole, or cannot be written.
+        ConfigError: there is no such release, or `path` is no data directory.
+        StorageError: the directory is in use, has contents that this broker cannot use, or cannot be written.
     """
     level = level_of(release)
     first, others = _metadata_first(path)
@@ -104,7 +104,7 @@ def set_level(path: str, release: str) -> DirectoryState:
 
 
 def _metadata_first(path: str) -> tuple[str, list[str]]:
-    """Return the directory that has the metadata log, of those that `path` names, and the others."""
+    """Return the directory in `path` that has the metadata log, and the other directories."""
     paths = [path] if os.path.isdir(path) else [each.strip() for each in path.split(",")]
     first = next((each for each in paths if os.path.isdir(f"{each}/{_METADATA}")), paths[0])
     return first, [each for each in paths if each != first]
@@ -115,21 +115,21 @@ def write_snapshot_of(
 ) -> SnapshotFile:
     """Write a snapshot of the metadata of a directory that this process uses. The log stays as it is.
 
-    It stands for what the log has below `end_offset`. `between` is called with the number of each record that
-    is read: what it raises ends the work.
+    The snapshot replaces the log below `end_offset`. `between` is called with the number of each record that
+    is read; an exception that it raises ends the work.
 
     Raises:
-        StorageError: the metadata cannot be read, or the snapshot not be written, or not be read back.
+        StorageError: the metadata cannot be read, or the snapshot cannot be written or read back.
     """
     _, folded, records = _read(path, end_offset, between)
     return _write(path, folded, records, now_ms)
 
 
 def _write(path: str, folded: FoldedMetadata, records: MetadataRecords, now_ms: int) -> SnapshotFile:
-    """Write a snapshot, which counts once it has been read back.
+    """Write a snapshot, read it back, and return its file.
 
     Raises:
-        StorageError: it cannot be written, or what is read differs.
+        StorageError: the snapshot cannot be written, or its contents differ when read back.
     """
     file = write_snapshot(
         f"{path}/{_METADATA}",
@@ -148,11 +148,11 @@ def _write(path: str, folded: FoldedMetadata, records: MetadataRecords, now_ms: 
 def _read(
     path: str, end_offset: int | None = None, between: Callable[[int], None] = lambda count: None
 ) -> tuple[DirectoryState, FoldedMetadata, MetadataRecords]:
-    """Return what a directory says about itself below `end_offset`, and the records that say so.
+    """Return the state of a directory below `end_offset`, with its metadata records.
 
     Raises:
-        ConfigError: it is no data directory.
-        StorageError: its metadata cannot be read.
+        ConfigError: `path` is no data directory.
+        StorageError: the metadata cannot be read.
     """
     meta = read_meta_properties(path) if os.path.isdir(path) else None
     metadata = f"{path}/{_METADATA}"

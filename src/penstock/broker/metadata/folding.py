@@ -1,8 +1,8 @@
-"""Metadata records folded into the fewest that say the same: what stands in a snapshot.
+"""Folding of metadata records into the fewest with the same meaning, for a snapshot.
 
 Works on records in their frames and keeps all that they say, also what this broker does not use:
 registrations, epochs of partitions, eligible leader replicas. The order is Kafka's (`ImageWriter`): features
-first, `metadata.version` before all. Levels: KIP-584, KIP-778; records: KIP-631, KIP-858, KIP-966.
+first, of these `metadata.version`. Levels: KIP-584, KIP-778; records: KIP-631, KIP-858, KIP-966.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _BEGIN, _END, _ABORT = 23, 24, 25
 
 
 class FoldedMetadata:
-    """What metadata records add up to."""
+    """The state after all metadata records that were applied, from which a snapshot is written."""
 
     def __init__(self) -> None:
         self.features: dict[str, int] = {}
@@ -116,10 +116,10 @@ class FoldedMetadata:
         }
 
     def apply(self, value: bytes) -> None:
-        """Apply a record in its frame; those of a metadata transaction count when it has ended (KIP-868).
+        """Apply a framed record; those of a metadata transaction take effect when it ends (KIP-868).
 
         Raises:
-            DecodeError: its type or version is unknown, or it is damaged.
+            DecodeError: the record's type or version is unknown, or the record is damaged.
         """
         key, version, position = known_head(value)
         name = RECORD_NAMES.get(key)
@@ -260,17 +260,18 @@ class FoldedMetadata:
         )
 
     def broker_epoch(self, broker_id: int) -> int:
-        """Return the epoch in which a broker is registered; -1 if it is not."""
+        """Return the epoch of a broker's registration, or -1 if it is not registered."""
         broker = self._brokers.get(broker_id)
         return -1 if broker is None else broker.broker_epoch
 
     # --- the fewest records ------------------------------------------------------------------------------
 
     def lower(self, level: int, known: Mapping[str, int]) -> None:
-        """Go back to a level of `metadata.version`, and to features that a release has.
+        """Lower `metadata.version` to `level`, and other features to what a release has.
 
-        `known` has the highest levels of other features; what it does not name goes. Registrations go as
-        well, since they name what the release does not know: every broker registers when it starts.
+        `known` has the highest levels of other features; features that it does not name are removed.
+        Registrations are removed as well, since they name unknown features: every broker registers when it
+        starts.
         """
         kept = {name: min(has, known[name]) for name, has in self.features.items() if known.get(name)}
         self.features = {METADATA_FEATURE: level, **kept}
@@ -278,12 +279,12 @@ class FoldedMetadata:
         self._controllers.clear()
 
     def raise_segments(self) -> None:
-        """Give the topics of `small_segments` the smallest `segment.bytes` that Apache Kafka 4.x accepts."""
+        """Raise `segment.bytes` of the topics in `small_segments` to the minimum of Apache Kafka 4.x."""
         for name in self.small_segments:
             self._configs[_TOPIC_RESOURCE, name][_SEGMENT_BYTES] = str(SEGMENT_BYTES_MIN)
 
     def values(self) -> Iterator[bytes]:
-        """Yield the records in their frames, in versions that the level has."""
+        """Yield the records of a snapshot in their frames, in versions that the level has."""
         level = self.features.get(METADATA_FEATURE, 0)
         for record in self._records(level):
             assert record.API_KEY is not None
@@ -317,7 +318,7 @@ class FoldedMetadata:
 
 
 def _version(key: int, level: int) -> int:
-    """Return the version of a record that a level has, of those that a snapshot holds."""
+    """Return the version of a snapshot's record that a `metadata.version` level prescribes."""
     if key == PartitionRecord.API_KEY:
         return 2 if level >= ELIGIBLE_REPLICAS_SINCE else int(level >= DIRECTORIES_SINCE)
     if key == RegisterBrokerRecord.API_KEY:
@@ -330,7 +331,5 @@ def _drop(table: dict[Any, Any], key: object) -> None:
 
 
 def _is_small(text: str) -> bool:
-    """Return whether a `segment.bytes` is below `SEGMENT_BYTES_MIN`; what is no number of few digits is
-    not.
-    """
+    """Return True if a `segment.bytes` is a number below `SEGMENT_BYTES_MIN`."""
     return len(text) <= len(str(SEGMENT_BYTES_MIN)) and text.isdecimal() and int(text) < SEGMENT_BYTES_MIN

@@ -1,4 +1,4 @@
-"""The records of a metadata log that Apache Kafka has written: what of them this broker could not keep.
+"""Checks of a metadata log that Apache Kafka has written: does it contain what this broker cannot keep?
 
 Each check returns what was found and what to do about it, or None. Source: KIP-631, KIP-858, KIP-868.
 """
@@ -68,7 +68,7 @@ _RESERVED_IDS = 100
 
 
 def check_voters(quorum_state: str, node_id: int) -> Found:
-    """Compare the voters in the text of a `quorum-state` file, if it names any, with this one node."""
+    """Check that the voters in the text of a `quorum-state` file, if it has any, are only this node."""
     try:
         voters = {int(voter["voterId"]) for voter in json.loads(quorum_state)["currentVoters"]}
     except (ValueError, KeyError, TypeError):
@@ -77,7 +77,7 @@ def check_voters(quorum_state: str, node_id: int) -> Found:
 
 
 def check_quorum(quorum: Quorum, node_id: int) -> Found:
-    """Compare the voters that control records of the metadata log name, if any do, with this one node."""
+    """Check that the voters in control records of the metadata log, if there are any, are only this node."""
     try:
         voters = quorum.voter_ids()
     except DecodeError as error:
@@ -102,7 +102,7 @@ def check_records(
     has_authorizer: bool,
     has_token_secret: bool,
 ) -> Found:
-    """Look at every record of a metadata log; `values` are the records in their frames."""
+    """Check every record of a metadata log; `values` are the records in their frames."""
     image = _Image(node_id, set(map(uuid_from_text, directory_ids)))
     try:
         for value in values:
@@ -113,7 +113,7 @@ def check_records(
 
 
 class _Image:
-    """What the records add up to, as far as it decides whether it can be taken over."""
+    """The state after a metadata log's records, as far as it decides whether this broker can use them."""
 
     def __init__(self, node_id: int, directory_ids: set[bytes]) -> None:
         self._node_id = node_id
@@ -132,7 +132,7 @@ class _Image:
         """Apply one record.
 
         Raises:
-            DecodeError: its type or version is unknown, or it is damaged.
+            DecodeError: the record's type or version is unknown, or the record is damaged.
         """
         key, version, position = known_head(value)
         cls = _READ.get(key)
@@ -200,7 +200,7 @@ class _Image:
             self._partitions[partition] = replicas, directories
 
     def found(self) -> Found:
-        """Return what stands against taking it over; None if nothing does."""
+        """Return the reason why this broker cannot use the directory, or None."""
         if self._pending is not None:
             return (
                 "its metadata log ends within a metadata transaction",
@@ -244,7 +244,7 @@ class _Image:
         return None
 
     def found_unguarded(self, has_authorizer: bool, has_token_secret: bool) -> Found:
-        """Access rules that nothing would obey. Tokens that cannot be verified are logged."""
+        """Return a problem if no authorizer would enforce the ACLs; log tokens that cannot be verified."""
         if self._rules and not has_authorizer:
             return (
                 f"it has {len(self._rules)} access rules (ACLs), which would not be obeyed",

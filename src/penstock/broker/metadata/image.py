@@ -1,9 +1,9 @@
-"""The image of a cluster: the state that its metadata records describe, and nothing else.
+"""`ClusterImage`: the state of a cluster that its metadata records describe, and nothing else.
 
 Topics with their ids and settings, partitions with their leaders and replicas, settings of brokers, groups
-and metrics subscriptions, quotas, features, and the producer ids that were reserved. `ClusterImage.apply` is
-the only thing that changes it, so that the same records always make the same image. What one broker makes of
-it (logs, directories, typed settings) is `penstock.broker.metadata.replica_manager`.
+and metrics subscriptions, quotas, features, and the producer ids that were reserved. Only
+`ClusterImage.apply` changes it, so that the same records always make the same image. One broker's part of
+it (logs, directories, typed settings) is in `penstock.broker.metadata.replica_manager`.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ FIRST_FEATURES = {
 
 
 def share_level(features: Mapping[str, int]) -> int:
-    """Return the level of `share.version`: the one that was set, 0 included, or the highest there is."""
+    """Return the finalized level of `share.version`, or the highest supported one if none is set."""
     return features.get(SHARE_FEATURE, SHARE_VERSION)
 
 
 def streams_level(features: Mapping[str, int]) -> int:
-    """Return the level of `streams.version`: the one that was set, 0 included, or the highest there is."""
+    """Return the finalized level of `streams.version`, or the highest supported one if none is set."""
     return features.get(STREAMS_FEATURE, STREAMS_VERSION)
 
 
@@ -97,7 +97,7 @@ _SAME_LEADER = -2
 
 
 class Replicas(NamedTuple):
-    """The brokers that keep a partition. `adding` and `removing` are those of a reassignment under way."""
+    """The brokers with replicas of a partition. `adding` and `removing` are those of a reassignment."""
 
     assigned: tuple[int, ...]
     in_sync: tuple[int, ...]
@@ -110,7 +110,7 @@ class Replicas(NamedTuple):
 
 
 class PartitionImage:
-    """One partition: who leads it, in which epoch, and who keeps it. `leader` is -1 where there is none."""
+    """One partition: its leader, leader epoch and replicas. `leader` is -1 if the partition has none."""
 
     __slots__ = ("epoch", "index", "leader", "leader_epoch", "replicas", "topic_id")
 
@@ -127,7 +127,7 @@ class PartitionImage:
 
 
 class TopicImage:
-    """One topic. `partitions` are in order of their numbers; `overrides` are the settings made for it."""
+    """One topic. `partitions` are in order of their numbers; `overrides` are the topic's own settings."""
 
     __slots__ = ("id", "name", "overrides", "partitions")
 
@@ -164,7 +164,7 @@ class ClusterImage:
 
     @property
     def security(self) -> SecurityImage:
-        """Access control entries, SCRAM credentials, delegation tokens."""
+        """The ACL entries, SCRAM credentials and delegation tokens of the cluster."""
         if self._security is None:
             from penstock.broker.security.image import SecurityImage  # few clusters have any
 
@@ -172,11 +172,11 @@ class ClusterImage:
         return self._security
 
     def check(self, records: Sequence[Message]) -> None:
-        """See that records that are to be written fit the image: each was decided against what there is.
+        """Check that records fit the image before they are written.
 
         Raises:
-            StorageError: a topic is made whose name or id there is, a partition that does not come next;
-                something is changed or removed that there is not; producer ids are given out twice.
+            StorageError: a topic's name or id exists already, a partition is not the next number, a changed
+                or removed object does not exist, or producer ids are assigned twice.
         """
         made: dict[bytes, str] = {}
         names: dict[str, bytes] = {}
@@ -229,7 +229,7 @@ class ClusterImage:
         """Apply a metadata record. Records of other types change nothing.
 
         Raises:
-            StorageError: it would replace a topic by another one of its name.
+            StorageError: the record would replace a topic by another one with the same name.
         """
         if isinstance(record, TopicRecord):
             known = self.topics.get(record.name)
@@ -280,7 +280,10 @@ class ClusterImage:
         topic.partitions.append(PartitionImage(topic.id, record.partition_id, replicas, leader, *epochs))
 
     def _apply_partition_change(self, record: PartitionChangeRecord) -> None:
-        """Whenever a change names a leader, be it none or the same as before, a new epoch begins."""
+        """Apply a change of a partition.
+
+        A change that names a leader, new or not, begins a new leader epoch.
+        """
         topic = self.topics_by_id.get(record.topic_id)
         if topic is None or record.partition_id >= len(topic.partitions):
             return
@@ -305,7 +308,7 @@ class ClusterImage:
             partition.leader = record.leader
 
     def _clear_eligible(self, record: ClearElrRecord) -> None:
-        """No replica of a topic is eligible any more, nor of any topic where the record names none."""
+        """Clear the eligible leader replicas of the topic in a record, or of all topics if it names none."""
         names = [record.topic_name] if record.topic_name else list(self.topics)
         for topic in (self.topics[name] for name in names if name in self.topics):
             for partition in topic.partitions:
@@ -356,5 +359,5 @@ def _put(texts: dict[str, str], record: ConfigRecord) -> None:
 
 
 def folded(name: str) -> str:
-    """Return a topic's name with dots as underscores: names equal in this collide in Kafka's metric names."""
+    """Return a topic's name with dots as underscores: equal results collide in Kafka's metric names."""
     return name.replace(".", "_")

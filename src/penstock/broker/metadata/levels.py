@@ -49,7 +49,7 @@ STREAMS_SINCE = 29
 
 
 def level_of(name: str) -> int:
-    """Return the level that a release begins with: ``3.9``, ``3.9.1`` or ``3.9-IV0``.
+    """Return the `metadata.version` level that a release begins with: ``3.9``, ``3.9.1`` or ``3.9-IV0``.
 
     Raises:
         ConfigError: there is no such release.
@@ -68,7 +68,7 @@ def level_of(name: str) -> int:
 
 
 def features_at(level: int) -> dict[str, int]:
-    """Return the levels of all features of a new directory at a level of `metadata.version`."""
+    """Return the levels of all features in a new directory with this `metadata.version` level."""
     found = {METADATA_FEATURE: level}
     if level >= OTHER_FEATURES_SINCE:
         found |= {TRANSACTION_FEATURE: TRANSACTION_VERSION, GROUP_FEATURE: GROUP_VERSION}
@@ -80,10 +80,10 @@ def features_at(level: int) -> dict[str, int]:
 
 
 def first_features(wanted: str | None, behaves_as: tuple[int, ...] | None) -> dict[str, int]:
-    """Return the levels of features that a new directory gets.
+    """Return the feature levels that a new directory gets.
 
-    `wanted` is the setting `penstock.metadata.version`. Without it the numbers of the release count that
-    the broker behaves as, if there is a level of that release.
+    `wanted` is the setting `penstock.metadata.version`. Without it, the release that the broker behaves as
+    decides, if that has a level.
 
     Raises:
         ConfigError: `wanted` names no release.

@@ -1,10 +1,10 @@
-"""The cluster's own log: `__cluster_metadata-0`, in the records Apache Kafka's controllers write.
+"""The cluster's metadata log: `__cluster_metadata-0`, in the records that Apache Kafka's controllers write.
 
-Topics, their ids, partitions and settings are not a file of ours but a sequence of metadata records
-(KIP-631) in an ordinary log. Starting means replaying it, changing means appending to it. A record is
+Topics, their ids, partitions and settings are a sequence of metadata records
+(KIP-631) in an ordinary log. A start replays it, a change appends to it. A record is
 framed as: frame version (uvarint, 1), record type (uvarint), record version (uvarint), body.
 
-Parses and writes records; their meaning is in `cluster`.
+This module reads and writes records; `cluster` and `image` interpret them.
 """
 
 from __future__ import annotations
@@ -100,9 +100,7 @@ _CLASSES: dict[int, type[Message]] = {
 
 
 def frame(record: Message, level: int = DIRECTORIES_SINCE) -> bytes:
-    """Return the bytes of a metadata record, as the value of a log record, at a level of
-    `metadata.version`.
-    """
+    """Return the bytes of a metadata record, as the value of a log record, for a `metadata.version` level."""
     assert record.API_KEY is not None
     version = WRITTEN_VERSIONS.get(type(record), 0)
     if level >= ELIGIBLE_REPLICAS_SINCE and (
@@ -117,7 +115,7 @@ def frame(record: Message, level: int = DIRECTORIES_SINCE) -> bytes:
 
 
 def unframe(value: bytes) -> Message | None:
-    """Return the metadata record in the value of a log record; None for a type that means nothing here.
+    """Return the metadata record in the value of a log record, or None for a type that is not used here.
 
     Raises:
         DecodeError: the frame or the body is damaged, or of a newer version than is supported.
@@ -136,10 +134,10 @@ def unframe(value: bytes) -> Message | None:
 
 
 def known_head(value: bytes) -> tuple[int, int, int]:
-    """Return type, version and position of a record in its frame.
+    """Return type, version and body position of a framed record, whose type must be supported.
 
     Raises:
-        DecodeError: its type or version is unknown, or it is damaged.
+        DecodeError: the record's type or version is unknown, or the frame is damaged.
     """
     key, version, position = record_head(value)
     newest = NEWEST_VERSIONS.get(key)
@@ -149,7 +147,7 @@ def known_head(value: bytes) -> tuple[int, int, int]:
 
 
 def record_head(value: bytes) -> tuple[int, int, int]:
-    """Return type and version of a framed metadata record, and where its body begins.
+    """Return type, version and body position of a framed metadata record.
 
     Raises:
         DecodeError: the frame is damaged, or of an unsupported version.
@@ -166,7 +164,7 @@ def record_head(value: bytes) -> tuple[int, int, int]:
 
 
 class MetadataSnapshot(Protocol):
-    """Metadata records that stand for all of the log below an offset."""
+    """Metadata records that replace all of the log below an offset."""
 
     @property
     def file(self) -> SnapshotFile: ...
@@ -179,7 +177,7 @@ class MetadataSnapshot(Protocol):
 
 
 class MetadataBase(Protocol):
-    """What a data directory has beside the metadata log."""
+    """Files beside the metadata log in a data directory: snapshot and quorum state."""
 
     @property
     def snapshot(self) -> MetadataSnapshot | None: ...
@@ -191,10 +189,10 @@ class MetadataBase(Protocol):
 
 
 class MetadataLog:
-    """Metadata records in a log, and in a snapshot of what came before it."""
+    """Metadata records in a log, and in a snapshot of its earlier part."""
 
     def __init__(self, log: Log, base: MetadataBase | None = None) -> None:
-        """`base` is what stands in files beside the log; None where there are none."""
+        """Prepare to replay `log`. `base` has the files beside it; None for a log in memory."""
         self._log = log
         self._base = base
         self.level = ELIGIBLE_REPLICAS_SINCE
@@ -216,12 +214,12 @@ class MetadataLog:
 
     @property
     def has_snapshot(self) -> bool:
-        """Whether a snapshot stands for the first part of the log."""
+        """Whether a snapshot replaces the first part of the log."""
         return self._base is not None and self._base.snapshot is not None
 
     @property
     def snapshot_file(self) -> SnapshotFile | None:
-        """The snapshot that the start has read; None where there was none."""
+        """The file of the snapshot that the start has read, or None."""
         snapshot = None if self._base is None else self._base.snapshot
         return None if snapshot is None else snapshot.file
 
@@ -235,7 +233,7 @@ class MetadataLog:
         return sum(each.size for each in self._log.segments if each.end_offset <= offset)
 
     def drop_before(self, offset: int) -> None:
-        """Let the log begin at an offset for which there is a snapshot: whole segments below it are deleted.
+        """Delete whole segments below an offset for which there is a snapshot; the log begins there.
 
         Raises:
             StorageError: a file cannot be removed.
@@ -243,12 +241,12 @@ class MetadataLog:
         self._log.delete_before(offset)
 
     def replay(self) -> Iterator[Message]:
-        """Yield every record ever appended that means something here, in order.
+        """Yield every record of the log whose type is used here, in order.
 
-        Those of a metadata transaction come when it ends, and never if it was aborted, or is open.
+        Records of a metadata transaction are yielded when it ends, and never if it was aborted or is open.
 
         Raises:
-            StorageError: the log cannot be read or makes no sense.
+            StorageError: the log cannot be read, or its records are malformed.
         """
         pending: list[Message] | None = None
         for record in self._replay_all():
@@ -294,7 +292,7 @@ class MetadataLog:
                 yield record
 
     def _read(self, value: bytes) -> Message | None:
-        """Return the record in the value of a log record, as `unframe`; of registrations the epoch is noted.
+        """Return the record in the value of a log record, as `unframe`; store the epochs of registrations.
 
         Raises:
             DecodeError: as `unframe`.
@@ -309,10 +307,10 @@ class MetadataLog:
         return unframe(value)
 
     def append(self, records: Sequence[Message], now_ms: int) -> None:
-        """Add records in one batch and force it to disk: either all of them happened or none.
+        """Append records in one batch and force it to disk: after a crash all of them are there, or none.
 
         Raises:
-            StorageError: they could not be written.
+            StorageError: the records could not be written.
         """
         self._take_back()
         if not self._has_begun:
@@ -340,10 +338,10 @@ class MetadataLog:
         self.bytes_behind += len(batch)
 
     def _take_back(self) -> None:
-        """Cut off what an append has written that was not to happen: the next start would apply it.
+        """Truncate the records of an append that failed, so that the next start does not apply them.
 
         Raises:
-            StorageError: it cannot be cut; nothing may be appended behind it.
+            StorageError: the log cannot be cut; then nothing may be appended.
         """
         if self._kept_to is not None:
             self._log.truncate_to(self._kept_to)

@@ -1,14 +1,14 @@
-"""Upkeep of the metadata log while a broker runs: snapshots, and the end of what they stand for (KIP-630).
+"""Maintenance of the metadata log while a broker runs: snapshots, and removal of what they replace (KIP-630).
 
-Without it the log would hold every change that a cluster ever saw, and every start would read them all. Once
+Otherwise the log would hold every change that a cluster ever saw, and every start would read them all. Once
 it has grown by `metadata.log.max.record.bytes.between.snapshots`, a thread reads the files and writes a
-snapshot. Older snapshots go by `metadata.max.retention.bytes` and `.ms`, and with them the segments of the
-log that lie below the oldest one kept: by Apache Kafka's rules (`KafkaMetadataLog`), which starts on what is
-left.
+snapshot. Older snapshots are removed by `metadata.max.retention.bytes` and `.ms`, and with them the segments
+of the log below the oldest one kept. The rules are those of Apache Kafka (`KafkaMetadataLog`), which starts
+on what is left.
 
-Nothing is deleted before a snapshot that stands for it is on the disk and has been read back. The log's
-segments go before the older snapshots do, the oldest first: a crash at any point leaves the newest snapshot
-and the whole log behind it.
+Nothing is deleted before a snapshot that replaces it is on disk and has been read back. The log's
+segments are deleted before the older snapshots, the oldest first: a crash at any point leaves the newest
+snapshot and the whole log after it.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ VALUES_PER_PAUSE = 50
 
 
 class _StoppedError(Exception):
-    """The broker stops while a snapshot is being made."""
+    """The broker stops while a snapshot is being written."""
 
 
 class MetadataUpkeep:
-    """Snapshots and cleaning of the metadata log of one data directory. Times are of the monotonic clock."""
+    """Snapshots and cleaning of one metadata log. Times are of the monotonic clock, in seconds."""
 
     def __init__(
         self, log: MetadataLog, data_directory: str, config: BrokerConfig, failures: Failures
     ) -> None:
-        """`data_directory` is the one that has `__cluster_metadata-0`, which this process uses."""
+        """Prepare the maintenance. `data_directory` has `__cluster_metadata-0`, which this process uses."""
         self._log = log
         self._data_directory = data_directory
         self._directory = f"{data_directory}/{METADATA_TOPIC}-0"
@@ -74,24 +74,24 @@ class MetadataUpkeep:
         self._next_try = self._next_cleaning = 0.0
 
     def step(self, now: float, now_ms: int, *, in_thread: bool) -> None:
-        """Do what is due at `now`. With `in_thread`, snapshots are written by a thread, else on the spot.
+        """Do what is due at `now`. A thread writes snapshots if `in_thread` is set, else this call does.
 
         Raises:
-            StorageError: old files cannot be looked at or removed.
+            StorageError: old files cannot be read or removed.
         """
         if self._thread is not None:
             if self._thread.is_alive():
                 return
             self._thread = None
             self._take_written()
-        # Cleaning comes first: a log that always grows fast enough for the next snapshot is to be cut, too.
+        # Cleaning comes first: a log that always grows fast enough for the next snapshot must be cut, too.
         if now >= self._next_cleaning:
             self._next_cleaning = now + CLEANING_INTERVAL_S
             self._clean(now_ms)
         if self._log.bytes_behind > self._bytes_between and now >= self._next_try:
             self._next_try = now + RETRY_S
             self._bytes_written_at = self._log.bytes_behind
-            # What is appended from here on may not be on the disk yet when the snapshot is.
+            # Records appended from here on may reach the disk later than the snapshot.
             arguments = now_ms, self._log.end_offset
             if in_thread:
                 self._thread = threading.Thread(
@@ -103,7 +103,7 @@ class MetadataUpkeep:
                 self._take_written()
 
     def stop(self) -> None:
-        """End the thread, if there is one. A snapshot that is not whole yet is given up."""
+        """End the thread, if there is one. A snapshot that is not complete is dropped."""
         self._is_over = True
         if self._thread is not None:
             self._thread.join()
@@ -122,7 +122,11 @@ class MetadataUpkeep:
                 return
 
     def _breathe(self, count: int) -> None:
-        """Let others run. `count` is the number of the record that has been read."""
+        """Pause for other threads after every `VALUES_PER_PAUSE` records; `count` is the record's number.
+
+        Raises:
+            _StoppedError: the broker stops.
+        """
         if self._is_over:
             raise _StoppedError
         if not count % VALUES_PER_PAUSE and self._thread is not None:

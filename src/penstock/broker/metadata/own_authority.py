@@ -1,7 +1,7 @@
-"""The authority over the metadata of a cluster of one: the broker decides, and keeps the metadata log itself.
+"""The metadata authority of a single broker: the broker decides, and writes the metadata log itself.
 
-What it commits is written to the log, and then applied. A change is a sequence of records; what applies them
-at runtime applies them at a restart, so that a restart brings back what was there.
+Records that it commits are written to the log, and then applied. The same code applies them
+at runtime and at a restart, so that a restart brings back the same state.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logger = logger_named("penstock.broker")
 
 
 class OwnAuthority:
-    """The metadata log of one broker, and its decisions. It is its own `Placing` as well."""
+    """The metadata log of a single broker, and its decisions. It is its own `Placing` as well."""
 
     size = 1
 
@@ -50,12 +50,12 @@ class OwnAuthority:
         self.placing = self
 
     def begin(self, config: BrokerConfig, now_ms: int) -> None:
-        """Replay the metadata log, or begin it; lead every partition; bring stored data in line with records.
+        """Replay or create the metadata log, lead every partition, and reconcile stored data with it.
 
         `config` is what the broker was started with.
 
         Raises:
-            StorageError: the log cannot be read, or not written where that is needed.
+            StorageError: the log cannot be read, or not be written if that is needed.
         """
         is_new = True
         removed_ids: set[bytes] = set()
@@ -73,12 +73,11 @@ class OwnAuthority:
         self._take_in_unknown(removed_ids, now_ms)
 
     def _first_records(self, config: BrokerConfig) -> list[Message]:
-        """Return the records that a new metadata log begins with: those of `kafka-storage format`, if it was
-        run.
+        """Return the first records of a new metadata log: those of `kafka-storage format`, if it was run.
 
         Raises:
             ConfigError: the setting that chooses the level names no release.
-            StorageError: what the formatting has left cannot be read.
+            StorageError: the file that the formatting has left cannot be read.
         """
         directory = self._store.metadata_directory
         if directory is not None and os.path.exists(f"{directory}/bootstrap.checkpoint"):
@@ -91,10 +90,10 @@ class OwnAuthority:
         return [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
 
     def _lead_all(self, now_ms: int) -> None:
-        """Lead every partition, in an epoch of this start: by it consumers find out what a crash has cut off.
+        """Begin a new leader epoch of every partition at each start; by it consumers notice truncation.
 
-        Apache Kafka's epochs grow with each start as well; a directory of it leaves partitions without a
-        leader, and clients that have seen that epoch would wait for ever for a later one (KIP-320).
+        Apache Kafka's epochs grow with each start as well; a directory of Kafka's leaves partitions without a
+        leader, and clients that have seen its last epoch would wait for ever for a later one (KIP-320).
         """
         here, has_elr = self._store.node_id, self.log.level >= ELIGIBLE_REPLICAS_SINCE
         records = [
@@ -124,8 +123,8 @@ class OwnAuthority:
     def _take_in_unknown(self, removed_ids: set[bytes], now_ms: int) -> None:
         """Write records for topics whose data were written by another broker.
 
-        Behind a snapshot records of topics that were deleted are missing: what is not in the metadata stays
-        where it is.
+        If the log has a snapshot, records of deleted topics are missing: then unknown data are left
+        as they are.
         """
         records: list[Message] = []
         for name, found_id, partitions in self._replicas.reconcile(removed_ids):
@@ -153,14 +152,14 @@ class OwnAuthority:
         return self.log.epoch
 
     def catch_up(self) -> None:
-        """Nothing: a broker by itself has all metadata at any time."""
+        """Do nothing: a single broker always has all metadata."""
 
     def commit(self, records: Sequence[Message], now_ms: int) -> None:
         """Write records, apply them, and delete the data of topics that they remove.
 
         Raises:
-            StorageError: they could not be written, or do not fit the image; nothing has changed. Or the disk
-                refuses to have data deleted.
+            StorageError: the records could not be written, or do not fit the image; nothing has changed. Or
+                the disk refuses to delete data.
         """
         self._image.check(records)
         self.log.append(records, now_ms)
@@ -181,7 +180,7 @@ class OwnAuthority:
     # --- placing -----------------------------------------------------------------------------------------
 
     def place(self, partitions: int, factor: int) -> list[tuple[int, ...]]:
-        """Return the brokers of new partitions: this one.
+        """Return the brokers of new partitions: only this one.
 
         Raises:
             KafkaError: INVALID_REPLICATION_FACTOR (38), more than one replica.
@@ -194,7 +193,11 @@ class OwnAuthority:
         return [(self._store.node_id,)] * partitions
 
     def check_assignment(self, replicas: Sequence[int]) -> None:
-        """Raises KafkaError: INVALID_REPLICA_ASSIGNMENT (39), other brokers than this one."""
+        """Check that replicas are assigned to this broker only.
+
+        Raises:
+            KafkaError: INVALID_REPLICA_ASSIGNMENT (39), other brokers than this one.
+        """
         here = self._store.node_id
         if list(replicas) != [here]:
             raise error_for(
@@ -203,18 +206,18 @@ class OwnAuthority:
             )
 
     def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:
-        """Return the brokers: this one is alive."""
+        """Return the brokers of a new partition that are alive: this one."""
         return tuple(replicas)
 
     def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
-        """Return the directory of a new partition; None where the level of the metadata has none."""
+        """Return the directory id of a new partition, or None if the metadata level has no directory ids."""
         if self.log.level < DIRECTORIES_SINCE:
             return None
         return [self._store.directory_id_of(name, index)]
 
 
 def _first_features(config: BrokerConfig) -> Mapping[str, int]:
-    """Return the levels of features that a new cluster begins with.
+    """Return the feature levels that a new cluster begins with.
 
     Raises:
         ConfigError: the setting that chooses them names no release.

@@ -1,7 +1,7 @@
-"""Checks of the topics that a request is to create, extend or delete, before anything is changed.
+"""`Planner`: checks which topics a request may create, extend or delete, before anything is changed.
 
-They are checked against the topics that there are, the rest of the request, and the limits of one request. A
-`Planner` lives as long as one request and changes nothing: the cluster carries all of it out in one step.
+It checks against the existing topics, the rest of the request, and the limits of one request. A
+`Planner` lives as long as one request and changes nothing: the cluster makes all changes in one step.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NewTopic(NamedTuple):
 
     @property
     def replication_factor(self) -> int:
-        """How many replicas the first partition has."""
+        """The number of replicas of the first partition."""
         return len(self.assignments[0])
 
 
@@ -49,21 +49,25 @@ class Placing(Protocol):
     """Places replicas on the brokers of a cluster."""
 
     def place(self, partitions: int, factor: int) -> Sequence[tuple[int, ...]]:
-        """Return the brokers of new partitions.
+        """Choose and return the brokers of new partitions.
 
         Raises:
             KafkaError: INVALID_REPLICATION_FACTOR (38).
         """
 
     def check_assignment(self, replicas: Sequence[int]) -> None:
-        """Raises KafkaError: INVALID_REPLICA_ASSIGNMENT (39)."""
+        """Check replicas that a client has assigned.
+
+        Raises:
+            KafkaError: INVALID_REPLICA_ASSIGNMENT (39).
+        """
 
     def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:
-        """Return those of some brokers that are alive."""
+        """Return the brokers among `replicas` that are alive."""
 
 
 class Authority(Protocol):
-    """What decides about the metadata of a cluster, as one broker reaches it."""
+    """The writer of the metadata log, which decides about changes, as one broker uses it."""
 
     cluster_id: str
     size: int
@@ -73,11 +77,11 @@ class Authority(Protocol):
 
     @property
     def placing(self) -> Placing:
-        """What places replicas on brokers."""
+        """The object that places replicas on brokers."""
 
     @property
     def log_on_disk(self) -> MetadataLog | None:
-        """The metadata log of this broker alone, where it is on disk."""
+        """The metadata log of this broker alone, or None if it is not on disk."""
 
     @property
     def end_offset(self) -> int:
@@ -85,27 +89,27 @@ class Authority(Protocol):
 
     @property
     def epoch(self) -> int:
-        """The epoch in which the metadata log is led."""
+        """The leader epoch of the metadata log."""
 
     def catch_up(self) -> None:
         """Apply all metadata that have been written to the broker, if the controller can be reached."""
 
     def commit(self, records: Sequence[Message], now_ms: int) -> None:
-        """Write records that were decided with all earlier ones applied, and apply them.
+        """Write records that were decided after all earlier ones were applied, and apply them.
 
         Raises:
-            StorageError: they could not be written, others came before them, or the authority cannot be
-                reached.
+            StorageError: the records could not be written, others were written before them, or the authority
+                cannot be reached.
         """
 
     def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
-        """Return the directories of a new partition, one for each replica; None where none are named."""
+        """Return the directory id of a new partition for each replica, or None if there are no ids."""
 
 
 def partition_record(
     authority: Authority, name: str, topic_id: bytes, index: int, replicas: Sequence[int]
 ) -> PartitionRecord:
-    """Return the record of a new partition, on the brokers that were planned for it."""
+    """Return the record of a new partition with the planned replicas."""
     in_sync = authority.placing.in_sync_of(replicas)
     return PartitionRecord(
         partition_id=index,
@@ -120,7 +124,7 @@ def partition_record(
 
 
 class PlannedCluster(Protocol):
-    """The parts of a cluster that planning uses."""
+    """The parts of a cluster that a `Planner` uses."""
 
     image: ClusterImage
     config: BrokerConfig
@@ -132,17 +136,22 @@ class PlannedCluster(Protocol):
 
     @property
     def plain_config(self) -> TopicConfig:
-        """The settings of a topic for which nothing is set."""
+        """The settings of a topic without settings of its own."""
 
     def topic(self, name: str) -> Topic:
-        """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3)."""
+        """Return the topic with this name.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3).
+        """
 
 
 class Planner:
-    """The changes to topics that one request may make.
+    """Checks and counts the changes to topics that one request may make.
 
-    `excess_code` is the error for what exceeds the limits of one request; clients should take it for one
-    that passes, where their protocol has such. `charge` counts the partitions against the client's quota.
+    `excess_code` is the error for what exceeds the limits of one request; it should be one that clients
+    retry, if their protocol version has such an error. `charge` counts the partitions against the client's
+    quota.
     """
 
     def __init__(
@@ -168,7 +177,7 @@ class Planner:
         assignments: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str | None] | None = None,
     ) -> NewTopic:
-        """Check a topic that is wanted; -1 stands for the broker's default.
+        """Check whether a topic can be created, and return its plan; -1 stands for the broker's default.
 
         Raises:
             KafkaError: INVALID_TOPIC_EXCEPTION (17), TOPIC_ALREADY_EXISTS (36), INVALID_PARTITIONS (37),
@@ -205,9 +214,9 @@ class Planner:
     def growth(
         self, name: str, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> Sequence[Sequence[int]]:
-        """Check that a topic may grow to `count` partitions; `assignments` are the brokers of the new ones.
+        """Check whether a topic may grow to `count` partitions; return the brokers of the new partitions.
 
-        Return the brokers of the new ones, placed if they were not assigned.
+        `assignments` are those brokers, or None to have them placed.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), INVALID_PARTITIONS (37), INVALID_REPLICATION_FACTOR
@@ -242,7 +251,7 @@ class Planner:
         return assignments
 
     def removal(self, partitions: int) -> None:
-        """Count a topic that is to be deleted.
+        """Count the deletion of a topic with `partitions` partitions.
 
         Raises:
             KafkaError: the code for excess, or THROTTLING_QUOTA_EXCEEDED (89).
@@ -256,7 +265,7 @@ class Planner:
 
     @property
     def excess(self) -> KafkaError | None:
-        """The error for every further topic, once the request has changed as many as it may."""
+        """The error for every further topic once the request has changed the allowed number; None before."""
         if self._topics_left > 0:
             return None
         if self._excess is None:
@@ -272,7 +281,7 @@ class Planner:
             raise excess.with_traceback(None)  # it is raised for each of the rest
 
     def _take(self, partitions: int) -> None:
-        """Count what was found good.
+        """Count the partitions of a change that was checked.
 
         Raises:
             KafkaError: POLICY_VIOLATION (44) or the code for excess: too many partitions;
@@ -363,7 +372,5 @@ class Planner:
 
 
 def excess_code(knows_quotas: bool) -> ErrorCode:
-    """Return the error for what exceeds a request: one that clients wait and retry after, if they support
-    it.
-    """
+    """Return the error for what exceeds a request: one that clients retry, if their version has it."""
     return ErrorCode.THROTTLING_QUOTA_EXCEEDED if knows_quotas else ErrorCode.POLICY_VIOLATION

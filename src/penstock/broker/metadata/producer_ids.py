@@ -1,12 +1,12 @@
-"""Producer ids: each is given out once, also where the metadata log that counts them was lost.
+"""Producer ids: each is assigned once, even if the metadata log that counts them was lost.
 
-Ids come in blocks, and a block is a record of the metadata log before its first id is used. That log may
-be missing, cut, or an older copy, while partitions still hold batches of producers with later ids. A new
-producer with such an id would find its records taken for repetitions: acknowledged and not written. So the
-first id after a start is given out once the partitions found at the start have been looked at: the newest
-`.snapshot` of each, and the batch headers behind it.
+Ids are reserved in blocks, by a record of the metadata log before the first id of a block is used. That log
+may be missing, cut, or an older copy, while partitions still hold batches of producers with later ids. A new
+producer with such an id would find its records taken for duplicates: acknowledged and not written. So the
+first id after a start is assigned after a search of the partitions found at the start: the newest `.snapshot`
+of each, and the batch headers after it.
 
-The looking happens in a thread where there is a server; requests wait for it.
+If there is a server, a thread searches, and requests wait for the result.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ NONE_SEEN = -1
 
 
 class Notified(Protocol):
-    """Where requests wait for the search to end."""
+    """The purgatory, which is notified when the search has ended."""
 
     def notify(self, key: Hashable, amount: int = 1) -> None: ...
 
 
 class SearchesProducerIds(Protocol):
-    """What looking through partitions for producer ids needs of a broker."""
+    """The parts of a broker that the search for producer ids uses."""
 
     @property
     def purgatory(self) -> Notified: ...
@@ -47,10 +47,10 @@ class SearchesProducerIds(Protocol):
 
 
 class ProducerIds:
-    """The producer ids of one broker. It is itself the key under which InitProducerId waits."""
+    """The producer ids of one broker. The object itself is the purgatory key of waiting InitProducerIds."""
 
     def __init__(self, cluster: Cluster, directories: Sequence[str]) -> None:
-        """`directories` are those of the partitions that were there at the start."""
+        """Prepare to assign ids. `directories` are those of the partitions that existed at the start."""
         self._cluster = cluster
         self._directories = directories
         self._is_searching = False
@@ -58,7 +58,7 @@ class ProducerIds:
         """Whether the ids that the partitions hold are known, so that new ones can be given out."""
 
     def new_id(self, now_ms: int) -> int:
-        """Return an id never given out before; the first call looks for the largest id in the partitions.
+        """Return an id never assigned before; the first call searches partitions for the largest id.
 
         Raises:
             StorageError: the metadata log cannot be written.
@@ -68,7 +68,7 @@ class ProducerIds:
         return self._cluster.new_producer_id(now_ms)
 
     def search(self, node: SearchesProducerIds) -> None:
-        """Look for the ids that the partitions hold in a thread; then notify the requests that wait."""
+        """Search the partitions for producer ids in a thread; then notify the requests that wait."""
         call_soon = node.call_soon
         if self._is_searching or call_soon is None:
             return
@@ -101,9 +101,9 @@ class ProducerIds:
 
 
 def greatest_producer_id(directories: Sequence[str]) -> int:
-    """Return the greatest producer id below `ID_LIMIT` in partitions on disk; -1 if there is none.
+    """Return the greatest producer id below `ID_LIMIT` in partitions on disk, or -1 if there is none.
 
-    Reads only, from any thread. What cannot be read is reported and passed over.
+    Reads only, from any thread. Files that cannot be read are logged and skipped.
     """
     greatest = NONE_SEEN
     for directory in directories:
@@ -116,7 +116,7 @@ def greatest_producer_id(directories: Sequence[str]) -> int:
 
 def _greatest_in(directory: str, greatest: int) -> int:
     from penstock.broker.partitions.producers.producer_snapshots import (
-        ProducerSnapshots,  # a broker in memory starts without them
+        ProducerSnapshots,  # a broker in memory does not import them
     )
     from penstock.log.segments.headers import headers_behind
 

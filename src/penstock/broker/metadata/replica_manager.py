@@ -1,8 +1,8 @@
-"""The topics and partitions that one broker keeps: what it makes of the cluster's image.
+"""`ReplicaManager`: the topics and partitions of one broker, which follow the cluster's metadata.
 
-`ReplicaManager` follows the image: each metadata record is applied to the image, then here, which makes
-partitions, gives them their settings and leaders, and deletes their data. Kafka's class of that name
-does the same. The image itself is `penstock.broker.metadata.image`.
+Each metadata record is applied to the image, then here: partitions are made, get their settings and leaders,
+and their data are deleted. Kafka's class of that name does the same. The image itself is
+`penstock.broker.metadata.image`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ logger = logger_named("penstock.broker")
 
 
 class Topic:
-    """One topic as this broker keeps it. `partitions` are in order of their numbers."""
+    """One topic at this broker. `partitions` are in order of their numbers."""
 
     __slots__ = ("config", "id", "is_internal", "name", "partitions")
 
@@ -62,17 +62,17 @@ class Topic:
 
 
 class Replicating(Protocol):
-    """The part that partitions have in a cluster of several brokers."""
+    """Connects partitions with their replicas in a cluster of several brokers."""
 
     def added(self, partition: Partition) -> None:
-        """Give a new partition its replication."""
+        """Give a new partition its `replication`."""
 
     def follow(self, partition: Partition, image: PartitionImage) -> None:
-        """Make a partition follow its image."""
+        """Apply a partition's metadata to it."""
 
 
 class ReplicaManager:
-    """The topics of one broker, with their partitions."""
+    """The topics of one broker with their partitions, which follow the cluster's metadata."""
 
     def __init__(
         self,
@@ -81,7 +81,10 @@ class ReplicaManager:
         store: LogStore,
         replicating: Replicating | None = None,
     ) -> None:
-        """`config` has the settings of the broker in force, those that clients have set included."""
+        """Begin without topics.
+
+        `config` has the broker's settings in force, also those that clients have set.
+        """
         self._replicating = replicating
         self._image = image
         self._config = config
@@ -95,18 +98,18 @@ class ReplicaManager:
 
     @property
     def plain_config(self) -> TopicConfig:
-        """The settings of a topic for which nothing is set. Topics share it."""
+        """The settings of a topic without settings of its own. Topics share this object."""
         if self._plain_config is None:
             self._plain_config = TopicConfig(self._config)
         return self._plain_config
 
     def partitions(self) -> Iterable[Partition]:
-        """Yield every partition there is."""
+        """Yield all partitions of all topics."""
         for topic in self.topics.values():
             yield from topic.partitions
 
     def apply(self, record: Message) -> None:
-        """Apply a record: to the image, then to what is kept. Data of removed topics stay until `delete`."""
+        """Apply a record to the image, then to the topics. Data of removed topics stay until `delete`."""
         self._image.apply(record)
         if isinstance(record, TopicRecord):
             if record.name == TRANSACTIONS_TOPIC:
@@ -168,7 +171,11 @@ class ReplicaManager:
             partition.configure(topic.config)
 
     def delete(self, topic: Topic) -> None:
-        """Close the partitions of a topic, and delete their data: what the disk refuses is done later."""
+        """Close the partitions of a topic and delete their data.
+
+        Raises:
+            StorageError: data cannot be deleted; the next start deletes them.
+        """
         for partition in topic.partitions:
             try:
                 partition.close()
@@ -177,13 +184,13 @@ class ReplicaManager:
             self._store.delete_log(topic.name, partition.index, topic.id)
 
     def reconcile(self, removed_ids: set[bytes]) -> Iterator[tuple[str, bytes | None, int]]:
-        """Compare the data found at the start with the image; return what is not in the image.
+        """Compare the data found at the start with the image; yield the topics that are not in the image.
 
         Data of topics in `removed_ids` are deleted: a crash came between the record and the deletion.
 
-        Returns:
-            Name, id (None if the data have none) and number of partitions of every topic that no record
-            names: another broker has written its data.
+        Yields:
+            Name, id (None if the data have none) and number of partitions of every topic without a record:
+            another broker has written its data.
         """
         unknown: dict[str, dict[int, bytes | None]] = {}
         for name, index in self._store.partitions():

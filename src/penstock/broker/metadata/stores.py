@@ -1,4 +1,4 @@
-"""Open the store of a broker's logs: in memory, or a data directory that it may take over."""
+"""Opens the store of a broker's logs: in memory, or in a data directory that this broker can use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def open_store(config: BrokerConfig, clock: Clock) -> LogStore:
-    """Return the store that the settings ask for: `log.dirs`, or memory where they name none.
+    """Return the store that the settings choose: the directories in `log.dirs`, or memory without any.
 
     Raises:
         StorageError: the directory cannot be used, or another broker uses it.
@@ -29,12 +29,14 @@ def open_store(config: BrokerConfig, clock: Clock) -> LogStore:
 
 
 def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskStore:
-    """Return the store of a data directory that this broker or another has written, and of the others in
-    `log.dirs`.
+    """Return the store of a data directory that this or another broker has written.
+
+    The store includes the other directories in `log.dirs`.
 
     Raises:
-        StorageError: the directory cannot be used, or not be taken over whole, or another broker uses it.
-        ConfigError: it belongs to another node.
+        StorageError: the directory cannot be used, has contents that this broker cannot use, or another
+            broker uses it.
+        ConfigError: the directory belongs to another node.
     """
     # A broker in memory starts without them, and one with a new directory has nothing to take over.
     from penstock.broker.partitions.disk_log_store import DiskStore
@@ -55,10 +57,10 @@ def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskS
 
 
 def _metadata_first(directories: list[str]) -> tuple[str, list[str]]:
-    """Return the directory that has the cluster's own log, by default the first, and the others.
+    """Return the directory with the metadata log, by default the first, and the other directories.
 
     Raises:
-        StorageError: more than one has it.
+        StorageError: more than one has a metadata log.
     """
     found = [each for each in directories if os.path.isdir(f"{each}/{METADATA_TOPIC}-0")]
     if len(found) > 1:

@@ -1,10 +1,10 @@
-"""Whether a data directory can be taken over whole, looked at before a byte in it is written.
+"""Checks whether this broker can use all contents of a data directory, before a byte in it is written.
 
-A directory of Apache Kafka may hold what this broker does not read: partitions in
-further log directories or on other nodes, access rules that nothing would obey. Serving such a directory
-would lose settings, hand out producer ids again, and leave metadata with which Apache Kafka cannot start any
-more. It is refused with a message that says what was found. So is a metadata log that is damaged before its
-end, whose rest recovery would cut away.
+A directory of Apache Kafka may hold what this broker does not read: partitions in further log directories or
+on other nodes, ACLs that nothing would enforce. Serving such a directory would lose settings, assign producer
+ids again, and leave metadata with which Apache Kafka cannot start any more. So the directory is refused with
+a message that says what was found. So is a metadata log that is damaged before its end, whose rest recovery
+would cut away.
 
 Reads only. What a directory must look like: KIP-631, KIP-858, KIP-866, KIP-868.
 """
@@ -57,13 +57,13 @@ of several brokers; 1 of one that is lost, 2 of one that is being migrated (KIP-
 def check_takeover(
     path: str, others: Sequence[str] = (), *, has_authorizer: bool = False, has_token_secret: bool = False
 ) -> None:
-    """Look at a data directory that may be another program's, and at `others` that belong to it.
+    """Check a data directory that another program may have written, with `others` that belong to it.
 
-    `has_authorizer` says whether access rules in it will be obeyed, `has_token_secret` whether delegation
+    `has_authorizer` says whether ACLs in it will be enforced, `has_token_secret` whether delegation
     tokens can be verified.
 
     Raises:
-        StorageError: it cannot be taken over whole, or cannot be read.
+        StorageError: this broker cannot use all contents, or cannot read them.
     """
     known = _check_others(path, others)
     if not os.path.isdir(path):
@@ -113,12 +113,12 @@ def check_takeover(
 
 
 def bootstrap_records(path: str) -> list[Message]:
-    """Return what `kafka-storage format` has noted for the first start: levels of features, SCRAM users.
+    """Return the records of `kafka-storage format` for the first start: feature levels, SCRAM users.
 
-    Empty where a directory has not been formatted.
+    Empty if the directory has not been formatted.
 
     Raises:
-        StorageError: the note cannot be read.
+        StorageError: the file with the records cannot be read.
         DecodeError: a record in it is damaged.
     """
     return [record for value in _bootstrap_values(path) if (record := unframe(value)) is not None]
@@ -141,7 +141,7 @@ def _bootstrap_values(path: str) -> Sequence[bytes]:
 
 
 def _has_metadata(metadata: str | None) -> bool:
-    """Return whether a metadata log, if there is one, holds anything."""
+    """Return True if the directory of a metadata log holds records; False for None."""
     if metadata is None:
         return False
     with storage("read", metadata):
@@ -152,7 +152,7 @@ def _has_metadata(metadata: str | None) -> bool:
 
 
 def _found_no_owner(metadata: str) -> tuple[str, str] | None:
-    """Metadata of Apache Kafka in a directory without `meta.properties`."""
+    """Return a problem if a directory without `meta.properties` has metadata of Apache Kafka, or None."""
     with storage("read", metadata):
         names = os.listdir(metadata)
     if QUORUM_STATE not in names and not any(map(_offset_of, names)):
@@ -166,9 +166,10 @@ def _found_no_owner(metadata: str) -> tuple[str, str] | None:
 def _found_missing_directory(
     path: str, metadata: str, meta: MetaProperties | None, known: set[str]
 ) -> tuple[str, str] | None:
-    """Partitions that this broker has put into a further directory of `log.dirs`, which is not there.
+    """Return a problem if a directory of `log.dirs` with partitions of this broker is missing, or None.
 
-    They would be served empty, and begin with offset 0 again. For logs that Apache Kafka has not written.
+    These partitions would be served empty, and begin with offset 0 again. Only for logs that Apache Kafka has
+    not written.
     """
     from penstock.log.directory.metadata_snapshots import first_voters
 
@@ -191,12 +192,12 @@ def _found_missing_directory(
 
 
 def _assigned_directories(values: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Return topic-partition and id of its directory, for each partition of `values` that is not deleted.
+    """Return topic-partition and directory id of each partition in `values` that is not deleted.
 
-    `values` are metadata records in their frames. A few bytes of each are looked at, since every start does:
-    codecs would take longer to compile than all the rest. The layouts are those of TopicRecord 0,
+    `values` are metadata records in their frames. Only a few bytes of each are read, since every start does
+    this: codecs would take longer to compile than all the rest. The layouts are those of TopicRecord 0,
     PartitionRecord 1 and RemoveTopicRecord 0 (KIP-631, KIP-858); records in other versions, which Apache
-    Kafka has written, are passed over.
+    Kafka has written, are skipped.
     """
     names: dict[bytes, str] = {}
     found: dict[bytes, dict[int, bytes]] = {}
@@ -217,12 +218,10 @@ def _assigned_directories(values: Iterable[bytes]) -> Iterator[tuple[str, bytes]
 
 
 def _check_others(path: str, others: Sequence[str]) -> set[str]:
-    """See that directories are one node's, and that none has what another has.
-
-    Return the ids of the directories.
+    """Check that directories belong to one node, and that no partition is in two; return their ids.
 
     Raises:
-        StorageError: they are not; nothing was changed.
+        StorageError: they belong to several nodes, or a partition occurs twice; nothing was changed.
     """
     found: dict[str, MetaProperties] = {}
     places: dict[TopicPartition, str] = {}
@@ -262,7 +261,7 @@ def _refusal(path: str, found: str, remedy: str) -> StorageError:
 
 
 class MetadataRecords:
-    """The records of a metadata log: those of its newest snapshot, and those behind it."""
+    """The records of a metadata log: those of its newest snapshot, and those after it."""
 
     def __init__(self, path: str, directory: str, bases: list[int], snapshot: Snapshot | None) -> None:
         self._path = path
@@ -310,13 +309,13 @@ class MetadataRecords:
 
 
 def metadata_of(path: str, directory: str, *, written_by_any: bool = False) -> MetadataRecords | None:
-    """Return the records of a metadata log that is whole, if Apache Kafka has written some of it; else None.
+    """Return the records of a metadata log if Apache Kafka has written some of it, else None.
 
     `path` is the data directory, `directory` that of the metadata log in it. With `written_by_any` the
-    records of a log come that this broker alone has written, too.
+    records of a log that only this broker has written are returned, too.
 
     Raises:
-        StorageError: it is damaged, or not whole.
+        StorageError: the log is damaged or incomplete.
     """
     with storage("read", directory):
         names = os.listdir(directory)
@@ -364,16 +363,16 @@ def _text(path: str) -> str:
 
 
 def _offset_of(name: str) -> int:
-    """Return the end offset of a snapshot, 0 for the name of any other file."""
+    """Return the end offset in the name of a snapshot file, or 0 for any other file."""
     return int(name[:20]) if _SNAPSHOT.fullmatch(name) else 0
 
 
 def _sound(path: str, directory: str, bases: list[int]) -> Iterator[tuple[int, memoryview, BatchHeader]]:
-    """Yield (segment, batch, header) of the metadata log.
+    """Yield (segment, batch, header) of each batch in the metadata log.
 
     Raises:
-        StorageError: it is damaged before its end, or where it was closed in order anywhere: what follows
-            would be cut off.
+        StorageError: the log is damaged before its end, or after a clean shutdown anywhere: recovery would
+            cut off the rest.
     """
     damage: list[tuple[int, int, int]] = []
     for base in bases:

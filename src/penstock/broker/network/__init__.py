@@ -1,1 +1,1 @@
-"""Sockets: listeners, connections, and the endpoint for metrics."""
+"""The sockets of a broker: listeners, connections, TLS, and the HTTP endpoint for metrics and health."""

@@ -1,12 +1,12 @@
 """One connection to one client, for asyncio: requests in, answers out in the order of the requests.
 
-Drives a sans-I/O `ServerConnection` (`penstock.protocol.connection.server`), which cuts frames and keeps the
-order; adds the socket, the request that waits, quotas and what is sent from files.
+`Connection` drives a sans-I/O `ServerConnection` (`penstock.protocol.connection.server`), which cuts frames
+and keeps the order. It adds the socket, the waiting request, quotas and sending from files.
 
-A connection has one request at work at a time, as in Apache Kafka. While that one waits (a long poll)
-or its answer is on the way out, later requests stay unread: a little in the backlog, the rest
-in the socket, which slows the sender down. So order is kept, memory is bounded, and a reader that
-does not read holds up only itself.
+A connection has one request at work at a time, as in Apache Kafka. While that request waits (a long poll)
+or its answer is on the way out, later requests stay unread: a little in the backlog, the rest in the socket,
+which slows the sender down. So order is kept, memory is bounded, and a client that does not read holds up
+only itself.
 """
 
 from __future__ import annotations
@@ -46,23 +46,26 @@ Outcome: TypeAlias = "list[Piece] | Unanswered | None"
 
 
 class FrameFaults(Protocol):
-    """The faults of one connection: they stand before its `handle` and its `deliver`, and call them."""
+    """The faults of one connection.
+
+    Its `handle` and `deliver` are called in the place of the connection's own.
+    """
 
     def handle(self, frame: memoryview) -> None:
-        """Take a request that has arrived, whose memory may be used for another one afterwards."""
+        """Handle a request frame that has arrived. The frame's memory may be reused after this call."""
 
     def deliver(self, outcome: Outcome) -> None:
-        """Take what has become of a request."""
+        """Deliver the outcome of a request: a response, a wait, or no response."""
 
     def go_on(self) -> None:
-        """Take what was held back: the connection turns to what has arrived meanwhile."""
+        """Continue with held-back frames, when the connection continues with what has arrived meanwhile."""
 
     def end(self) -> None:
-        """The connection has ended."""
+        """End the faults: the connection has ended."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The protocol object of one connection."""
+    """The asyncio protocol object of one client connection."""
 
     __slots__ = (
         "_blocked",
@@ -146,7 +149,7 @@ class Connection(asyncio.BufferedProtocol):
             self._begin_login(self.security)
 
     def _begin_login(self, security: ListenerSecurity) -> None:
-        """Until the client has authenticated itself, frames are short and time is limited."""
+        """Limit frame size and time until the client has authenticated itself."""
         self._server.login_limits.enter(self, self.active_at)
         if security.listener.has_sasl:
             from penstock.broker.security.gate import SaslGate
@@ -157,7 +160,7 @@ class Connection(asyncio.BufferedProtocol):
             self.session.keep(gate)
 
     def authenticated(self) -> None:
-        """It is known who the client is."""
+        """Lift the limits of unauthenticated connections: the client has authenticated itself."""
         self._server.login_limits.leave(self)
         self._wire.limit_frames(self._server.frame_bytes_max)
 
@@ -169,7 +172,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         server, context, wire = self._server, self._context, self._wire
         try:
-            # As `note_time` does, without its call.
+            # Inlined `note_time`, for speed.
             self.active_at = context.now = context.arrived = server.monotonic()
             context.now_ms = server.now_ms()
             frame = None if self.busy or self._blocked else wire.only_request(nbytes)
@@ -240,7 +243,7 @@ class Connection(asyncio.BufferedProtocol):
             self._resting.cancel()
 
     def note_time(self) -> None:
-        """Requests that arrive or are resumed in this turn have one time."""
+        """Read the clock once for all requests that arrive or are resumed in this turn of the loop."""
         context = self._context
         self.active_at = context.now = context.arrived = self._server.monotonic()
         context.now_ms = self._server.now_ms()
@@ -248,7 +251,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- frames ------------------------------------------------------------------------------------------
 
     def _take_requests(self) -> None:
-        """Handle the requests that have arrived whole, as far as they may be handled now."""
+        """Handle the requests that have arrived completely, until one is at work or the turn's time is up."""
         wire, monotonic = self._wire, self._server.monotonic
         handle = self.handle if self.faults is None else self.faults.handle
         until = self.active_at + TURN_SECONDS
@@ -267,7 +270,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _pause_for_others(self) -> None:
-        """Between two requests that have arrived together: yield the loop."""
+        """Yield the event loop between two requests that have arrived together."""
         self.busy = True
         self._server.loop.call_soon(self._take_turn)
 
@@ -276,27 +279,33 @@ class Connection(asyncio.BufferedProtocol):
         self._continue()
 
     def lend(self, size: int) -> bytearray | None:
-        """Memory for the frame that is arriving; for it others may lose theirs, or this connection ends."""
+        """Return memory for the frame that is arriving, or None if that closed this connection.
+
+        Other connections may be closed to make room.
+        """
         server = self._server
         return server.buffers.borrow(size) if server.make_room(size, self) else None
 
     def give_back(self, buffer: bytearray) -> None:
-        """Take back what `lend` has lent."""
+        """Return a buffer from `lend` to the pool."""
         self._server.buffers.give_back(buffer)
 
     def drop_frame(self) -> None:
-        """Give back the memory of the frame that is arriving. The connection cannot go on."""
+        """Return the memory of the frame that is arriving to the pool. The connection cannot continue."""
         self._wire.end()
 
     @property
     def holds_buffer(self) -> bool:
-        """Whether a frame is arriving in memory of its own."""
+        """Whether a frame is arriving in a buffer from the pool."""
         return self._wire.holds_buffer
 
     # --- requests ----------------------------------------------------------------------------------------
 
     def handle(self, frame: memoryview) -> None:
-        """Answer one request. The frame's memory may be used for another one afterwards."""
+        """Handle one request frame and deliver its outcome.
+
+        The frame's memory may be reused after this call.
+        """
         try:
             outcome = self._respond(frame, self._context)
         except CloseConnection as error:
@@ -308,14 +317,14 @@ class Connection(asyncio.BufferedProtocol):
             deliver(outcome)
 
     def deliver(self, outcome: Outcome) -> None:
-        """Send the answer to the open request, wait for it, or go on without one."""
+        """Send the response to the open request, or park the request, or continue without a response."""
         if type(outcome) is list:
             first, wire = outcome[0], self._wire
             if len(outcome) == 1 and len(first) <= INLINE_BYTES_MAX:
                 if wire.queued_bytes or wire.rest is not None or self.is_closing:
                     wire.respond(first)  # type: ignore[arg-type]  # a response begins in memory
                 else:
-                    # It has nothing to be joined with, and leaves at once.
+                    # No other answer is queued, so that this one is sent at once.
                     wire.complete()
                     self._transport.write(first)  # type: ignore[arg-type]
             else:
@@ -330,7 +339,7 @@ class Connection(asyncio.BufferedProtocol):
             self._rest()
 
     def _rest(self) -> None:
-        """The client has used more than its quota: its answer leaves, and no request is taken for a while."""
+        """Send the answer of a client that exceeded its quota, then take no request for the throttle time."""
         self.busy = True
         self.flush()
         seconds = self._context.throttle_ms / 1000
@@ -352,7 +361,7 @@ class Connection(asyncio.BufferedProtocol):
         self._parked = self._server.park(outcome.wait, self._run_again)
 
     def _run_again(self) -> None:
-        """What the parked request waited for has happened, or its time is up."""
+        """Run the parked request again: what it waited for has happened, or its deadline has passed."""
         unanswered = self._unanswered
         if unanswered is None:
             return
@@ -379,9 +388,9 @@ class Connection(asyncio.BufferedProtocol):
         self._unanswered = self._parked = None
 
     def fail(self, what: str) -> None:
-        """Something that should not happen has happened, which ends this connection and nothing else.
+        """Log an unexpected error, and end this connection, but not the broker.
 
-        Call it inside an ``except`` block; `what` is what was being done.
+        Call it inside an ``except`` block; `what` says what the connection was doing.
         """
         self._server.node.failures.caught("request", f"{what} from {self._caller}; its connection is closed")
         try:
@@ -391,14 +400,14 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def _continue(self) -> None:
-        """Go on, called by the event loop."""
+        """Continue with requests, as a callback of the event loop; an error ends the connection."""
         try:
             self.go_on()
         except Exception:
             self.fail("what had arrived")
 
     def go_on(self) -> None:
-        """Turn to what has arrived while a request was at work."""
+        """Take the requests that arrived while another request was at work."""
         if self.is_closing:
             return
         self.note_time()
@@ -435,18 +444,18 @@ class Connection(asyncio.BufferedProtocol):
         self._wire.respond(whole)
 
     def flush(self) -> None:
-        """Write the answers that are queued."""
+        """Write the queued answers to the transport."""
         if self._wire.queued_bytes:
             data = self._wire.data_to_send()
             if not self.is_closing:
                 self._transport.write(data)
 
     def note_activity(self) -> None:
-        """Bytes have moved: the connection is not idle."""
+        """Note that bytes have moved, so that the connection does not count as idle."""
         self.active_at = self._server.monotonic()
 
     def sent(self) -> None:
-        """The large answer has left, or never will."""
+        """Go on to the next request: the large answer has left, or will never leave."""
         self._sending = None
         self._server.answers.drop(self)
         self._wire.complete()
@@ -457,17 +466,17 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def sends_from_files(self) -> bool:
-        """Whether the bytes of files can go to the socket as they are, which TLS does not allow."""
+        """Whether `sendfile` can send bytes of files: the system has it, and the connection has no TLS."""
         return HAS_SENDFILE and (self.security is None or self.security.tls is None)
 
     # --- the end -----------------------------------------------------------------------------------------
 
     def hang_up(self, reason: str) -> None:
-        """Close it, after what is due to the peer has been written."""
+        """Close the connection after everything queued for the client has been written."""
         self._close(reason)
 
     def _close(self, reason: str, reply: bytes = b"") -> None:
-        """Hang up, after what is due to the peer, and `reply`, have been written."""
+        """Close the connection after everything queued, and then `reply`, have been written."""
         if not self.is_closing:
             self._log_end(reason)
             if reply:
@@ -479,7 +488,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def close(self, reason: str) -> None:
-        """Hang up at once: the server stops, or needs the memory, or nothing has come for long."""
+        """Close the connection at once: the server stops or needs the memory, or the client has been idle."""
         if not self.is_closing and not self._server.is_stopping:
             self._log_end(reason)
         self.is_closing = True
@@ -488,20 +497,20 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def reset(self, reason: str) -> None:
-        """Hang up at once with a TCP reset in the place of an orderly end."""
+        """Close the connection at once, with a TCP reset."""
         sock = self._transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close(reason)
 
     def set_aside(self) -> None:
-        """Let later requests overtake the open one, whose answer comes later: a fault on purpose."""
+        """Let later answers overtake the answer to the open request, which comes later: a fault."""
         self._wire.set_aside()
 
     def _stop_sending(self) -> None:
-        """Take the socket out of the loop before the transport closes it.
+        """Stop `sendfile` before the transport closes the socket.
 
-        While `sendfile` waits, the loop watches the socket by its number, and nothing but the end of the task
-        ends that. The next connection with this number would never be read.
+        While `sendfile` waits, the loop watches the socket's descriptor, and only the end of the task ends
+        that. The next connection with the same descriptor would never be read.
         """
         if self._sending is not None:
             self._sending.cancel()
@@ -513,14 +522,14 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def _caller(self) -> str:
-        """The peer, and the client id of its newest request, for the log."""
-        if not hasattr(self, "session"):  # it has failed before it began
+        """The peer's address and the client id of its newest request, for the log."""
+        if not hasattr(self, "session"):  # the connection failed before it had a session
             return self.peer
         return caller(self.peer, self.session.client_id)
 
     @property
     def owes_answer(self) -> bool:
-        """Whether an answer is on its way that has not left this process."""
+        """Whether an answer is being sent that has not left this process completely."""
         return not self.is_closing and (
             self._sending is not None
             or self._wire.queued_bytes > 0
@@ -529,15 +538,15 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the peer does not read what is being sent."""
+        """Whether the client does not read what is being sent."""
         return self._blocked
 
     @property
     def unsent_bytes(self) -> int:
-        """What has been handed to the transport and is still in its buffer."""
+        """The number of bytes that are in the transport's buffer and not sent yet."""
         return self._transport.get_write_buffer_size()
 
     @property
     def is_parked(self) -> bool:
-        """Whether a request waits here for something to happen."""
+        """Whether a request of this connection waits in the purgatory."""
         return self._parked is not None

@@ -1,4 +1,4 @@
-"""What a connection writes to the log about requests and first bytes."""
+"""Descriptions of requests and of the first bytes of connections, for the log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from penstock.common.suggestions import short_repr
 
 
 def wrong_protocol(data: bytes) -> str:
-    """Return what the first bytes of a connection are, where they are no size of a frame."""
+    """Return words for the protocol that `data`, a connection's first bytes, belong to; "" if unknown."""
     if data[:2] == b"\x16\x03":
         return ": a client with TLS at a listener without TLS"
     if data in (b"GET ", b"POST", b"HEAD", b"PUT "):
@@ -15,7 +15,7 @@ def wrong_protocol(data: bytes) -> str:
 
 
 def described(frame: memoryview) -> str:
-    """Return which request a frame has, for the log."""
+    """Return a description of the request in a frame, by API key and version, for the log."""
     if len(frame) < 4:
         return "a request"
     key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
@@ -23,5 +23,5 @@ def described(frame: memoryview) -> str:
 
 
 def caller(peer: str, client_id: str | None) -> str:
-    """Return who has sent requests, for the log."""
+    """Return the sender of a request for the log: its address, and its client id if it has one."""
     return peer if client_id is None else f"{peer}, client id {short_repr(client_id)}"

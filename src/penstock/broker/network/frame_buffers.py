@@ -1,8 +1,8 @@
 """Memory for requests that arrive in several pieces, shared by all connections.
 
-A connection borrows a buffer while a frame is arriving and gives it back when the request is answered,
-so a thousand idle connections hold nothing. How much is lent grows with what has really arrived: a
-length field alone claims no memory.
+A connection borrows a buffer while a frame is arriving and returns it when the request is answered,
+so a thousand idle connections hold nothing. The size of the buffer grows with the bytes that have arrived:
+a length field alone claims no memory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ KEPT_BYTES_MAX = 16 << 20
 
 
 class FrameBuffers:
-    """A pool of buffers. `limit_bytes` bounds what is lent at a time; -1 means no bound."""
+    """A pool of buffers. `limit_bytes` bounds the bytes lent at a time; -1 means no bound."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -21,11 +21,11 @@ class FrameBuffers:
         self.lent_bytes = 0
 
     def is_short_of(self, size: int) -> bool:
-        """Return whether lending `size` bytes more would exceed the limit."""
+        """Return True if lending `size` bytes more would exceed the limit."""
         return 0 <= self._limit_bytes < self.lent_bytes + size
 
     def borrow(self, size: int) -> bytearray:
-        """Lend a buffer of at least `size` bytes. It may hold bytes of an earlier frame."""
+        """Return a buffer of at least `size` bytes from the pool. It may hold bytes of an earlier frame."""
         best = None
         for index, buffer in enumerate(self._free):
             if len(buffer) >= size and (best is None or len(buffer) < len(self._free[best])):
@@ -39,7 +39,7 @@ class FrameBuffers:
         return found
 
     def give_back(self, buffer: bytearray) -> None:
-        """Take a lent buffer back."""
+        """Return a borrowed buffer to the pool."""
         self.lent_bytes -= len(buffer)
         if self._free_bytes + len(buffer) <= KEPT_BYTES_MAX:
             self._free.append(buffer)

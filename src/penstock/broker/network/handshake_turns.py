@@ -1,8 +1,8 @@
 """TLS handshakes take turns with all other work of the event loop.
 
 The first message of a client costs the broker a signature and a key exchange, up to a millisecond of CPU. A
-thousand of them that arrive at once would hold up everything else for a second; here they wait in the order
-in which they came, and each turn of the loop handles as many as fit into `TURN_S`.
+thousand such messages at once would hold up everything else for a second. So they wait in the order in
+which they came, and each turn of the loop handles as many as fit into `TURN_S`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TURN_S = 0.005
 
 
 class HandshakeTurns:
-    """The handshakes of one server. What waits is bounded by `penstock.unauthenticated.connections.max`."""
+    """The TLS handshakes of one server. `penstock.unauthenticated.connections.max` bounds how many wait."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -30,9 +30,9 @@ class HandshakeTurns:
         return len(self._waiting)
 
     def run(self, handshake: Callable[[], None]) -> bool:
-        """Run `handshake` now, or in a later turn of the loop; return whether it has been run.
+        """Run `handshake` now and return True, or let it wait for a later turn of the loop and return False.
 
-        It must not raise.
+        `handshake` must not raise.
         """
         now = self._loop.time()
         if self._ends_at is None:
@@ -45,7 +45,7 @@ class HandshakeTurns:
         return True
 
     def _begin_turn(self) -> None:
-        """The loop has been around."""
+        """Begin a new turn of the loop: run waiting handshakes for `TURN_S`."""
         if not self._waiting:
             self._ends_at = None
             return

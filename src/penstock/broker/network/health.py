@@ -1,8 +1,8 @@
-"""Health of a broker for what watches over it, such as Kubernetes and load balancers: as JSON, with reasons.
+"""The health of a broker for monitors such as Kubernetes and load balancers: as JSON, with reasons.
 
-``/health`` is 200 while clients are served in full, else 503: at the start, at the end, while the controller
-of a cluster does not count on the broker, and while a log or its directory has failed. ``/health/live`` is
-200 as long as the broker answers at all.
+``/health`` is 200 while clients are served in full, else 503: during start and shutdown, while the controller
+of a cluster does not count the broker as alive, and while a log or its directory has failed. ``/health/live``
+is 200 as long as the broker answers at all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REASONS_MAX = 20
 
 
 class Observed(Protocol):
-    """What health is looked up in."""
+    """The part of a server that `Health` reads."""
 
     @property
     def node(self) -> Node: ...
@@ -32,14 +32,14 @@ class Observed(Protocol):
 
 
 class Health:
-    """Whether a broker serves its clients, and why it does not."""
+    """Whether a broker serves its clients, and the reasons if it does not."""
 
     def __init__(self, server: Observed) -> None:
         self._server = server
 
     @property
     def status(self) -> str:
-        """``starting``, ``serving``, ``impaired`` or ``stopping``."""
+        """The state of the broker: ``starting``, ``serving``, ``impaired`` or ``stopping``."""
         if self._server.is_stopping:
             return "stopping"
         if not self._server.is_listening or self._server.node.not_ready is not None:
@@ -52,7 +52,7 @@ class Health:
         return self.status == "serving"
 
     def as_json(self) -> str:
-        """Status, node and reasons in one line."""
+        """Return status, node id and reasons as one line of JSON."""
         reasons = sorted(self._server.storage_failures)
         if self._server.is_stopping:
             reasons.insert(0, "the broker stops")
@@ -68,5 +68,5 @@ class Health:
 
 
 def live() -> str:
-    """Return the page of a broker that answers."""
+    """Return the page ``/health/live``: the broker answers."""
     return '{"status": "live"}\n'

@@ -1,4 +1,4 @@
-"""`ConnectionHost`: what connections need of the server that has accepted them."""
+"""`ConnectionHost`: the interface of a server that its connections use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Hosted(Protocol):
-    """A connection as its server sees it: it may hold memory, and can be closed."""
+    """A connection as its server uses it: the connection may hold memory, and can be closed."""
 
     peer: str
     """IP address of the client."""
@@ -34,29 +34,29 @@ class Hosted(Protocol):
 
     @property
     def holds_buffer(self) -> bool:
-        """Whether a frame is arriving in memory of its own."""
+        """Whether a frame is arriving in a buffer from the pool."""
 
     @property
     def is_parked(self) -> bool:
-        """Whether a request of it waits."""
+        """Whether a request of this connection waits in the purgatory."""
 
     @property
     def owes_answer(self) -> bool:
-        """Whether a response is being sent that has not left this process."""
+        """Whether an answer is being sent that has not left this process completely."""
 
     @property
     def unsent_bytes(self) -> int:
-        """What is in the transport's buffer."""
+        """The number of bytes that are in the transport's buffer."""
 
     def close(self, reason: str) -> None:
-        """Close at once."""
+        """Close the connection at once."""
 
     def drop_frame(self) -> None:
-        """Give back the memory of the frame that is arriving."""
+        """Return the memory of the frame that is arriving to the pool."""
 
 
 class ConnectionHost(Protocol):
-    """The server of a connection: its node, loop and clock, and the limits that all connections share."""
+    """The server as a connection uses it: node, loop, clock, and the limits that connections share."""
 
     node: Node
     loop: asyncio.AbstractEventLoop
@@ -79,22 +79,22 @@ class ConnectionHost(Protocol):
         """Return the number of a new connection."""
 
     def admit(self, connection: Hosted) -> bool:
-        """Add a new connection; False where it is to be closed."""
+        """Add a new connection; return False if it must be closed."""
 
     def forget(self, connection: Hosted) -> None:
         """Remove a connection that has ended."""
 
     def make_room(self, size: int, asking: Hosted) -> bool:
-        """Close idle connections until `size` bytes can be lent; False where `asking` was closed."""
+        """Close idle connections until `size` bytes can be lent; return False if `asking` was closed."""
 
     def hold(self, size: int) -> bool:
-        """Count the memory of a request that waits; False where there is too much."""
+        """Count the memory of a waiting request; return False if the limit would be exceeded."""
 
     def let_go(self, size: int) -> None:
-        """Release what `hold` has counted."""
+        """Stop counting `size` bytes that `hold` counted."""
 
     def park(self, wait: Wait, resume: Callable[[], None]) -> DelayedOperation:
-        """Park a request; `resume` is called when it is due."""
+        """Park a request in the purgatory; `resume` is called at its event or at its deadline."""
 
     def run_due(self) -> None:
-        """Run what has become due."""
+        """Run the requests and timers that have become due."""

@@ -1,8 +1,8 @@
-"""The second listener of a broker: Kafka 0.7 beside today's protocol, with logs of its own.
+"""The second listener of a broker, for Kafka 0.7, with logs of its own beside today's protocol.
 
-A 0.7 log counts bytes where a modern one counts records, so the two share a process and a data directory,
-but no topics; `penstock mirror` copies from one to the other. Settings are those of 0.7's own
-server.properties behind the prefix ``penstock.0.7.``, besides `host` and `port`.
+Offsets of a 0.7 log count bytes, those of a modern log count records, so the two share a process and a data
+directory, but no topics; `penstock mirror` copies from one to the other. The settings are those of 0.7's own
+server.properties with the prefix ``penstock.0.7.``, besides `host` and `port`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ DIRECTORY = "kafka-0.7"
 async def serving07(
     config: BrokerConfig, store: LogStore, clock: Clock, host: str, port: int, failures: Failures
 ) -> AsyncIterator[tuple[str, int]]:
-    """Listen for Kafka 0.7 on the running loop for as long as the block lasts; give host and port.
+    """Listen for Kafka 0.7 on the running loop for the length of a block; yield host and port.
 
     `failures` is called with exceptions that end one connection or one turn of the flusher.
 
     Raises:
         ConfigError: a setting does not fit.
-        NetworkError: the address cannot be listened on, or ZooKeeper not be reached.
+        NetworkError: the address cannot be listened on, or ZooKeeper cannot be reached.
         StorageError: the directory cannot be used.
     """
     from penstock.records.compression.budget import BYTES_OPTION, RECORDS_OPTION

@@ -1,8 +1,8 @@
-"""Large responses in memory that are being sent, within the budget of kept state.
+"""Large responses in memory that are being sent, within the budget `penstock.kept.state.bytes.max`.
 
-Records leave from files and are not counted. What is counted: records that were converted for old clients,
-and large responses without records. Where there is no room for another one, the connection that has not read
-for longest is closed.
+Records leave from files and are not counted. Counted are records that were converted for old clients, and
+large responses without records. If another response does not fit, the connection that has not read for
+longest is closed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Sending(Protocol):
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the peer does not read what is being sent."""
+        """Whether the client does not read what is being sent."""
 
     def close(self, reason: str) -> None:
-        """Close at once."""
+        """Close the connection at once."""
 
 
 class KeptAnswers:
@@ -38,9 +38,9 @@ class KeptAnswers:
         kept.add("answers", lambda: self.size_bytes, self._hang_up_on_one, loss=LOSS)
 
     def keep(self, connection: Sending, size: int) -> bool:
-        """Count the response that a connection is going to send; False where there is no room for it.
+        """Count the response that a connection is about to send; return False if the budget is exceeded.
 
-        There is always room for a single one.
+        A single response always fits.
         """
         if not self._kept.has_room_for(size) and self._sizes:
             return False
@@ -49,11 +49,11 @@ class KeptAnswers:
         return True
 
     def drop(self, connection: Sending) -> None:
-        """Stop counting the response of a connection, if it has one: it was sent, or never will be."""
+        """Stop counting a connection's response, if it has one: the response has left, or never will."""
         self.size_bytes -= self._sizes.pop(connection, 0)
 
     def _hang_up_on_one(self) -> bool:
-        """Close the connection whose peer has not read for longest; whether there was one."""
+        """Close the connection whose client has not read for longest; return False if there is none."""
         if not self._sizes:
             return False
         slowest = next((each for each in self._sizes if each.is_blocked), next(iter(self._sizes)))

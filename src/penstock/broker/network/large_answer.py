@@ -1,4 +1,4 @@
-"""A large answer on its way: pieces of memory and regions of files, sent as fast as the peer reads."""
+"""A large answer while it is sent: pieces of memory and regions of files, as fast as the client reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRITE_BYTES_MAX = 256 << 10
 
 
 class Sender(Protocol):
-    """The connection that an answer is sent on."""
+    """The connection that sends a large answer."""
 
     @property
     def is_blocked(self) -> bool:
@@ -30,23 +30,23 @@ class Sender(Protocol):
 
     @property
     def sends_from_files(self) -> bool:
-        """Whether bytes may go from a file to the socket as they are."""
+        """Whether `sendfile` can send bytes of a file to the socket."""
 
     def fail(self, what: str) -> None:
-        """End the connection after an error that should not happen; called inside an ``except`` block."""
+        """End the connection after an unexpected error; called inside an ``except`` block."""
 
     def hang_up(self, reason: str) -> None:
         """End the connection."""
 
     def note_activity(self) -> None:
-        """The peer has read: the connection is not idle."""
+        """Note that the client has read, so that the connection does not count as idle."""
 
     def sent(self) -> None:
-        """Go on: the answer has left, or never will."""
+        """Go on to the next request: the large answer has left, or will never leave."""
 
 
 class LargeAnswer:
-    """One answer that is being sent by a task of its own."""
+    """One large answer and the task that sends it."""
 
     __slots__ = ("_drained", "_loop", "_sender", "_task", "_transport")
 
@@ -64,11 +64,11 @@ class LargeAnswer:
         self._task = loop.create_task(self._send(pieces))
 
     def cancel(self) -> None:
-        """Stop: the connection is gone. `sent` is not called if the task has not begun."""
+        """Stop sending: the connection is closed. `sent` is not called if the task has not begun."""
         self._task.cancel()
 
     def go_on(self) -> None:
-        """The transport can take more."""
+        """Continue sending: the transport's buffer has room again."""
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 

@@ -1,8 +1,8 @@
-"""`listeners` and `advertised.listeners` in all the spellings that files for Apache Kafka have.
+"""`listeners` and `advertised.listeners` in all the spellings that Apache Kafka's files have.
 
-``PLAINTEXT://:9092`` listens everywhere, ``CLIENTS://host:9092`` has a name that
-`listener.security.protocol.map` explains, ``CONTROLLER://:9093`` beside it is for other controllers and left
-out. Before 0.9 there were `host.name` and `port`, which go as well.
+``PLAINTEXT://:9092`` listens on all addresses. ``CLIENTS://host:9092`` has a name, whose protocol
+`listener.security.protocol.map` says. ``CONTROLLER://:9093`` beside them is for controllers and left out.
+`host.name` and `port`, the settings of releases before 0.9, work as well.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LISTENERS_MAX = 64
 
 
 class Listener(NamedTuple):
-    """One address. An empty host is every address of the machine."""
+    """One address that the broker listens on. An empty host means all addresses of the machine."""
 
     name: str
     host: str
@@ -36,9 +36,9 @@ class Listener(NamedTuple):
     """Host and port for clients; None where they get the address they have connected to."""
 
     def bound_to(self, port: int) -> Listener:
-        """Return it with the port where it listens, and with the address that is for clients.
+        """Return this listener with the port that it listens on and the address that clients get.
 
-        A listener with a name gives clients that name, as Apache Kafka does: certificates are for names.
+        A listener whose host is a name advertises the name, as Apache Kafka does: certificates are for names.
         """
         host, told = self.advertised or (self.host if _is_name(self.host) else "", 0)
         return self._replace(port=port, advertised=(host, told or port) if host else None)
@@ -55,10 +55,10 @@ class Listener(NamedTuple):
 
 
 def parse_listener(text: str) -> Listener:
-    """Read one listener such as ``PLAINTEXT://127.0.0.1:9092``.
+    """Parse one listener such as ``PLAINTEXT://127.0.0.1:9092``.
 
     Raises:
-        ConfigError: it is no such address.
+        ConfigError: `text` is no such address.
     """
     name, separator, address = text.strip().partition("://")
     host, colon, port = address.rpartition(":")
@@ -68,11 +68,11 @@ def parse_listener(text: str) -> Listener:
 
 
 def listeners_of(config: BrokerConfig) -> list[Listener]:
-    """Return the listeners that are for clients, in their order, with what is advertised for each.
+    """Return the listeners for clients in the settings' order, with their advertised addresses.
 
     Raises:
-        ConfigError: a listener is malformed, named or placed twice, or of an unknown protocol; there is none
-            for clients; or one is advertised that does not exist.
+        ConfigError: a listener is malformed, of an unknown protocol, or its name or address occurs twice; no
+            listener is for clients; or an advertised listener does not exist.
     """
     older_port = config["port"]
     protocols = _protocols(config)
@@ -111,13 +111,13 @@ def listeners_of(config: BrokerConfig) -> list[Listener]:
 
 
 def reachable(host: str, port: int) -> str:
-    """Return the address for a client on this machine: ``host:port``."""
+    """Return the address ``host:port`` at which a client on this machine reaches a listener."""
     host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def listening_at(config: BrokerConfig) -> tuple[str, int]:
-    """Host and port of the first listener.
+    """Return host and port of the first listener.
 
     Raises:
         ConfigError: as `listeners_of`.
@@ -127,12 +127,12 @@ def listening_at(config: BrokerConfig) -> tuple[str, int]:
 
 
 def _is_name(host: str) -> bool:
-    """Return whether it is a name, not an address of IPv4 or IPv6 or every one of the machine."""
+    """Return True if `host` is a host name, and not an IP address or a wildcard address."""
     return ":" not in host and not all(part.isdecimal() for part in host.split(".") if part)
 
 
 def _parsed(setting: str, config: BrokerConfig) -> list[Listener]:
-    """Return the listeners that a setting names, without those for controllers."""
+    """Return the listeners in a setting, without those for controllers."""
     text = config.text(setting) or ""
     listeners = [parse_listener(part) for part in text.split(",") if part.strip()]
     controllers = {
@@ -147,13 +147,13 @@ def _parsed(setting: str, config: BrokerConfig) -> list[Listener]:
 
 
 def _protocols(config: BrokerConfig) -> Mapping[str, str]:
-    """Security protocols by the names of listeners."""
+    """Return the security protocol of each listener name in `listener.security.protocol.map`."""
     pairs = (part.partition(":") for part in (config.text("listener.security.protocol.map") or "").split(","))
     return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs if name.strip()}
 
 
 def bind_error(host: str, port: int, error: OSError) -> NetworkError:
-    """Return what it means that an address cannot be listened on."""
+    """Return the error to raise if listening on an address failed, with advice for the common causes."""
     where = f"{host}:{port}"
     if error.errno == errno.EADDRINUSE:
         return NetworkError(

@@ -1,7 +1,7 @@
 """Metrics of a broker in Prometheus's format, and the interceptor that counts requests.
 
-Only a broker with `penstock.metrics.port` has the interceptor in its chain. What can be looked up when the
-page is asked for (logs, groups, memory) is not counted at all.
+Only a broker with `penstock.metrics.port` has the interceptor in its chain. Values that can be read when the
+page is requested (logs, groups, memory) are not counted beforehand.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HEADER_BYTES = SIZE_BYTES + 4
 
 
 class ApiCounts:
-    """Requests of one API that have been answered."""
+    """Counters of the answered requests of one API."""
 
     __slots__ = ("buckets", "bytes_in", "bytes_out", "seconds")
 
@@ -51,7 +51,7 @@ class ApiCounts:
         self.bytes_in = self.bytes_out = 0
 
     def add_latency(self, seconds: float) -> None:
-        """Count a request that took so long."""
+        """Count a request that took `seconds`."""
         self.buckets[bisect_left(BUCKETS_S, seconds)] += 1
         self.seconds += seconds
 
@@ -64,7 +64,7 @@ CLIENT_CHARACTERS_MAX = 100
 
 
 class ClientCounts:
-    """Requests of all connections with one client id."""
+    """Counters of the requests with one client id, over all connections."""
 
     __slots__ = ("bytes_in", "bytes_out", "requests", "seconds")
 
@@ -74,7 +74,7 @@ class ClientCounts:
 
 
 class Clients:
-    """Counters by client id, of `CLIENT_IDS_MAX` at most."""
+    """Counters for each of the newest `CLIENT_IDS_MAX` client ids."""
 
     def __init__(self) -> None:
         self.counts: OrderedDict[str, ClientCounts] = OrderedDict()
@@ -82,7 +82,7 @@ class Clients:
         """How often the counters of a client id were dropped for those of another."""
 
     def of(self, client_id: str | None) -> ClientCounts:
-        """Return the counters of a client id; clients without one share those of "", an empty one."""
+        """Return the counters of a client id; clients without an id share those of the empty id."""
         name = (client_id or "")[:CLIENT_CHARACTERS_MAX]
         found = self.counts.get(name)
         if found is not None:
@@ -110,7 +110,7 @@ class Metrics:
         """When the request in progress was decoded. Handling and encoding follow without a pause."""
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Return the route with its requests counted, from before they are decoded until they are encoded."""
+        """Return a route that counts its requests, from their decoding to the encoding of their responses."""
         counts = self.apis.setdefault(route.key, ApiCounts())
         handle = route.handle
 
@@ -125,7 +125,7 @@ class Metrics:
                     seconds = time.perf_counter() - began_s
                     counts.add_latency(seconds)
                     client.seconds += seconds
-                else:  # encoding comes next, and counts
+                else:  # the response is encoded next, which counts it
                     self._began_s = began_s
                     self._client = client
                 return response
@@ -139,12 +139,12 @@ class Metrics:
         )
 
     def begin(self, size: int) -> None:
-        """Note that a request of so many bytes is being decoded now."""
+        """Note that the decoding of a request of `size` bytes begins."""
         self._size = size
         self._began_s = time.perf_counter()
 
     def end(self, size: int, counts: ApiCounts) -> None:
-        """Note that the answer to the request in progress has so many bytes."""
+        """Count the answer to the request in progress, of `size` bytes, and its latency."""
         seconds = time.perf_counter() - self._began_s
         counts.bytes_out += size
         counts.add_latency(seconds)
@@ -153,7 +153,7 @@ class Metrics:
 
 
 class _CountingDecoder:
-    """Reads requests, and counts their bytes."""
+    """Decodes requests, and counts their bytes."""
 
     __slots__ = ("_counts", "_decoder", "_metrics")
 
@@ -174,7 +174,7 @@ class _CountingDecoder:
 
 
 class _CountingEncoder:
-    """Writes responses, and counts their bytes and the time since their requests were decoded."""
+    """Encodes responses, and counts their bytes and the time since their requests were decoded."""
 
     __slots__ = ("_counts", "_encoder", "_metrics")
 
@@ -195,7 +195,7 @@ class _CountingEncoder:
 
 
 class Observed(Protocol):
-    """What metrics and health look up in a server."""
+    """The part of a server that metrics and health read."""
 
     node: Node
     accepted: int
@@ -211,7 +211,7 @@ class Observed(Protocol):
 
 
 class _Family(NamedTuple):
-    """One metric: name, type, description, and values by labels."""
+    """One metric family of Prometheus: name, type, description, and values by labels."""
 
     name: str
     kind: str
@@ -221,9 +221,9 @@ class _Family(NamedTuple):
 
 @asynccontextmanager
 async def serving_metrics(server: Observed, metrics: Metrics) -> AsyncIterator[int]:
-    """Serve ``/metrics`` and ``/health`` in a block, and ``/client-metrics`` where those are taken.
+    """Serve ``/metrics`` and ``/health`` for the length of a block; yield the port.
 
-    Yields the port.
+    ``/client-metrics`` is served as well if the broker takes metrics from clients.
 
     Raises:
         NetworkError: the address cannot be listened on.
@@ -253,7 +253,7 @@ async def serving_metrics(server: Observed, metrics: Metrics) -> AsyncIterator[i
 
 
 def render(server: Observed, metrics: Metrics) -> str:
-    """Everything as text, in Prometheus's format 0.0.4."""
+    """Return all metrics as text, in Prometheus's format 0.0.4."""
     lines = []
     for family in (
         *_requests(metrics),
@@ -293,7 +293,7 @@ def _requests(metrics: Metrics) -> Iterator[_Family]:
 
 
 def _clients(clients: Clients) -> Iterator[_Family]:
-    """Yield what each client id has asked for: the aggregates that client ids are there for."""
+    """Yield the metrics of each client id: requests, bytes and seconds."""
     counted = [(_quoted(name), counts) for name, counts in sorted(clients.counts.items())]
     for what, text in (
         ("requests", "Requests with a client id."),
@@ -313,7 +313,7 @@ def _clients(clients: Clients) -> Iterator[_Family]:
 
 
 def _quoted(value: str) -> str:
-    """Return a text as the value of a label."""
+    """Return `value` escaped as the value of a label."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -346,7 +346,7 @@ def _connections(server: Observed) -> Iterator[_Family]:
 
 
 def _logs(server: Observed) -> Iterator[_Family]:
-    """Topics, partitions and their open logs. Logs not used since the start are not opened for this."""
+    """Yield the metrics of topics, partitions and open logs. Logs not used since the start stay closed."""
     cluster = server.node.cluster
     yield _single("penstock_topics", "gauge", "Topics.", len(cluster.topics))
     partitions = sum(len(topic.partitions) for topic in cluster.topics.values())
@@ -379,7 +379,7 @@ def _groups(server: Observed) -> Iterator[_Family]:
 
 
 def _lags(node: Node, service: GroupService) -> Iterator[_Family]:
-    """Lags under the names and labels of kafka_exporter, which boards and alerts know."""
+    """Yield consumer lags under kafka_exporter's names and labels, which common dashboards expect."""
     from penstock.broker.groups.lag import Lags
 
     lags = Lags(node, service)
@@ -407,7 +407,7 @@ def _lags(node: Node, service: GroupService) -> Iterator[_Family]:
 
 
 def _label(text: str) -> str:
-    """Return the value of a label: ids of groups may have any characters."""
+    """Return `text` escaped as the value of a label: group ids may contain any characters."""
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 

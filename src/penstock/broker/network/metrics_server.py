@@ -29,7 +29,7 @@ JSON = "application/json"
 
 
 class Page(NamedTuple):
-    """One page: what writes its text, and the type of that."""
+    """One page: the function that returns its text, and its content type."""
 
     text: Callable[[], str]
     type: str = PROMETHEUS
@@ -38,7 +38,7 @@ class Page(NamedTuple):
 
 
 class MetricsServer:
-    """Serves `pages` by their paths. Where one raises, the response is an error 500, and logged."""
+    """Serves `pages` by their paths. An exception of a page is logged, and answered with status 500."""
 
     def __init__(self, pages: Mapping[str, Page], failures: Failures) -> None:
         self._pages = pages
@@ -48,7 +48,7 @@ class MetricsServer:
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
-        """Listen.
+        """Listen for HTTP connections.
 
         Raises:
             OSError: the address cannot be listened on.

@@ -1,4 +1,4 @@
-"""Filling segments from one piece of an answer to the next."""
+"""TCP segments that are filled across the pieces of a large answer (TCP_CORK)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from penstock.common.operating_system import TCP_CORK
 
 
 def cork(transport: asyncio.Transport, is_corked: bool) -> None:
-    """Have the kernel fill its segments from one piece to the next, where it can.
+    """Let the kernel fill TCP segments across the pieces of an answer, where the system has TCP_CORK.
 
-    Pages of a file and what stands between files otherwise leave as segments of a few bytes, each of
-    which counts as much against the congestion window as a full one. A reader's kernel that delays
-    its acknowledgement then stops the connection for 40 ms every few megabytes.
+    Without it, the bytes between regions of files leave as segments of a few bytes, each of which counts as
+    much against the congestion window as a full one. A receiver that delays its acknowledgement then stops
+    the connection for 40 ms every few megabytes.
     """
     if TCP_CORK is not None:
         sock = transport.get_extra_info("socket")

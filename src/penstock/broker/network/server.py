@@ -1,6 +1,6 @@
-"""The asyncio shell of the broker: the listening socket, its connections, and the timers.
+"""The asyncio part of the broker: the listening sockets, their connections, and the timers.
 
-One event loop does everything. Nothing here decides on the contents of a response: it decides which
+Everything runs in one event loop. The contents of responses are decided elsewhere; this module decides which
 connection gets a turn, which gets memory, and which is closed.
 """
 
@@ -64,14 +64,14 @@ _SOCKET_BUFFERS = (
 
 
 class Server:
-    """Serves one node on one address.
+    """Serves one node on its listeners.
 
     Raises:
         ConfigError: `advertised.listeners` is malformed.
     """
 
     def __init__(self, node: Node, loop: asyncio.AbstractEventLoop, numbers: Iterator[int]) -> None:
-        """`numbers` counts the connections of the broker, over restarts too."""
+        """Prepare to serve `node`. `numbers` yields the numbers of connections, which restarts continue."""
         config = node.config
         self.node = node
         self.dies = False
@@ -132,13 +132,13 @@ class Server:
     # --- beginning and end -------------------------------------------------------------------------------
 
     async def start(self, host: str, port: int) -> None:
-        """Listen. Port 0 takes any free one; `address` says which.
+        """Listen on all listeners. Port 0 takes any free port; `address` is the one taken.
 
-        `host` and `port` are those of the first listener; the others are where `listeners` says.
+        `host` and `port` are those of the first listener; the others listen where `listeners` says.
 
         Raises:
             NetworkError: an address cannot be listened on.
-            ConfigError: a listener lacks a certificate or users, or has them malformed.
+            ConfigError: a listener's certificate or users are missing or malformed.
         """
         config = self.node.config
         first, *others = self.listeners
@@ -194,7 +194,7 @@ class Server:
         return security is not None and security.settings.text("ssl.client.auth") == "required"
 
     def _maker_for(self, listener: Listener) -> Callable[[], asyncio.BaseProtocol]:
-        """Return what makes the protocol object of a connection that a listener accepts."""
+        """Return the function that makes the protocol objects of connections to a listener."""
         security = self.securities.get(listener.name)
 
         def make() -> Connection:
@@ -227,7 +227,7 @@ class Server:
                 cluster.alter(records_of_expired(cluster.security, now_ms), now_ms)
 
     def renew_certificates(self) -> None:
-        """Have listeners read certificates again that have changed."""
+        """Reload the certificates of all listeners whose files have changed."""
         for security in self.securities.values():
             security.renew_certificates()
 
@@ -238,7 +238,7 @@ class Server:
         try:
             if REUSE_ADDRESS is not None:
                 listener.setsockopt(socket.SOL_SOCKET, REUSE_ADDRESS, 1)
-            # Connections inherit this; a peer whose machine is gone is noticed some day.
+            # Connections inherit this, so that a peer whose machine is gone is noticed at some time.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             for name, option in _SOCKET_BUFFERS:
                 size = self.node.config.integer(name)
@@ -251,7 +251,7 @@ class Server:
         return listener
 
     async def stop(self) -> None:
-        """Stop listening and close all connections. The node stays as it is."""
+        """Stop listening and close all connections. The node stays open."""
         self.is_stopping = True
         if self.dies:
             self._end_timers()
@@ -268,7 +268,7 @@ class Server:
                 answering.append(connection)
             else:
                 connection.close("the broker stops")
-        # Responses being sent arrive, where their clients read them in time.
+        # Responses that are being sent are completed if their clients read in time.
         deadline = self.loop.time() + SHUTDOWN_GRACE_S
         while any(each.owes_answer for each in answering) and self.loop.time() < deadline:
             await asyncio.sleep(0.005)
@@ -280,7 +280,7 @@ class Server:
         self.loop.set_exception_handler(None)
 
     def _end_timers(self) -> None:
-        """Have nothing fire any more: the loop may go on, and the next life have the same files."""
+        """Cancel all timers: after a restart the same files belong to another server on the same loop."""
         self._has_ended = True
         for timer in (self._deadline_timer, self._housekeeping_timer):
             if timer is not None:
@@ -297,18 +297,18 @@ class Server:
 
     @property
     def waiting_connections(self) -> int:
-        """How many listeners have a connection that waits for room, or for its time."""
+        """How many listeners have a connection that waits because of a limit of connections or their rate."""
         return sum(acceptor.holds_connection for acceptor in self._acceptors)
 
     # --- connections -------------------------------------------------------------------------------------
 
     def next_number(self) -> int:
-        """Return the number of a new connection; the first of a broker is 1."""
+        """Return the number of a new connection; the broker's first one has 1."""
         self.accepted += 1
         return next(self._numbers)
 
     def set_faults(self, faults_of: Callable[[Connection], FrameFaults]) -> None:
-        """Give each connection a part for its faults: those that are open, and those to come."""
+        """Give each connection, open or new, an object that injects faults; `faults_of` makes it."""
         self._faults_of = faults_of
         for connection in self.connections:
             self._give_faults(connection)
@@ -318,7 +318,7 @@ class Server:
             connection.faults = self._faults_of(connection)
 
     def admit(self, connection: Hosted) -> bool:
-        """Add a new connection; False where its address has too many, or the server stops."""
+        """Add a new connection; return False if its address has too many, or the server stops."""
         self.connections[connection] = None
         self._give_faults(connection)
         is_good = self._quotas.admit(connection.peer)
@@ -335,7 +335,7 @@ class Server:
         return is_good
 
     def forget(self, connection: Hosted) -> None:
-        """Remove a connection that has ended, and have others taken in that wait for room."""
+        """Remove a connection that has ended, and accept connections that waited for room."""
         if self.connections.pop(connection, True) is None:
             self._quotas.forget(connection.peer)
             if connection.listener is not None:
@@ -343,7 +343,7 @@ class Server:
             self._look_for_room()
 
     def _heed_limits(self) -> None:
-        """Limits may have changed: close what has been idle for longest of too many, take in what waits."""
+        """Apply limits that may have changed: close the idlest excess connections, accept waiting ones."""
         for connection in self._quotas.excess(sorted(self.connections, key=_active_at)):
             connection.close("there are more connections than max.connections")
         self._look_for_room()
@@ -355,7 +355,7 @@ class Server:
     def make_room(self, size: int, asking: Hosted) -> bool:
         """Close connections until `size` bytes can be lent, those that have sent nothing for longest first.
 
-        Return False where that was the connection asking.
+        Return False if `asking` itself was closed.
         """
         while self.buffers.is_short_of(size):
             holders = [connection for connection in self.connections if connection.holds_buffer]
@@ -367,7 +367,7 @@ class Server:
         return True
 
     def hold(self, size: int) -> bool:
-        """Count a request that waits, by the size of its frame in bytes; False where there is no room."""
+        """Count a waiting request of `size` bytes; return False if the limit would be exceeded."""
         waiting = self._waiting_bytes + size
         if size > WAITING_BYTES_SMALL and 0 <= self._waiting_bytes_max < waiting:
             return False
@@ -375,17 +375,17 @@ class Server:
         return True
 
     def let_go(self, size: int) -> None:
-        """Release what `hold` has counted."""
+        """Stop counting `size` bytes that `hold` counted."""
         self._waiting_bytes -= size
 
     # --- waiting -----------------------------------------------------------------------------------------
 
     def park(self, wait: Wait, resume: Callable[[], None]) -> DelayedOperation:
-        """Park a request. Its deadline is kept by `_set_deadline_timer`."""
+        """Park a request in the purgatory. `_set_deadline_timer` sets the timer for its deadline."""
         return self.node.purgatory.park(wait, resume)
 
     def _call_soon(self, action: Callable[[], None]) -> None:
-        """Run `action` in the thread of the loop, and what becomes due by it. For calls from any thread."""
+        """Run `action`, and what becomes due by it, in the loop's thread. Any thread may call this method."""
 
         def run() -> None:
             with self.node.failures.barrier("callback", "what a thread has finished"):
@@ -395,10 +395,10 @@ class Server:
         self.loop.call_soon_threadsafe(run)
 
     def run_due(self) -> None:
-        """Run requests and alarms that have become due, and what becomes due by them.
+        """Run requests and timers that have become due, and those that become due by them.
 
-        An exception ends the one request or alarm that raised it. Called from one of them, this does nothing:
-        the call at work finds what is due, so that a chain of waits does not become a recursion.
+        An exception ends the one request or timer that raised it. A call from inside one of them does
+        nothing: the outer call finds what is due, so that a chain of waits does not become a recursion.
         """
         if self._runs_due or self._has_ended:
             return
@@ -434,7 +434,7 @@ class Server:
             older.cancel()
 
     def clock_moved(self) -> None:
-        """Do what is due now, because the node's clock has been moved."""
+        """Run what is due now, because the node's clock has been moved."""
         if self._has_ended:
             return
         self._keep_house()
@@ -447,7 +447,7 @@ class Server:
             self._set_deadline_timer()
 
     def _loop_time(self, deadline: float) -> float:
-        """Return a deadline of the node's clock on the clock of the loop."""
+        """Convert a deadline on the node's clock to the time of the event loop."""
         return self.loop.time() + deadline - self.monotonic()
 
     # --- housekeeping ------------------------------------------------------------------------------------
@@ -470,7 +470,7 @@ class Server:
             with barrier("housekeeping", "the checkpoint"):
                 self._begin_checkpoint()
             with barrier("housekeeping", "the timer of requests that wait"):
-                # An exception (of memory, for example) may have kept it from being set.
+                # An exception (MemoryError, for example) may have prevented that the timer was set.
                 self._set_deadline_timer()
         finally:
             self._housekeeping_timer = self.loop.call_later(HOUSEKEEPING_S, self._keep_house)
@@ -490,7 +490,7 @@ class Server:
             self._checkpoint = self.loop.create_task(self._write_checkpoint())
 
     async def _write_checkpoint(self) -> None:
-        """Force closed segments to disk, without holding up requests, and note how far logs are safe."""
+        """Force closed segments to disk in other threads, then write the checkpoint of recovery points."""
         store = self.node.store
         try:
             flushes = store.begin_checkpoint()
@@ -505,12 +505,12 @@ class Server:
             self._checkpoint = None
 
     def _loop_caught(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log an exception that reached the event loop, which goes on."""
+        """Log an exception that reached the event loop. The loop continues."""
         error = context.get("exception") or RuntimeError(context.get("message"))
         self.node.failures.caught("event loop", str(context.get("message")), error)
 
     def _report(self, failures: list[StorageError]) -> None:
-        """Log failures, each once for as long as it lasts."""
+        """Log failures of storage, each once for as long as it lasts."""
         messages = {str(failure) for failure in failures}
         for message in sorted(messages - self.storage_failures):
             logger.error("%s", message)

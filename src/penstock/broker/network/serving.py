@@ -1,4 +1,4 @@
-"""Serving one node for the length of a block: its listeners, metrics, Kafka 0.7, and its store at the end."""
+"""Serving one node for the length of a block, with metrics and Kafka 0.7; its store is closed at the end."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ async def serving(
     numbers: Iterator[int] | None = None,
     make_node: Callable[..., Node] = Node,
 ) -> AsyncIterator[Server]:
-    """Serve `store` on the running loop for as long as the block lasts, then close it.
+    """Serve `store` on the running loop for the length of a block, then close the store.
 
-    `interceptors` stand around every handler, the first outermost. `numbers` are those of connections,
+    `interceptors` wrap every handler, the first outermost. `numbers` yields the numbers of connections,
     from 1 by default. `make_node` takes the arguments of `Node`: a member of a cluster is made
     in another way.
     """

@@ -1,7 +1,7 @@
-"""TLS between a socket and a `Connection`: the front decrypts what arrives and encrypts what leaves.
+"""TLS between a socket and a `Connection`: a `TlsFront` decrypts what arrives and encrypts what leaves.
 
-A connection behind a front is independent of it. Ciphertext is read into one buffer that all fronts share
-and is decrypted at once into the connection's own; an idle connection keeps little more than OpenSSL's
+The connection is independent of TLS. Ciphertext is read into one buffer that all fronts share and is
+decrypted at once into the connection's own buffer; an idle connection keeps little more than OpenSSL's
 state. A handshake that fails sends its alert before the socket is closed, and the reason is logged.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TlsFront(asyncio.BufferedProtocol):
-    """The protocol object of a TLS connection. `connection` is what it carries."""
+    """The asyncio protocol object of a TLS connection; `connection` handles the decrypted bytes."""
 
     __slots__ = (
         "_connection",
@@ -72,7 +72,7 @@ class TlsFront(asyncio.BufferedProtocol):
             self._take(memoryview(hello))
 
     def _take(self, received: memoryview) -> None:
-        """Go on with ciphertext that has arrived."""
+        """Process ciphertext that has arrived: decrypt, continue the handshake, and pass plaintext on."""
         tls = self._tls
         was_ready = tls.is_ready
         try:
@@ -107,7 +107,7 @@ class TlsFront(asyncio.BufferedProtocol):
     # --- within ------------------------------------------------------------------------------------------
 
     def _begin_session(self) -> None:
-        """The handshake is over: take the client's principal from its certificate, unless SASL follows."""
+        """Take the client's principal from its certificate after the handshake, unless SASL follows."""
         if self._security.listener.has_sasl:
             return
         principal = self._security.principal_of(self._tls.peer_certificate())
@@ -118,7 +118,7 @@ class TlsFront(asyncio.BufferedProtocol):
         self._connection.authenticated()
 
     def _pass_on(self) -> None:
-        """Give the connection what has been decrypted, and hold what it has no room for."""
+        """Pass decrypted bytes to the connection, and hold those that the connection has no room for."""
         connection, tls = self._connection, self._tls
         while True:
             if self._held:
@@ -138,15 +138,15 @@ class TlsFront(asyncio.BufferedProtocol):
             self._held += scratch[:count]
 
     def _end_with_the_peer(self) -> None:
-        """Answer close_notify with ours and close the socket, once everything before it is worked off.
+        """Answer close_notify and close the socket, once everything received before it has been processed.
 
-        Clients wait for that: asyncio's for 30 seconds.
+        Clients wait for this answer: asyncio's for 30 seconds.
         """
         if self._tls.is_ended and not self._held:
             self.close()
 
     def _pass_held(self) -> bool:
-        """Give the connection of what is held; False if it has no room."""
+        """Pass held bytes to the connection; return False if the connection has no room."""
         room = self._connection.get_buffer(-1)
         size = min(len(room), len(self._held))
         if not size or self._is_paused:
@@ -157,7 +157,7 @@ class TlsFront(asyncio.BufferedProtocol):
         return True
 
     def resume_reading(self) -> None:
-        """The connection reads on: it gets what is held first."""
+        """Continue reading for the connection, which gets the held bytes first."""
         self._is_paused = False
         while self._held and not self._is_paused:
             if not self._pass_held():
@@ -167,34 +167,34 @@ class TlsFront(asyncio.BufferedProtocol):
             self._end_with_the_peer()
 
     def pause_reading(self) -> None:
-        """The connection has no room."""
+        """Stop reading from the socket: the connection has no room."""
         self._is_paused = True
         self._transport.pause_reading()
 
     def write(self, data: Any) -> None:
-        """Encrypt and send."""
+        """Encrypt `data` and send it."""
         self._tls.write(data)
         self.flush()
 
     def flush(self) -> None:
-        """Send what TLS has to send."""
+        """Send the ciphertext that TLS has ready."""
         for chunk in self._tls.to_send():
             self._transport.write(chunk)
 
     def close(self) -> None:
-        """Send what is due, alerts and the end of TLS included, and close the socket."""
+        """Send what is queued, alerts and close_notify included, and close the socket."""
         self._tls.close()
         self.flush()
         self._transport.close()
 
     @property
     def raw(self) -> asyncio.Transport:
-        """The transport of the socket."""
+        """The transport of the socket, which carries ciphertext."""
         return self._transport
 
 
 class TlsTransport(asyncio.Transport):
-    """What a connection behind a front takes for its transport."""
+    """The transport of a connection behind a `TlsFront`: what is written is encrypted, then sent."""
 
     def __init__(self, front: TlsFront) -> None:
         self._front = front

@@ -1,1 +1,1 @@
-"""One partition: validation, producer state, its log and its maintenance."""
+"""One partition of a topic: validation of batches, producer state, the log and its maintenance."""

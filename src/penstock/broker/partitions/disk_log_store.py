@@ -1,4 +1,4 @@
-"""Logs in a data directory, in Kafka's layout. Everything about files is `penstock.log`'s."""
+"""`DiskStore`: logs in a data directory with Kafka's layout. `penstock.log` reads and writes the files."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ _UNNAMED = ZERO_UUID
 class DiskStore:
     """Logs in one directory, or several, which no other process uses meanwhile.
 
-    `penstock.broker.metadata.stores` checks first that what is in it can be taken over.
+    `penstock.broker.metadata.stores` checks first that this broker can use the contents.
 
     Raises:
         StorageError: the directory cannot be used, or another broker uses it.
-        ConfigError: it belongs to another node.
+        ConfigError: the directory belongs to another node.
     """
 
     def __init__(self, path: str, config: BrokerConfig, clock: Clock, others: Sequence[str] = ()) -> None:
-        """`path` is the directory for the cluster's own log; `others` are further ones for partitions."""
+        """Open the directories: `path`, which also has the metadata log, and `others` for partitions."""
         self._clock = clock
         self._directory: DataDirectory | LogDirectories
         self._several: LogDirectories | None = None
@@ -73,7 +73,7 @@ class DiskStore:
         self.metadata_directory: str | None = self._directory.all[0].path
         self.metadata_files: MetadataFiles | None = None
         self._on_disk = set(self._directory.partitions)
-        # A snapshot comes after so many bytes, and only whole segments below it can go.
+        # A snapshot is written after this many bytes, and only whole segments below it can be deleted.
         between = config.integer("metadata.log.max.record.bytes.between.snapshots")
         self._metadata_config = LogConfig(segment_bytes=between)
         self._openings = Openings(clock, config.integer("penstock.log.open.ms.max"))
@@ -138,7 +138,8 @@ class DiskStore:
                 files.begin_log()
         log = self._directory.open_log(partition, self._metadata_config, now_ms=now_ms)
         if files is None and not log.end_offset:
-            self._note_voters(path, now_ms)  # an earlier start has come as far as the empty log
+            # An earlier start was interrupted after it had created the empty log.
+            self._note_voters(path, now_ms)
         if files is not None:
             files.find_snapshot(log.start_offset, log.end_offset)
             self.metadata_files = files

@@ -1,10 +1,10 @@
 """Fetch sessions (KIP-227): a fetcher names its partitions once, then only what has changed.
 
-The broker keeps what every session asks for and what was last answered, and answers with the partitions
-of which there is something new. A session has an id and an epoch that counts its requests, so that neither
-side mistakes an old request for the next. There is room for so many sessions; a new one replaces an idle or
-a smaller one, or gets none and goes on naming everything. A session ends with the connection that has begun
-it: no client goes on with one over another connection, they all begin a new one.
+For every session the broker keeps the request and the last response of each partition, and answers with the
+partitions for which something has changed. A session has an id and an epoch that counts its requests, so that
+neither side mistakes an old request for the next. The number of sessions is limited; a new one replaces an
+idle or a smaller one, or is refused, and the fetcher continues to name everything. A session ends with the
+connection that has begun it: no client continues a session over another connection.
 
 Works on requests, independent of logs.
 """
@@ -39,17 +39,17 @@ FollowedPartition = tuple[str, bytes, int]
 
 
 class KeptBudget(Protocol):
-    """The budget of memory for what a broker keeps for its clients."""
+    """The memory budget for what a broker keeps for its clients."""
 
     def add(self, name: str, size: Callable[[], int], give_up: Callable[[], bool] | None = None) -> None:
-        """Count a kind of state: `size` returns its bytes, `give_up` frees a part, if there is one."""
+        """Register a kind of state: `size` returns its bytes; `give_up`, if given, evicts a part of it."""
 
     def has_room_for(self, size: int) -> bool:
-        """Return whether there is room for so many bytes more, after other kinds have evicted some."""
+        """Return True if `size` bytes more may be kept, after eviction of other kinds if necessary."""
 
 
 class Followed:
-    """One partition in a session: what is asked of it, and what was last answered."""
+    """One partition in a fetch session: its newest request, and what the last response said."""
 
     __slots__ = ("asked", "high_watermark", "log_start_offset")
 
@@ -58,7 +58,7 @@ class Followed:
         self.high_watermark = self.log_start_offset = -1
 
     def take_news(self, answer: PartitionData) -> bool:
-        """Record an answer; return whether it differs from the one before."""
+        """Record a response; return True if it differs from the one before."""
         if answer.error_code:
             # The first answer after the error counts as changed.
             self.high_watermark = -1
@@ -74,7 +74,7 @@ class Followed:
 
 
 class FetchSession:
-    """What one fetcher follows. `partitions` are in the order in which they are read."""
+    """The partitions that one fetcher reads. `partitions` are in the order in which they are read."""
 
     __slots__ = ("by_id", "created_ms", "epoch", "id", "partitions", "size_bytes", "used_ms")
 
@@ -87,7 +87,7 @@ class FetchSession:
         self.size_bytes = SESSION_BYTES
 
     def update(self, topics: Iterable[FetchTopic], forgotten: Iterable[ForgottenTopic]) -> None:
-        """Add the partitions that are named, and remove those of `forgotten_topics_data`."""
+        """Add the partitions that a request names, and remove those of its `forgotten_topics_data`."""
         for topic in topics:
             for asked in topic.partitions:
                 partition = (topic.topic, topic.topic_id, asked.partition)
@@ -103,7 +103,7 @@ class FetchSession:
                     self.size_bytes -= PARTITION_BYTES + len(gone.topic)
 
     def topics(self) -> list[FetchTopic]:
-        """Everything that is followed, as a request would name it."""
+        """Return all partitions of the session, grouped by topic as in a full request."""
         found: list[FetchTopic] = []
         for (name, topic_id, _), followed in self.partitions.items():
             last = found[-1] if found else None
@@ -114,9 +114,9 @@ class FetchSession:
         return found
 
     def take_news(self, partition: FollowedPartition, answer: PartitionData) -> bool:
-        """Record the answer about a partition; return whether it has to be sent.
+        """Record the response for a partition; return True if it has to be sent.
 
-        Partitions that had records are read last the next time: all of them get their turn.
+        Partitions that had records are read last the next time, so that all of them get their turn.
         """
         followed = self.partitions.get(partition)
         if followed is None:
@@ -126,16 +126,16 @@ class FetchSession:
         return followed.take_news(answer)
 
     def advance(self, now_ms: int) -> None:
-        """The next request will carry the next epoch."""
+        """Advance to the epoch that the next request must carry."""
         self.epoch = 1 if self.epoch >= _EPOCH_MAX else self.epoch + 1
         self.used_ms = now_ms
 
 
 class FetchSessions:
-    """The sessions of one broker, at most `slots` of them (`max.incremental.fetch.session.cache.slots`).
+    """The fetch sessions of a broker, at most `slots` (`max.incremental.fetch.session.cache.slots`).
 
-    `kept` is the budget of memory that they share with other state. `draw_id` returns random
-    numbers of 32 bits, of which ids are made: they cannot be guessed.
+    `kept` is the memory budget that they share with other state. `draw_id` returns random
+    numbers of 32 bits, which become ids that cannot be guessed.
     """
 
     def __init__(self, slots: int, kept: KeptBudget, draw_id: Callable[[], int]) -> None:
@@ -154,7 +154,7 @@ class FetchSessions:
         return self._sessions.get(session_id)
 
     def remove(self, session_id: int) -> None:
-        """End a session; none of that id is fine."""
+        """End a session. Does nothing if no session has this id."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self.size_bytes -= session.size_bytes
@@ -162,9 +162,9 @@ class FetchSessions:
     def begin(
         self, topics: list[FetchTopic], by_id: bool, now_ms: int, owned: OwnedSessions
     ) -> FetchSession | None:
-        """Begin a session; None if there is no room for it, or nothing to follow.
+        """Begin a session; return None if there is no room for it, or no partition in it.
 
-        `owned` are those that the connection has begun; the new one is added.
+        `owned` has the sessions that the connection has begun; the new one is added.
         """
         size = sum(len(topic.partitions) for topic in topics)
         if not size:
@@ -186,7 +186,7 @@ class FetchSessions:
     def update(
         self, session: FetchSession, topics: list[FetchTopic], forgotten: list[ForgottenTopic], now_ms: int
     ) -> bool:
-        """Follow what the next request of a session names; False if there is no room, and it has ended."""
+        """Apply the next request of a session; return False if there was no room, and it was ended."""
         before = session.size_bytes
         session.update(topics, forgotten)
         session.advance(now_ms)
@@ -197,7 +197,7 @@ class FetchSessions:
         return session.id in self._sessions
 
     def _end_idlest(self) -> bool:
-        """Give up the session that was used longest ago; whether there was one."""
+        """End the session that has been idle for longest; return False if there is none."""
         idlest = min(self._sessions.values(), key=lambda session: session.used_ms, default=None)
         if idlest is None:
             return False
@@ -205,7 +205,7 @@ class FetchSessions:
         return True
 
     def _make_room(self, size: int, now_ms: int) -> bool:
-        """End the session that was idle longest, or else a smaller one that has had its time."""
+        """End an idle session, or else one that is old and smaller; return False if there is none."""
         if not self._sessions:
             return False
         idle = min(self._sessions.values(), key=lambda session: session.used_ms)
@@ -227,7 +227,7 @@ class FetchSessions:
 
 
 class OwnedSessions:
-    """The fetch sessions that one connection has begun; they end with it."""
+    """The fetch sessions that one connection has begun, which end with the connection."""
 
     def __init__(self, sessions: FetchSessions) -> None:
         self.ids: list[int] = []
@@ -235,7 +235,7 @@ class OwnedSessions:
         self._sessions = sessions
 
     def close(self) -> None:
-        """End them all."""
+        """End all sessions of the connection."""
         for session_id in self.ids:
             self._sessions.remove(session_id)
         self.ids.clear()

@@ -1,4 +1,4 @@
-"""The names of the topics in which brokers keep their own state."""
+"""The names of Kafka's internal topics, in which brokers keep their own state."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The records of a batch without a key, which a compacted topic refuses.
+"""Finds the records of a batch without a key, which a compacted topic refuses.
 
-Records are looked over in Python, at about half a microsecond each. Once very many have been, and where numpy
-is installed and the package has compiled kernels, the decoder of `penstock.records` takes over for batches of
-more than a few records; it is fifty times as fast. It is loaded with numpy on a thread of its own.
+Records are checked in Python, at about half a microsecond each. After very many records, and if numpy is
+installed and the package has compiled kernels, the decoder of `penstock.records` takes over for batches of
+more than a few records; it is fifty times as fast. A thread of its own imports it with numpy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Finder = Callable[[memoryview, BatchHeader, UnpackBudget], list[int]]
 
 
 class KeyCheck:
-    """Finds records without a key, faster once there is reason to. One serves a whole process."""
+    """Finds records without a key, with compiled code after very many records. One serves a whole process."""
 
     def __init__(self, load_after_records: int = LOAD_AFTER_RECORDS) -> None:
         self._left = load_after_records
@@ -42,11 +42,11 @@ class KeyCheck:
         """What fetches the compiled decoder, from when it was wanted."""
 
     def keyless(self, batch: memoryview, header: BatchHeader, budget: UnpackBudget) -> list[int]:
-        """Return which of the records in `batch` have no key, counted from 0.
+        """Return the indexes of the records in `batch` without a key, counted from 0.
 
         Raises:
             CorruptRecordError: the records cannot be read, or are not numbered one by one.
-            UnpackLimitError: they are too much for `budget`.
+            UnpackLimitError: the records are too much for `budget`.
         """
         count = header.record_count
         if self._compiled is not None and count >= COMPILED_FROM_RECORDS:
@@ -83,7 +83,7 @@ def find_in_python(batch: memoryview, header: BatchHeader, budget: UnpackBudget)
 
 
 def compiled_finder() -> Finder:
-    """Import what decodes columns. Needs numpy."""
+    """Import the column decoder, which needs numpy, and return a `Finder` that uses it."""
     import numpy as np
 
     from penstock.records.decode import decode_columns

@@ -1,6 +1,6 @@
-"""Where a broker keeps its logs: in memory, or in one data directory laid out as Kafka does.
+"""`LogStore`: where a broker keeps its logs, in memory or in data directories with Kafka's layout.
 
-A `LogStore` opens and deletes the logs of partitions and holds what identifies the broker's data. It
+A `LogStore` opens and deletes the logs of partitions and holds the ids of the broker's data. It
 works on names and numbers of partitions, independent of topics and their settings.
 """
 
@@ -31,14 +31,14 @@ NOT_REGISTERED = -1
 
 
 class UnflushedLog(NamedTuple):
-    """A log that is to be flushed up to some offset: `pending.sync` may run in another thread."""
+    """A log that must be flushed up to some offset: `pending.sync` may run in another thread."""
 
     log: Log
     pending: PendingFlush
 
 
 class LogStore(Protocol):
-    """The logs of a broker: what the cluster needs of them. Failures of the disk are `StorageError`."""
+    """The logs of a broker. Failures of the disk are raised as `StorageError`."""
 
     node_id: int
     cluster_id: str
@@ -55,89 +55,88 @@ class LogStore(Protocol):
     """Whether partitions may have transactions: a topic for the state of transactions exists."""
 
     def uptime_ms(self) -> int:
-        """Return the monotonic clock: what schedules go by, and how long a producer is idle."""
+        """Return the monotonic clock, in ms: for schedules, and for how long a producer has been idle."""
 
     def describe(self) -> str:
-        """Return the kind of storage, in words, for the line printed when the broker is ready."""
+        """Return a description of the storage, for the line that is printed when the broker is ready."""
 
     def partitions(self) -> Iterator[tuple[str, int]]:
-        """Topic and number of every partition that is there, but for the cluster's own log."""
+        """Yield the topic and number of every stored partition, without the metadata log."""
 
     def directories(self) -> Sequence[str]:
-        """Return the directories of the partitions that were there at the start, but for the cluster's own
-        log.
-        """
+        """Return the directories of the partitions stored at the start, without the metadata log."""
 
     def log_dirs(self) -> Sequence[str]:
-        """Return the directories in which partitions lie; one name where they lie in memory."""
+        """Return the directories that hold partitions; a store in memory has one that stands for memory."""
 
     def log_dir_of(self, topic: str, partition: int) -> str:
-        """In which of `log_dirs` a partition lies, or will lie once it is written to."""
+        """Return the one of `log_dirs` that holds a partition, or will hold it once it is written to."""
 
     def directory_id_of(self, topic: str, partition: int) -> bytes:
-        """Return the id of the directory in which a partition lies, or will lie."""
+        """Return the id of the directory that holds a partition, or will hold it."""
 
     def assign(self, topic: str, partition: int, directory_id: bytes) -> None:
-        """Note in which directory a partition is to lie once it is written to, unless it is there already."""
+        """Choose the directory for a partition that is not stored yet."""
 
     def topic_id(self, topic: str, partition: int) -> bytes | None:
-        """Return the id that a partition which is there notes; None if it has none."""
+        """Return the topic id in the metadata file of a stored partition, or None if it has none."""
 
     def metadata_log(self) -> Log:
-        """Return the log of the cluster's own records."""
+        """Return the metadata log, which has the cluster's own records."""
 
     def open_log(self, topic: str, partition: int, topic_id: bytes, config: TopicConfig) -> Log:
-        """Open a partition's log, or begin one."""
+        """Open a partition's log; create the log if it does not exist."""
 
     def has_log(self, topic: str, partition: int, topic_id: bytes) -> bool:
-        """Return whether a partition's log has been begun, by us or an earlier broker."""
+        """Return True if a partition's log exists, from this process or an earlier one."""
 
     def size_of(self, topic: str, partition: int, topic_id: bytes) -> int:
-        """Return the bytes of a log that need not be open; 0 where none has been begun."""
+        """Return the bytes of a log, which need not be open; 0 if it does not exist."""
 
     def may_shrink(
         self, topic: str, partition: int, topic_id: bytes, config: TopicConfig, now_ms: int
     ) -> bool:
-        """Return whether retention may find something to drop in a log that is not open."""
+        """Return True if retention may have something to delete in a log that is not open."""
 
     def producer_snapshots(self, topic: str, partition: int) -> ProducerSnapshots | None:
-        """Return where the producers of an open partition are noted; None where nothing outlives the log."""
+        """Return the producer snapshots of an open partition, or None if the log is in memory."""
 
     def delete_log(self, topic: str, partition: int, topic_id: bytes) -> None:
-        """Delete a partition's data, if there are any. The log is closed."""
+        """Delete the data of a partition, if there are any. The log must be closed."""
 
     def login_secret(self) -> bytes:
-        """Return a random secret that stays with the data, and that no client learns; made when first asked
-        for.
-        """
+        """Return a random secret that is stored with the data and that no client learns."""
 
     def side_directory(self, name: str) -> str:
-        """Return a directory for data that are no partitions. They live as long as the partitions do."""
+        """Return a directory for data other than partitions, which exist as long as the partitions do."""
 
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
-        """Return what was missing at the start, in words, and empty strings in between. For any thread.
+        """Yield descriptions of what was missing at the start, and empty strings in between.
 
-        `known` returns whether a partition is in the metadata.
+        Any thread may use the iterator. `known` returns True if a partition is in the metadata.
         """
 
     def missing(self) -> list[StorageError]:
-        """Return what was removed or moved since it was opened; nothing is written there any more."""
+        """Return an error for each log that was removed or moved since it was opened.
+
+        Such logs are not written any more.
+        """
 
     def begin_checkpoint(self) -> Sequence[UnflushedLog]:
-        """Return what has to be forced to disk before a checkpoint can be written."""
+        """Return the logs that must be forced to disk before a checkpoint can be written."""
 
     def end_checkpoint(self, flushes: Sequence[UnflushedLog]) -> None:
-        """Note what a start after a crash need not look at again."""
+        """Write recovery points: a start after a crash need not check what is below them."""
 
     def close(self) -> None:
-        """Force everything to disk, mark the shutdown as clean, release the directory."""
+        """Force everything to disk, mark the shutdown as clean, and release the directory."""
 
     def abandon(self) -> None:
-        """Let go of everything as a killed process would: nothing is forced to disk or marked."""
+        """Release everything as a killed process would: nothing is forced to disk or marked."""
 
 
 class MemoryStore:
-    """Logs that live as long as this object."""
+    """Logs in memory, which exist as long as this object."""
 
     was_clean = True
 
@@ -163,11 +162,11 @@ class MemoryStore:
         return "memory"
 
     def partitions(self) -> Iterator[tuple[str, int]]:
-        """Those of an earlier broker are in its metadata log, which is here as well."""
+        """Yield nothing: the metadata log, which is in this store as well, has the partitions."""
         return iter(())
 
     def directories(self) -> Sequence[str]:
-        """None: the logs and the metadata that counts producer ids live and die together."""
+        """Return no directories: logs in memory are not searched for producer ids at a start."""
         return ()
 
     def log_dirs(self) -> Sequence[str]:
@@ -180,7 +179,7 @@ class MemoryStore:
         return self.directory_id
 
     def assign(self, topic: str, partition: int, directory_id: bytes) -> None:
-        """There is one place only."""
+        """Do nothing: there is only one place for partitions."""
 
     def topic_id(self, topic: str, partition: int) -> bytes | None:
         return None
@@ -219,7 +218,7 @@ class MemoryStore:
         return self._login_secret
 
     def side_directory(self, name: str) -> str:
-        """Return a temporary one, which goes when the store goes."""
+        """Return a temporary directory, which is deleted with the store."""
         if self._scratch is None:
             import shutil  # few brokers in memory write files
             import tempfile
@@ -239,20 +238,20 @@ class MemoryStore:
         return ()
 
     def end_checkpoint(self, flushes: Sequence[UnflushedLog]) -> None:
-        """Nothing outlives this process."""
+        """Do nothing: the logs do not outlive this process."""
 
     def close(self) -> None:
-        """The logs stay: another broker may be started on this store."""
+        """Keep the logs: another broker may be started on this store."""
 
     def abandon(self) -> None:
-        """The logs stay, as the disk of a machine outlives the process."""
+        """Keep the logs, as a machine's disk outlives the process."""
 
 
 def log_config(config: TopicConfig) -> LogConfig:
-    """Return the settings of a topic that concern its log."""
+    """Return the settings of a topic that its log uses."""
     segment_ms = config.integer("segment.ms")
     if config.compacted:
-        # What is never closed is never compacted.
+        # A segment that is never closed is never compacted.
         segment_ms = min(segment_ms, config.integer("max.compaction.lag.ms"))
     return LogConfig(
         segment_bytes=config.segment_bytes,

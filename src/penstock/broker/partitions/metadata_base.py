@@ -1,4 +1,4 @@
-"""What a data directory has beside the metadata log: the newest snapshot, and the state of the quorum.
+"""Files beside the metadata log in a data directory: its newest snapshot, and the state of the quorum.
 
 Files: `OFFSET-EPOCH.checkpoint` (KIP-630) and `quorum-state` (KIP-595), both as Apache Kafka writes them.
 """
@@ -21,7 +21,7 @@ QUORUM_STATE = "quorum-state"
 
 
 class MetadataFiles:
-    """The files beside one metadata log, which belongs to this node alone."""
+    """The files beside the metadata log of this node."""
 
     def __init__(self, directory: str, node_id: int) -> None:
         self._directory = directory
@@ -31,20 +31,20 @@ class MetadataFiles:
         self._state = self._read_state()
 
     def begin_log(self) -> None:
-        """Let the log begin where the newest snapshot ends, if nothing is left of the log itself.
+        """Create the log with the end of the newest snapshot as its start, if no part of the log is left.
 
         Raises:
-            StorageError: the snapshots cannot be read, or the file not be made.
+            StorageError: the snapshots cannot be read, or the log's file cannot be created.
         """
         snapshot = newest_whole(self._directory)
         if snapshot is not None:
             create_file(segment_path(self._directory, snapshot.end_offset))
 
     def find_snapshot(self, start_offset: int, end_offset: int) -> None:
-        """Look for the newest snapshot from which a log with these offsets goes on.
+        """Find the newest snapshot that a log with these offsets continues.
 
         Raises:
-            StorageError: there is none, and the log does not begin with offset 0.
+            StorageError: there is no such snapshot, and the log does not begin with offset 0.
         """
         self.snapshot = newest_whole(self._directory, start_offset, end_offset)
         if self.snapshot is None and start_offset > 0:
@@ -55,17 +55,17 @@ class MetadataFiles:
 
     @property
     def epoch(self) -> int:
-        """The last raft epoch that the files know of; -1 if none does."""
+        """The newest raft epoch in the files, or -1 if there is none."""
         found = self._state.get("leaderEpoch")
         return max(
             found if isinstance(found, int) else -1, -1 if self.snapshot is None else self.snapshot.epoch
         )
 
     def begin_epoch(self, epoch: int) -> None:
-        """Note that this node leads the quorum in an epoch, where Apache Kafka has kept such notes.
+        """Write to `quorum-state` that this node leads the quorum in an epoch, if the file exists.
 
         Raises:
-            StorageError: the note cannot be written.
+            StorageError: the file cannot be written.
         """
         if self._state:
             self._state.update({"leaderId": self._node_id, "leaderEpoch": epoch, "votedId": -1})
@@ -75,9 +75,7 @@ class MetadataFiles:
             write_text(f"{self._directory}/{QUORUM_STATE}", text, sync=True)
 
     def _read_state(self) -> dict[str, Any]:
-        """Return the state of the quorum as JSON; empty where there is no such file, or one that makes no
-        sense.
-        """
+        """Return the quorum state as JSON, or {} if the file does not exist or is malformed."""
         try:
             found = json.loads(read_text(f"{self._directory}/{QUORUM_STATE}") or "{}")
         except ValueError:

@@ -1,13 +1,13 @@
-"""How much of the broker's time goes into opening logs.
+"""`Openings`: limits the share of the broker's time that the opening of logs takes.
 
-A log is opened, or begun, by the first request that uses it: about a millisecond, and more after a crash.
-One request may name thousands. So opening has a share of the time: what it takes is a debt, which the time
-between two openings pays back. While the debt is the share of a whole second, partitions that are not open
-yet are answered with NOT_LEADER_OR_FOLLOWER (6), after which clients come again. One log is opened in any
-second, however long it takes. The broker's log says so, once a minute while it lasts.
+A log is opened, or created, by the first request that uses it: about a millisecond, and more after a crash.
+One request may name thousands. So the time that openings take is a debt, which the time between two openings
+pays back. While the debt is the allowed share of a whole second, requests for partitions that are not open
+yet get NOT_LEADER_OR_FOLLOWER (6), after which clients ask again. One log is opened in any second, however
+long that takes. A message in the log says that partitions wait, once a minute.
 
-A debt that is paid back bit by bit lets a client through that uses one new topic after another: it waits
-for answers between them, and so leaves others their turn by itself.
+Since the debt is paid back continuously, a client that uses one new topic after another is not refused: it
+waits for answers in between, and so leaves others their turn by itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SAID_EVERY_S = 60.0
 
 
 class Openings:
-    """A context manager around the opening of one log. `at_most_ms` is what may be spent in each second."""
+    """A context manager around the opening of one log. At most `at_most_ms` of each second are spent."""
 
     def __init__(self, clock: Clock, at_most_ms: int) -> None:
         self._clock = clock
@@ -36,7 +36,11 @@ class Openings:
         self._said_at: float | None = None
 
     def __enter__(self) -> None:
-        """Raises KafkaError: NOT_LEADER_OR_FOLLOWER (6), the share of this second is used up."""
+        """Begin to open a log.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6), the time for opening logs in this second is used up.
+        """
         now = self._clock.monotonic()
         self._pay_back(now)
         if self._unpaid_s >= self._at_most_s:
@@ -51,11 +55,11 @@ class Openings:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended = self._clock.monotonic()
-        # Twice the share is paid back to the share in a second less the share: no log waits longer.
+        # A debt of twice the share is down to the share after a second less the share: no log waits longer.
         self._unpaid_s = min(self._unpaid_s + self._ended - self._began, 2 * self._at_most_s)
 
     def _pay_back(self, now: float) -> None:
-        """Take off what the time since the last opening, or the last refusal, is worth."""
+        """Reduce the debt by the time since the last opening or refusal."""
         others_s = 1 - self._at_most_s
         passed_s = now - self._ended
         self._ended = now
@@ -65,7 +69,7 @@ class Openings:
             self._unpaid_s = max(0.0, self._unpaid_s - passed_s * self._at_most_s / others_s)
 
     def _say(self, now: float) -> None:
-        """Log that partitions wait: a client only sees that its requests take long."""
+        """Log that partitions wait, since clients only notice that their requests take long."""
         if self._said_at is not None and now - self._said_at < SAID_EVERY_S:
             return
         self._said_at = now

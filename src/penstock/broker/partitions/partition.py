@@ -1,10 +1,10 @@
-"""One partition of a topic: its log, who leads it, what may be appended to it, and what is read.
+"""`Partition`: the log of one partition, its leader, the checks of appends, and the limits of reads.
 
-Decides and calls the log; independent of connections, requests and other partitions. The log is opened on
+It decides, and calls the log; independent of connections, requests and other partitions. The log is opened on
 first use, so that a broker with thousands of partitions starts as fast as one with none. The high watermark,
-the last stable offset and the states of producers belong to the log and live while it is open. The leader,
-its epoch and the replicas are those of the cluster's image. In a cluster of several brokers a partition is
-given a `Replication`, which decides when records are committed.
+the last stable offset and the states of producers belong to the log and exist while the log is open. The
+leader, its epoch and the replicas are those of the cluster's metadata. In a cluster of several brokers a
+partition has a `Replication`, which decides when records are committed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ KEPT_OFFSET_MAX = 2**62
 
 
 class Appended(NamedTuple):
-    """Where a batch went. `log_append_time_ms` is -1 in topics that keep the producer's times."""
+    """The result of an append: offset, time and log start.
+
+    `log_append_time_ms` is -1 for producers' times.
+    """
 
     base_offset: int
     log_append_time_ms: int
@@ -60,27 +63,31 @@ class Appended(NamedTuple):
 
 
 class Replication(Protocol):
-    """What other replicas change for a partition: when its records are committed, and who is woken."""
+    """What other replicas change for a partition: when records are committed, and who is notified."""
 
     @property
     def low_watermark(self) -> int:
-        """The smallest offset with which a live replica begins, as their leader has them."""
+        """The smallest log start offset of the live replicas, by their fetches."""
 
     def check_acks(self, acks: int) -> None:
-        """Raises KafkaError: NOT_ENOUGH_REPLICAS (19)."""
+        """Check that enough replicas are in sync for `acks`.
+
+        Raises:
+            KafkaError: NOT_ENOUGH_REPLICAS (19).
+        """
 
     def opened(self, log: Log) -> None:
-        """Place the high watermark in a log that has just been opened."""
+        """Set the high watermark of a log that has just been opened."""
 
     def advance(self, log: Log) -> None:
-        """Place the high watermark after an append, or after the log has become shorter."""
+        """Set the high watermark after an append, or after the log was truncated."""
 
     def begun(self) -> None:
-        """The log of the leader begins later now."""
+        """Note that the start offset of the leader's log was raised."""
 
 
 class Partition:
-    """One partition of one topic, as one broker has it. It is itself the key under which fetches wait."""
+    """One partition of one topic on one broker. The object itself is the purgatory key of waiting fetches."""
 
     __slots__ = (
         "_high_watermark",
@@ -109,7 +116,7 @@ class Partition:
         store: LogStore,
         opened: dict[Any, None],
     ) -> None:
-        """A partition without a leader. `opened` holds the partitions of the broker whose logs are open."""
+        """Make a partition without a leader. `opened` holds the broker's partitions whose logs are open."""
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
@@ -136,7 +143,7 @@ class Partition:
     def become(
         self, leader: int, leader_epoch: int, replicas: tuple[int, ...], in_sync: tuple[int, ...]
     ) -> None:
-        """Take the leader and the replicas of the cluster's metadata. Epochs never go back."""
+        """Set the leader and the replicas from the cluster's metadata. The leader epoch never goes back."""
         self.leader = leader
         self.leader_epoch = max(self.leader_epoch, leader_epoch)
         self.replicas = replicas
@@ -144,28 +151,37 @@ class Partition:
 
     @property
     def leads(self) -> bool:
-        """Whether this node leads the partition, by the metadata that it has."""
+        """Whether this node leads the partition, according to its metadata."""
         return self.leader == self._store.node_id
 
     @property
     def is_kept_here(self) -> bool:
-        """Whether this node keeps a replica, by the metadata that it has."""
+        """Whether this node has a replica, according to its metadata."""
         return self.leads or self._store.node_id in self.replicas
 
     def check_is_kept(self) -> None:
-        """Raises KafkaError: NOT_LEADER_OR_FOLLOWER (6)."""
+        """Check that this node has a replica.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6).
+        """
         if not self.is_kept_here:
             raise self._not_leader()
 
     def check_leads(self) -> None:
-        """Raises KafkaError: NOT_LEADER_OR_FOLLOWER (6)."""
+        """Check that this node leads the partition.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6).
+        """
         if self.leader != self._store.node_id:
             raise self._not_leader()
 
     def check_leader_epoch(self, leader_epoch: int, *, any_replica: bool = False) -> None:
-        """Compare the leader epoch of a request with the partition's, then ask whether it can be served here.
+        """Compare the leader epoch of a request with the partition's; check that this node may serve it.
 
-        -1 stands for no epoch. `any_replica` says whether a replica that does not lead may serve the request.
+        -1 stands for no epoch. `any_replica` means that a replica that does not lead may serve the request,
+        too.
 
         Raises:
             KafkaError: FENCED_LEADER_EPOCH (74), UNKNOWN_LEADER_EPOCH (75), NOT_LEADER_OR_FOLLOWER (6).
@@ -188,10 +204,10 @@ class Partition:
 
     @property
     def log(self) -> Log:
-        """The partition's log, to be written to: opened if it was not, or begun.
+        """The partition's log for writing; opened if it was not, created if it does not exist.
 
         Raises:
-            StorageError: it cannot be opened.
+            StorageError: the log cannot be opened.
             KafkaError: NOT_LEADER_OR_FOLLOWER (6), too many logs are opened at once.
         """
         log = self._log
@@ -201,17 +217,17 @@ class Partition:
 
     @property
     def reader(self) -> Log:
-        """The partition's log, to be read: an empty one where nothing was ever written.
+        """The partition's log for reading: an empty log if nothing was ever written.
 
         Raises:
-            StorageError: it cannot be opened.
+            StorageError: the log cannot be opened.
             KafkaError: NOT_LEADER_OR_FOLLOWER (6), too many logs are opened at once.
         """
         return self._log if self._log is not None else self._open_to_read()
 
     @property
     def has_log(self) -> bool:
-        """Whether there is a log, open or not: whether anything was ever written."""
+        """Whether a log exists, open or not: whether anything was ever written."""
         return self._log is not None or self._store.has_log(self.topic, self.index, self.topic_id)
 
     def _open_to_read(self) -> Log:
@@ -243,12 +259,12 @@ class Partition:
 
     @property
     def open_log(self) -> Log | None:
-        """The log if it is open; one that was not used since the start needs no upkeep."""
+        """The log if it is open, else None. A log that was not used since the start needs no maintenance."""
         return self._log
 
     @property
     def is_open(self) -> bool:
-        """True once the log has been used since the start."""
+        """Whether the log has been used since the start."""
         return self._log is not None
 
     @property
@@ -274,7 +290,7 @@ class Partition:
         return self._last_stable_offset
 
     def advance(self) -> None:
-        """Move the high watermark and the last stable offset, after an append of the broker's own."""
+        """Advance the high watermark and last stable offset, after the broker's own append."""
         self.states.batches_since_snapshot += self._store.holds_transactions
         self._advance(self.log)
 
@@ -285,14 +301,14 @@ class Partition:
             self.replication.advance(log)
 
     def place_watermarks(self, log: Log, high_watermark: int) -> None:
-        """Set the high watermark, and the last stable offset by the transactions that are open."""
+        """Set the high watermark, and from it and the open transactions the last stable offset."""
         self._high_watermark = self._last_stable_offset = high_watermark
         if self._producers is not None and self._producers.open:
             first = next(iter(self._producers.open.values()))
             self._last_stable_offset = min(max(first, log.start_offset), high_watermark)
 
     def cut(self, offset: int) -> None:
-        """Remove every batch that reaches `offset`, and what is known of producers and epochs from there on.
+        """Remove every batch that reaches `offset`, with the states of producers and epochs from there on.
 
         Raises:
             StorageError: the log cannot be cut.
@@ -306,16 +322,15 @@ class Partition:
 
     @property
     def states(self) -> ProducerStateManager:
-        """The producers of the log, which is opened for that. Raises as `log`."""
+        """The producer states of the log, which is opened if necessary. Raises as `log`."""
         _ = self.log
         assert self._producers is not None
         return self._producers
 
     def aborted_transactions(self, offset: int, size: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that may have data in `size` bytes from `offset` on, ordered by
-        markers.
+        """Return aborted transactions that may have records in `size` bytes from `offset` on.
 
-        Raises as `log`.
+        They are ordered by their markers' offsets. Raises as `log`.
         """
         if self._producers is None:
             return []
@@ -327,7 +342,7 @@ class Partition:
 
     @property
     def bounds(self) -> tuple[int, int, int]:
-        """High watermark, last stable offset and the log's start: what an answer to a Fetch says of them.
+        """Return high watermark, last stable offset and log start offset, as a Fetch response needs them.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -344,30 +359,30 @@ class Partition:
 
     @property
     def size_bytes(self) -> int:
-        """Return the size of the log in bytes, without opening it.
+        """Return the size of the log in bytes, without opening the log.
 
         Raises:
-            StorageError: its files cannot be looked at.
+            StorageError: the files of the log cannot be read.
         """
         if self._log is not None:
             return self._log.size_bytes
         return self._store.size_of(self.topic, self.index, self.topic_id)
 
     def configure(self, config: TopicConfig) -> None:
-        """Obey other settings from now on."""
+        """Replace the settings of the topic and its open log."""
         self.config = config
         if self._log is not None:
             self._log.configure(log_config(config))
 
     def close(self) -> None:
-        """Let go of the log. The next use would open it again."""
+        """Close the log. The next use opens it again."""
         log, self._log, self._producers = self._log, None, None
         self._opened.pop(self, None)
         if log is not None:
             log.close()
 
     def leave_flushing(self) -> None:
-        """Append without flushing from now on: the caller flushes, where `needs_flush`.
+        """Append without flushing from now on: the caller flushes when `needs_flush` is True.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -376,17 +391,17 @@ class Partition:
 
     @property
     def needs_flush(self) -> bool:
-        """True while the last records must not be acknowledged before the log is flushed."""
+        """Whether the log must be flushed before the newest records are acknowledged."""
         log = self._log
         return log is not None and log.flush_is_due
 
     def maintain(self, now_ms: int, uptime_ms: int) -> bool:
-        """Do what is due: flush the log, drop idle producers, save snapshots of the others.
+        """Run what is due: flush the log, drop idle producers, save snapshots of the others.
 
-        `uptime_ms` is the monotonic clock: with the time of day, a clock put forward would make idle
-        producers of all, and then take their repetitions for news.
+        `uptime_ms` is the monotonic clock: if the time of day were used and put forward, all producers would
+        expire, and their repeated batches would count as new.
 
-        Return whether the caller has to flush the log.
+        Returns True if the caller has to flush the log.
 
         Raises:
             StorageError: the disk refuses.
@@ -400,33 +415,33 @@ class Partition:
 
     @property
     def producer_count(self) -> int:
-        """How many producers are in memory."""
+        """The number of producers in memory."""
         return 0 if self._producers is None else len(self._producers)
 
     def forget_idlest_producers(self, most: int) -> None:
-        """Keep `most` producers in memory; the others are as if their time had expired."""
+        """Keep `most` producers in memory; drop the idlest ones as if they had expired."""
         if self._producers is not None:
             self._producers.forget_idlest(most)
 
     def note_producers(self) -> None:
-        """Save what is known of the producers, because the broker stops in order.
+        """Save the producer states, because the broker shuts down in order.
 
         Raises:
-            StorageError: the log cannot be read, or the snapshot not be written.
+            StorageError: the log cannot be read, or the snapshot cannot be written.
         """
         if self._producers is not None:
             self._producers.note()
 
     def may_shrink(self, now_ms: int) -> bool:
-        """Return whether retention may have something to drop, by the files of the log, which is not open.
+        """Return True if retention may have something to delete, judging by the files of a closed log.
 
         Raises:
-            StorageError: they cannot be looked at.
+            StorageError: the files cannot be read.
         """
         return self._store.may_shrink(self.topic, self.index, self.topic_id, self.config, now_ms)
 
     def enforce_retention(self, now_ms: int) -> None:
-        """Delete the segments that retention by age or size no longer keeps.
+        """Delete the segments that are older or beyond the size that retention allows.
 
         Raises:
             StorageError: the disk refuses.
@@ -435,16 +450,16 @@ class Partition:
             log = self.log
             keep_from = log.retention_offset(now_ms, self._high_watermark)
             is_news = keep_from > log.start_offset
-            log.delete_before(keep_from)  # or goes on with what an earlier call could not remove
+            log.delete_before(keep_from)  # or removes files that an earlier call could not remove
             if is_news:
                 self._advance(log)
 
     def delete_records(self, offset: int) -> int:
-        """Let the partition begin with `offset`, -1 for its high watermark; return its new start offset.
+        """Raise the log start offset to `offset`, -1 for the high watermark; return the new start offset.
 
         Raises:
-            KafkaError: NOT_LEADER_OR_FOLLOWER (6), OFFSET_OUT_OF_RANGE (1), or POLICY_VIOLATION (44) where
-                nothing is ever deleted.
+            KafkaError: NOT_LEADER_OR_FOLLOWER (6), OFFSET_OUT_OF_RANGE (1), or POLICY_VIOLATION (44) if the
+                topic is only compacted.
             StorageError: the disk refuses.
         """
         self.check_leads()
@@ -484,9 +499,9 @@ class Partition:
         )
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """Return (epoch, end offset) of the last leader epoch up to `epoch`; (-1, -1) for a later one.
+        """Return (epoch, end offset) of the newest leader epoch up to `epoch`; (-1, -1) for a later one.
 
-        An epoch before the first that is known ended where that began.
+        An epoch before the first known one ended where that one began.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -494,7 +509,7 @@ class Partition:
         log = self.reader
         entries = log.leader_epochs.entries
         is_empty = not entries and log.end_offset == log.start_offset
-        # An empty log that was not there when the epoch began has nothing of earlier ones.
+        # An empty log that did not exist when the epoch began has no records of earlier epochs.
         if self.leads and (epoch == self.leader_epoch or (is_empty and 0 <= epoch < self.leader_epoch)):
             return epoch, log.end_offset
         # The only replica may have begun epochs in which nothing was written.
@@ -504,9 +519,9 @@ class Partition:
         return log.leader_epochs.end_of(epoch, log.end_offset) or (epoch, entries[0][1])
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool, committed_only: bool = False) -> Slice:
-        """Return replicated batches from `offset` on: whole ones, the first maybe beginning below it.
+        """Return replicated batches from `offset` on: whole batches, of which the first may begin below it.
 
-        With `committed_only` none that lies behind the last stable offset.
+        With `committed_only`, batches after the last stable offset are left out.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE (1).
@@ -534,16 +549,16 @@ class Partition:
     ) -> Appended:
         """Append what a Produce request carries for this partition.
 
-        `acks` is the request's; only a partition with several replicas asks for it.
+        `acks` is that of the request; it matters only for a partition with several replicas.
 
-        `joining` has batches of transactions take part in one; without it they are refused.
+        `joining` adds the partition to the transaction of transactional batches; without it they are refused.
 
-        `records` is lent: its header is patched in place, and nothing of it is kept. `budget` is for what
-        has to be unpacked and looked into.
+        `records` is lent: its header is patched in place, and the buffer is not kept. `budget` limits
+        decompression and checks of records.
 
         Raises:
             KafkaError: the records are refused, for a reason of `validation` or `producer_state`.
-            StorageError: they could not be written; nothing has changed.
+            StorageError: the records could not be written; nothing has changed.
             UnpackLimitError: the records are too much for `budget`; nothing has changed.
         """
         if self.leader != self._store.node_id or self.replication is not None:
@@ -558,7 +573,7 @@ class Partition:
         return self.append_admitted(admitted, now_ms, budget=budget, acks=acks)
 
     def check_appends(self, acks: int) -> None:
-        """Raise where this node must not append.
+        """Check that this node may append.
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER (6); NOT_ENOUGH_REPLICAS (19), acks=all with fewer replicas in
@@ -576,10 +591,10 @@ class Partition:
         now_ms: int,
         budget: UnpackBudget | None,
     ) -> tuple[memoryview, BatchHeader] | None:
-        """Judge what a Produce request carries, and bring it into the form in which it is appended.
+        """Validate what a Produce request carries; return the batch to append and its header.
 
-        The part of `append` that may take long. Depends on the settings alone, so that any thread may
-        call it. None where there is nothing to append.
+        This is the part of `append` that may take long. It depends on the settings alone, so that any thread
+        may call it. Returns None if there is nothing to append.
 
         Raises:
             KafkaError: the records are refused, for a reason of `validation`.
@@ -597,11 +612,11 @@ class Partition:
         *,
         acks: int = 1,
     ) -> Appended:
-        """Append what `admit` has returned, which may be long ago. Errors: see `append`.
+        """Append what `admit` has returned, even if that was long ago. Raises as `append`.
 
-        `older` is what `prepare_older` has made of it, where this broker stores an older format.
+        `older` is the result of `prepare_older` for this batch, if the broker stores an older format.
         """
-        self.check_appends(acks)  # what held when the records came may not hold any more
+        self.check_appends(acks)  # the leader or the ISR may have changed since the records came
         if admitted is None:
             return Appended(-1, NO_TIME, self.log.start_offset)
         return self._append_batch(*admitted, now_ms, budget, older, joining)
@@ -609,9 +624,9 @@ class Partition:
     def prepare_older(
         self, admitted: tuple[memoryview, BatchHeader], first_offset: int, now_ms: int, budget: UnpackBudget
     ) -> OlderForm:
-        """Make what a broker stores that behaves as an old release, for records that begin at an offset.
+        """Convert a batch that begins at `first_offset` to the older format that the broker stores.
 
-        Any thread may call it. Raises as `append`.
+        Any thread may call this method. Raises as `append`.
         """
         batch, _ = admitted
         self._stamp(batch, first_offset, now_ms)
@@ -619,7 +634,7 @@ class Partition:
 
     @property
     def stores_older(self) -> bool:
-        """Whether what is appended is converted to messages of magic 0 or 1."""
+        """Whether appended batches are converted to messages of magic 0 or 1."""
         return self.config.stored_magic < 2 and not self.topic.startswith("__")
 
     def _append_batch(
@@ -657,7 +672,7 @@ class Partition:
         first_offset = self._kept_offset(header, log.end_offset) if config.keeps_offsets else log.end_offset
         last_offset = first_offset + header.last_offset_delta
         max_timestamp = now_ms if config.log_append_time else header.max_timestamp
-        # As `_stamp` does, without its call.
+        # Inlined `_stamp`, for speed.
         stamp_header(batch, 0, first_offset, len(batch) - LENGTH_EXTRA_BYTES, self.leader_epoch)
         if config.log_append_time:
             set_max_timestamp_log_append(batch, 0, len(batch), now_ms)
@@ -685,15 +700,15 @@ class Partition:
         return _new(Appended, (first_offset, time_ms, log.start_offset))
 
     def _kept_offset(self, header: BatchHeader, end_offset: int) -> int:
-        """Return the offset that a copy has given to a batch.
+        """Return the offset of a batch that a mirroring tool copies with its offset.
 
-        A copy that sends several batches at a time says in the field for the leader's epoch, which producers
-        leave at -1, how many offsets lie between the batch and the one before. With that no batch can follow
-        one that was refused.
+        A tool that sends several batches at a time writes into the field for the leader epoch, which
+        producers leave at -1, how many offsets lie between the batch and the one before. So no batch can
+        follow a batch that was refused.
 
         Raises:
-            KafkaError: INVALID_RECORD (87), it lies below the end of the log, beyond all offsets, or not as
-                far behind the end as it says.
+            KafkaError: INVALID_RECORD (87), the offset lies below the end of the log or beyond the greatest
+                one, or does not match that number.
         """
         first_offset, gap = header.base_offset, header.partition_leader_epoch
         if not end_offset <= first_offset <= KEPT_OFFSET_MAX or 0 <= gap != first_offset - end_offset:
@@ -705,7 +720,7 @@ class Partition:
         return first_offset
 
     def _stored(self, batch: memoryview, budget: UnpackBudget | None) -> bytes | memoryview:
-        """Return the batch in the format that is stored. The broker's own topics always have the newest."""
+        """Return the batch in the format that is stored. Internal topics always have the newest format."""
         return in_older_format(batch, self.config.stored_magic, budget) if self.stores_older else batch
 
     def _stamp(self, batch: memoryview, first_offset: int, now_ms: int) -> None:

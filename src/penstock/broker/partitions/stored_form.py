@@ -1,6 +1,6 @@
-"""From the records of a Produce request to what the log stores: batches of magic 2, or an older format.
+"""Conversion of produced records to what the log stores: batches of magic 2, or an older format.
 
-Depends on the settings of the topic alone, so that any thread may do it.
+The conversion depends on the topic's settings alone, so that any thread may do it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAGIC_2_ONLY_SINCE = 3
 
 
 class OlderForm(NamedTuple):
-    """Records as messages of magic 0 or 1, which hold their offsets, beginning at `first_offset`."""
+    """Records as messages of magic 0 or 1, which contain their offsets, beginning at `first_offset`."""
 
     first_offset: int
     data: bytes | memoryview
@@ -34,9 +34,9 @@ def admit(
     now_ms: int,
     budget: UnpackBudget | None,
 ) -> tuple[memoryview, BatchHeader] | None:
-    """Check what a Produce request carries for a partition; return one batch of magic 2 and its header.
+    """Validate what a Produce request carries for a partition; return one batch of magic 2 and its header.
 
-    None where there is nothing to append.
+    Returns None if there is nothing to append.
 
     Raises:
         KafkaError: the records are refused, for a reason of `validation`.
@@ -61,7 +61,7 @@ def in_older_format(batch: memoryview, magic: int, budget: UnpackBudget | None) 
 
     Raises:
         KafkaError: INVALID_RECORD (87), the records cannot be read.
-        UnpackLimitError: they are too much for `budget`.
+        UnpackLimitError: the records are too much for `budget`.
     """
     from penstock.records.convert import convert_down  # such brokers are rare
 

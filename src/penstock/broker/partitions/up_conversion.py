@@ -1,13 +1,13 @@
-"""What producers before 0.11 send: message sets of magic 0 and 1, turned into one batch of magic 2.
+"""Up-conversion of what producers before 0.11 send: message sets of magic 0 and 1 to a batch of magic 2.
 
-The log holds magic 2 only, as Apache Kafka's does since 4.0, so that everything behind this module has
-one format to deal with. Conversion keeps keys, values, times and the codec; messages of magic 0 have
-no time, and get none. Batches of magic 2 in an old Produce version come this way too, unconverted:
-what decides is the magic byte (aiokafka does this).
+The log holds magic 2 only, as Apache Kafka's does since 4.0, so that all code after this module deals with
+one format. Conversion keeps keys, values, times and the codec; messages of magic 0 have
+no time, and get none. Batches of magic 2 in an old Produce version pass unconverted: the magic byte
+decides (aiokafka sends such batches).
 
 A broker that behaves as 0.8 or 0.9 takes magic 1 as well, even within a wrapper of magic 0 (kafka-node
-compresses this way), and compressed messages within compressed ones; it stores all of them as the magic 0
-that consumers of that time understand, compressed once.
+compresses this way), and compressed messages within compressed ones; it stores all of them as magic 0,
+which consumers of that time understand, compressed once.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 def batches_of(
     records: memoryview, config: TopicConfig, now_ms: int, budget: UnpackBudget | None = None
 ) -> list[tuple[memoryview, BatchHeader]]:
-    """Return the batches of magic 2 that an old Produce request stands for, judged, with their headers.
+    """Validate and convert what an old Produce request carries; return batches of magic 2 with headers.
 
-    A cut entry at the end is dropped, as brokers always did.
+    An incomplete entry at the end is dropped, as brokers always did.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE (2), MESSAGE_TOO_LARGE (10), INVALID_RECORD (87) or INVALID_TIMESTAMP
-            (32), and what `admission` refuses.
+            (32), and what `validation` refuses.
         UnpackLimitError: the messages are too much for `budget`.
     """
     if budget is None:
@@ -45,7 +45,7 @@ def batches_of(
         found = _look_over(records, budget)
         if found is None:
             return []
-        # Releases before 0.10 did not look at the magic byte, so producers that run ahead got away with 1.
+        # Releases before 0.10 did not check the magic byte, so newer producers could send magic 1.
         unseen = config.stored_magic == 0
         known = 1 if unseen else config.stored_magic
         if found.newest > known:
@@ -78,7 +78,7 @@ def batches_of(
 
 
 class _Entries(NamedTuple):
-    """The whole entries of a message set: how many, their bytes, two magics, and the size of the largest."""
+    """Counts of a message set's complete entries: number, bytes, first and newest magic, and largest size."""
 
     entries: int
     size: int
@@ -88,11 +88,11 @@ class _Entries(NamedTuple):
 
 
 def _look_over(records: memoryview, budget: UnpackBudget) -> _Entries | None:
-    """Count the whole entries of a message set; None where there are none.
+    """Count the complete entries of a message set; return None if it has none.
 
     Raises:
         CorruptRecordError: an unknown magic, or a length too small for it.
-        UnpackLimitError: there are more than `budget` allows. They have not been counted in it.
+        UnpackLimitError: there are more entries than `budget` allows, from which nothing is taken.
     """
     count = size = newest = largest = first = 0
     for start, end, magic in split_batches(records):

@@ -1,13 +1,13 @@
-"""What a client may append: one batch judged by its header, its checksum and the topic's settings.
+"""Validation of a client's batch by its header, its checksum and the topic's settings.
 
-The records inside are looked at only where a setting asks for it: in a compacted topic (every record
-needs a key) and where the topic is stored in a codec of its own; and where the header contradicts itself.
-Everything else passes as opaque bytes, whose first few are compared with the header.
+The records in a batch are decoded only if a setting requires that: in a compacted topic (every record
+needs a key), and if the topic is stored in a codec of its own; and if the header contradicts itself.
+All other batches pass as opaque bytes, of which only the first few are compared with the header.
 
-Records are looked at within a budget. What does not fit into it raises `UnpackLimitError`.
+Decoding has a budget. Records that do not fit into it raise `UnpackLimitError`.
 
 Order of the checks and the error codes follow Apache Kafka (`ProduceRequest`, `UnifiedLog`,
-`LogValidator`), so that a batch wrong in two ways gets the same answer from both.
+`LogValidator`), so that a batch with two faults gets the same answer from both.
 """
 
 from __future__ import annotations
@@ -75,7 +75,10 @@ _CODECS = {
 
 
 class RejectedRecords(KafkaError):
-    """A batch is refused because of some of its records: (index in the batch, reason) each."""
+    """A batch is refused because of some of its records.
+
+    `records` has (index in the batch, reason) of each.
+    """
 
     def __init__(self, error: KafkaError, records: Sequence[tuple[int, str]]) -> None:
         super().__init__(error.code, error.name, str(error), retriable=error.retriable, detail=error.detail)
@@ -83,7 +86,7 @@ class RejectedRecords(KafkaError):
 
 
 class MisshapenRecords(KafkaError):
-    """What was sent is not one batch of magic 2: refused before the partition is looked at."""
+    """The records are not one batch of magic 2: they are refused before the partition is looked up."""
 
 
 def admit_batch(
@@ -93,17 +96,16 @@ def admit_batch(
     now_ms: int,
     budget: UnpackBudget | None = None,
 ) -> tuple[memoryview, BatchHeader]:
-    """Judge what a Produce request from v3 on carries for one partition; return the batch and its header.
+    """Validate what a Produce request from v3 on carries for one partition; return the batch and its header.
 
     Raises:
-        KafkaError: as `only_batch` and `check_batch`, which find out what is wrong with a batch that is
-            not plainly right.
-        UnpackLimitError: its records must be looked at, and are too much for `budget`.
+        KafkaError: as `only_batch` and `check_batch`, which find the reason if the fast check here fails.
+        UnpackLimitError: the batch's records must be decoded, and are too much for `budget`.
     """
     if records is not None:
         size = len(records)
         if size > HEADER_BYTES:
-            # What `read_header` does, and it is this function's only purpose to be faster than `check_batch`.
+            # Inlined `read_header`: this fast path only exists to be faster than `check_batch`.
             fields = unpack_header(records)
             first, length, _, magic, crc, attributes, last, base_ms, max_ms, producer, _, sequence, count = (
                 fields
@@ -165,12 +167,12 @@ def only_batch(records: memoryview | None, produce_version: int) -> memoryview:
 def check_batch(
     batch: memoryview, config: TopicConfig, now_ms: int, budget: UnpackBudget | None = None
 ) -> BatchHeader:
-    """Judge a whole batch of magic 2 from a client; return its header.
+    """Validate a complete batch of magic 2 from a client; return its header.
 
     Raises:
         KafkaError: INVALID_RECORD (87), MESSAGE_TOO_LARGE (10), CORRUPT_MESSAGE (2),
             INVALID_TIMESTAMP (32) or TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53), as it applies.
-        UnpackLimitError: its records must be looked at, and are too much for `budget`.
+        UnpackLimitError: the batch's records must be decoded, and are too much for `budget`.
 
     Header fields that a producer does not set, or sets wrongly, are corrected in place.
     """
@@ -206,19 +208,16 @@ def check_batch(
 
 
 def _may_have_gaps(header: BatchHeader, config: TopicConfig) -> bool:
-    """Return whether a batch may have fewer records than offsets, as compaction leaves it: copies keep
-    both.
-    """
+    """Return True if a batch may have fewer records than offsets, as in a copy of a compacted topic."""
     return config.keeps_offsets and header.last_offset_delta >= header.record_count
 
 
 def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
-    """Return whether what is behind the header of a batch of `size` bytes can be the records that it
-    announces.
+    """Return True if the first bytes after a batch's header can belong to the records that it announces.
 
-    Looks at a few bytes only. A plain batch has room for its records, and the lengths of the first two
-    lead from one to the next; with so few records, to the end of the batch. A compressed one begins as
-    its codec does, and its bytes can unpack to so many records at all.
+    A plain batch must have room for its records, and the lengths of the first two must
+    lead from one to the next; with so few records, to the end of the batch. A compressed one must begin as
+    its codec does, and its size must allow so many records after decompression.
     """
     if codec:
         if count * RECORD_BYTES_MIN > (size - HEADER_BYTES) * RATIO_MAX[codec]:
@@ -253,7 +252,7 @@ def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
 
 
 def _begins_long(batch: memoryview, size: int, count: int) -> bool:
-    """Return what `begins_right` does, for uncompressed batches whose first records have 8 KiB and more."""
+    """Check as `begins_right` does, for uncompressed batches whose first records have 8 KiB and more."""
     position = HEADER_BYTES
     for left in range(count - 1, max(count - 3, -1), -1):
         try:
@@ -267,17 +266,17 @@ def _begins_long(batch: memoryview, size: int, count: int) -> bool:
 
 
 def _without_log_append_time(batch: memoryview) -> BatchHeader:
-    """Clear the LogAppendTime bit: no broker has set it yet. Apache Kafka's producers may send it."""
+    """Clear the LogAppendTime bit, which only brokers may set and Apache Kafka's producers may send."""
     set_attributes(batch, 0, len(batch), read_header(batch).attributes & ~LOG_APPEND_BIT)
     return read_header(batch)
 
 
 def _with_greatest_time(batch: memoryview, header: BatchHeader, budget: UnpackBudget | None) -> BatchHeader:
-    """Correct the header of a batch without the greatest of its timestamps.
+    """Write the greatest timestamp of the records into a batch's header; return the header.
 
     Raises:
-        KafkaError: INVALID_RECORD (87), its records cannot be read.
-        UnpackLimitError: they are too much for `budget`.
+        KafkaError: INVALID_RECORD (87), the records cannot be read.
+        UnpackLimitError: the records are too much for `budget`.
     """
     greatest = max(max(chunk.timestamps) for chunk in _chunks(batch, header, budget))
     set_max_timestamp(batch, 0, len(batch), greatest)
@@ -285,12 +284,12 @@ def _with_greatest_time(batch: memoryview, header: BatchHeader, budget: UnpackBu
 
 
 def _chunks(batch: memoryview, header: BatchHeader, budget: UnpackBudget | None) -> Iterator[Chunk]:
-    """Look over the records of a whole batch.
+    """Yield the decoded records of a complete batch in chunks.
 
     Raises:
-        KafkaError: INVALID_RECORD (87), they do not decompress, do not follow the format, or are not
+        KafkaError: INVALID_RECORD (87), the records do not decompress, do not follow the format, or are not
             numbered one by one.
-        UnpackLimitError: they are too much for `budget`.
+        UnpackLimitError: the records are too much for `budget`.
     """
     try:
         yield from walk_batch(batch, header, budget or UnpackBudget())
@@ -301,9 +300,9 @@ def _chunks(batch: memoryview, header: BatchHeader, budget: UnpackBudget | None)
 
 
 def _unreadable(batch: memoryview, error: CorruptRecordError) -> KafkaError:
-    """Return the answer to a batch whose header or checksum is wrong.
+    """Return the error for a batch whose header or checksum is wrong.
 
-    Impossible counts under a right checksum were sent on purpose: they are invalid, not damaged.
+    Negative counts with a correct checksum were sent on purpose: the batch is invalid, not corrupt.
     """
     if len(batch) >= HEADER_BYTES:
         negative = batch[LAST_OFFSET_DELTA_POSITION] >= 0x80 or batch[RECORD_COUNT_POSITION] >= 0x80
@@ -331,7 +330,7 @@ def check_batch_times(
     now_ms: int,
     budget: UnpackBudget | None = None,
 ) -> None:
-    """Check timestamps with `check_times`; an error names the records at fault, searched for only then.
+    """Check timestamps with `check_times`; after an error, find the records that cause it.
 
     Raises:
         RejectedRecords: INVALID_TIMESTAMP (32).
@@ -352,7 +351,7 @@ def check_batch_times(
 
 
 def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
-    """Compare the timestamps in a batch header with the window of the topic.
+    """Compare the timestamps in a batch header with the window that the topic allows.
 
     Raises:
         KafkaError: INVALID_TIMESTAMP (32).
@@ -382,21 +381,21 @@ def no_segment_holds(size: int, config: TopicConfig) -> KafkaError:
 def bring_in_line(
     batch: memoryview, header: BatchHeader, config: TopicConfig, budget: UnpackBudget | None = None
 ) -> memoryview:
-    """Check the keys of a batch for a compacted topic, and bring it into the topic's codec.
+    """Check that a batch for a compacted topic has keys, and convert a batch to the topic's codec.
 
-    A batch with gaps, which only topics with ``penstock.keep.offsets`` take, stays as it is.
+    A batch with gaps, which only topics with ``penstock.keep.offsets`` take, is not changed.
 
     Raises:
         RejectedRecords: INVALID_RECORD (87), records without a key.
-        KafkaError: INVALID_RECORD (87), the records cannot be read; MESSAGE_TOO_LARGE (10), they do not
-            fit any more.
+        KafkaError: INVALID_RECORD (87), the records cannot be read; MESSAGE_TOO_LARGE (10), the converted
+            batch is too large.
         UnpackLimitError: the records are too much for `budget`.
     """
     codec = storage_codec(header.codec, config)
     if codec == header.codec and not config.compacted:
         return batch
     if _may_have_gaps(header, config):
-        return batch  # stays as it is: what looks into records takes them to be numbered one by one
+        return batch  # not changed: decoding requires records that are numbered one by one
     if budget is None:
         budget = UnpackBudget()
     try:
@@ -420,7 +419,7 @@ def bring_in_line(
 
 
 def _in_codec(records: memoryview, header: BatchHeader, codec: int, config: TopicConfig) -> memoryview:
-    """Return the batch that holds `records` in another codec.
+    """Return a batch with `records`, uncompressed bytes, compressed in another codec.
 
     Raises:
         KafkaError: MESSAGE_TOO_LARGE (10).
@@ -454,12 +453,12 @@ def _in_codec(records: memoryview, header: BatchHeader, codec: int, config: Topi
 
 
 def storage_codec(sent: int, config: TopicConfig) -> int:
-    """Return the codec that records are stored in, which came in codec `sent`."""
+    """Return the codec in which the topic stores records that were sent in codec `sent`."""
     return sent if config.codec_name == "producer" else _CODECS[config.codec_name]
 
 
 def compression_level(codec: int, config: TopicConfig) -> int | None:
-    """Return the level a topic asks for in a codec; None where the codec has none."""
+    """Return the topic's compression level for a codec, or None if none is set."""
     if codec not in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
         return None
     name = Codec(codec).name.lower()

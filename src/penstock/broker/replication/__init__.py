@@ -1,1 +1,1 @@
-"""Replicas: several brokers in one process, with followers, leaders that change, and one controller."""
+"""Replication: the brokers of a cluster in one process, as followers, changing leaders and one controller."""

@@ -1,4 +1,4 @@
-"""The brokers of a cluster as its metadata records describe them: endpoints, racks, epochs, fenced or not."""
+"""The registered brokers of a cluster by its metadata: endpoints, racks, epochs, fenced or not."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class BrokerState:
 
     @property
     def is_acceptable(self) -> bool:
-        """Whether it may lead partitions, and be in sync."""
+        """Whether the broker may lead partitions and be in the ISR."""
         return not (self.fenced or self.shutting_down)
 
 
 class BrokerStates:
-    """All registered brokers by id. `apply` is the only thing that changes them."""
+    """All registered brokers by id. Only `apply` changes them."""
 
     def __init__(self) -> None:
         self.by_id: dict[int, BrokerState] = {}
 
     def apply(self, record: Message) -> bool:
-        """Apply a metadata record. Return whether it concerns a broker: others change nothing."""
+        """Apply a metadata record; return True if it concerns a broker, False if it was ignored."""
         if isinstance(record, RegisterBrokerRecord):
             self.by_id[record.broker_id] = BrokerState(record)
             return True
@@ -60,15 +60,15 @@ class BrokerStates:
         return False
 
     def is_acceptable(self, broker: int) -> bool:
-        """Return whether a broker may lead partitions, and be in sync. False for an unknown one."""
+        """Return True if a registered broker may lead partitions and be in the ISR."""
         found = self.by_id.get(broker)
         return found is not None and found.is_acceptable
 
     def is_alive(self, broker: int) -> bool:
-        """Return whether a broker is registered and not fenced."""
+        """Return True if a broker is registered and not fenced."""
         found = self.by_id.get(broker)
         return found is not None and not found.fenced
 
     def living(self) -> list[BrokerState]:
-        """Return the brokers that Metadata names, in order of their ids."""
+        """Return the brokers that are not fenced, in order of their ids."""
         return [self.by_id[key] for key in sorted(self.by_id) if not self.by_id[key].fenced]

@@ -1,6 +1,4 @@
-"""Whether the records appended to a partition are committed, that is on all in-sync replicas, or may be
-lost.
-"""
+"""`Commitment`: whether all in-sync replicas have the records appended to a partition, or may lose them."""
 
 from __future__ import annotations
 
@@ -17,14 +15,16 @@ if TYPE_CHECKING:
 
 
 class Commitment:
-    """The records that a partition has when this object is made: to the end of its log, under its leader of
-    then.
-    """
+    """The records in a partition when this object is made, under its leader at that time."""
 
     __slots__ = ("_losses", "_replica", "end_offset", "partition")
 
     def __init__(self, partition: Partition) -> None:
-        """Raises StorageError: the log cannot be opened."""
+        """Record the log end and the leadership of a partition.
+
+        Raises:
+            StorageError: the log cannot be opened.
+        """
         self.partition = partition
         self._replica = replica_of(partition)
         self.end_offset = partition.log.end_offset
@@ -33,7 +33,7 @@ class Commitment:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the leadership has ended meanwhile: records that were not committed may be lost."""
+        """Whether the leadership has ended meanwhile, so that uncommitted records may be lost."""
         return self._replica.losses != self._losses or not self.partition.leads
 
     @property
@@ -45,7 +45,7 @@ class Commitment:
 def call_when_committed(
     node: Node, partition: Partition, other: Node, action: Callable[[], None]
 ) -> DelayedOperation:
-    """Let `other` call `action` when a partition on `node` commits more, or another node leads it."""
+    """Let `other` call `action` when a partition of `node` commits more, or loses its leadership."""
 
     def call_soon() -> None:
         other.purgatory.park(Wait((), other.clock.monotonic()), action)

@@ -1,7 +1,7 @@
-"""On which of the broker's own partitions the answer of a coordinator depends: those that it stores in.
+"""The partitions of internal topics whose replication a coordinator's response must wait for.
 
 A request of a group depends on one partition of `__consumer_offsets`, one of a transactional id on one of
-`__transaction_state`. A request that names several has a part of its answer for each.
+`__transaction_state`. A response for several groups or ids has a part for each.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Coordinators of groups and transactions, which move with the partitions that their state is in.
 
-A node coordinates what lives in the partitions of `__consumer_offsets` and `__transaction_state` that it
-leads: it reads a partition when it begins to lead it, and drops it when another node does. Coordinators reach
-partitions and coordinators on other nodes through `Peers`.
+A node coordinates the groups and ids whose state is in the partitions of `__consumer_offsets` and
+`__transaction_state` that it leads: it reads a partition when it begins to lead it, and drops the state when
+another node does. Coordinators reach partitions and coordinators on other nodes through `Peers`.
 """
 
 from __future__ import annotations
@@ -34,16 +34,14 @@ if TYPE_CHECKING:
 
 
 class Peers(Protocol):
-    """The other nodes, as far as coordinators call them."""
+    """The other nodes of the cluster, as coordinators call them."""
 
     def reach(self, source: int, target: int) -> Node | None:
-        """Return another node, which is in this process; None where it cannot be reached now."""
+        """Return the coordinators of the node `target`, or None if it cannot be reached from `source` now."""
 
 
 class Coordinators:
-    """The coordinators of one node of a cluster: the partitions that move to and from them, and their calls
-    of other nodes.
-    """
+    """The coordinators of one cluster node: they move with partitions, and call other nodes."""
 
     marker_retry_s = 0.001, 0.5
     """How long after a marker was written its replicas are asked about first, and later on at most."""
@@ -59,13 +57,13 @@ class Coordinators:
 
     @property
     def not_ready(self) -> str | None:
-        """Return why clients should not connect to this broker: it is not alive in its cluster's metadata."""
+        """The reason why clients should not connect, if the metadata does not list this broker as alive."""
         return None if self._member.is_alive else "the controller does not count on this broker (fenced)"
 
     def call_when_committed(
         self, partition: Partition, other: Node, action: Callable[[], None]
     ) -> DelayedOperation:
-        """Let `other` call `action` when a partition of this node commits more, or another node leads it."""
+        """Let `other` call `action` when a partition of this node commits more, or loses its leadership."""
         return call_when_committed(self.node, partition, other, action)
 
     def _reach(self, node_id: int) -> Coordinators | None:
@@ -82,7 +80,7 @@ class Coordinators:
         SharedRequest(self.node, self.reach, request, done).begin()
 
     def reach(self, node_id: int) -> Node | None:
-        """Return a node, this one or another; None where it cannot be reached now."""
+        """Return a node, this one or another, or None if it cannot be reached now."""
         there = self._reach(node_id)
         return None if there is None else there.node
 
@@ -90,7 +88,8 @@ class Coordinators:
         """Return the node that leads a partition.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), or LEADER_NOT_AVAILABLE (5), it cannot be reached now.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), or LEADER_NOT_AVAILABLE (5), the leader cannot be
+                reached now.
         """
         there = self.reach(self.node.cluster.topic(topic).partition(index).leader)
         if there is None:
@@ -102,7 +101,7 @@ class Coordinators:
     # --- as `Moves` of the member ------------------------------------------------------------------------
 
     def moved(self, partitions: Sequence[Partition]) -> None:
-        """Take over or drop partitions of the broker's own topics whose leader has changed."""
+        """Load or drop the state in partitions of internal topics whose leader has changed."""
         node = self.node
         with node.failures.barrier("replication", "coordinators that move"):
             groups = node.groups_if_used
@@ -117,7 +116,7 @@ class Coordinators:
                 node.transactions.moved(touched)
 
     def deleted(self, topics: Sequence[Topic]) -> None:
-        """Drop the committed offsets of topics that were deleted by a request to any node."""
+        """Drop the committed offsets of deleted topics, which any node may have deleted."""
         node = self.node
         with node.failures.barrier("replication", "topics that were deleted"):
             names = [topic.name for topic in topics]
@@ -129,20 +128,21 @@ class Coordinators:
                 node.forget_share_states(names)
 
     def quotas_changed(self) -> None:
-        """Enforce the new quotas of clients."""
+        """Enforce the new client quotas."""
         self.node.quotas_changed()
 
     # --- as `Elsewhere` of transactions ------------------------------------------------------------------
 
     def let_go(self) -> None:
-        """Drop the markers of transactions that this node coordinates no longer."""
+        """Drop the transaction markers of transactional ids that this node does not coordinate any more."""
         known = self.node.transactions.coordinator.registry.transactions
         self._unsure = {key: each for key, each in self._unsure.items() if key[0] in known}
         self._watched = {key: each for key, each in self._watched.items() if key[0] in known}
 
     def is_replicated(self, transactional_id: str) -> bool:
-        """Return whether the outcome of a transaction is replicated; where not, its markers are asked for
-        again.
+        """Return True if a transaction's outcome is replicated.
+
+        If it is not, its markers are checked again when more is committed.
         """
         state = self._state_of(transactional_id)
         if state not in self._member.unreplicated:
@@ -155,9 +155,9 @@ class Coordinators:
         return partitions[partition_of(transactional_id, len(partitions))]
 
     def _watch(self, there: Coordinators, partition: Partition, transactional_id: str) -> None:
-        """Look at the markers of a transaction again when a partition of a node commits more.
+        """Check the markers of a transaction again when the partition commits more.
 
-        They are looked at again after some time as well; but a clock may stand still, and a node may end.
+        A timer does the same; but a clock may stand still, and a node may end.
         """
         key = transactional_id, (partition.topic, partition.index)
         known, watch = self._watched.get(key, (None, None))
@@ -168,7 +168,7 @@ class Coordinators:
             self._watched[key] = partition, watch
 
     def mark(self, partition: Partition, markers: Markers) -> ErrorCode:
-        """Write a marker at the partition's leader. NONE once its in-sync replicas have it."""
+        """Write a transaction marker at the partition's leader; return NONE once in-sync replicas have it."""
         there = self._reach(partition.leader)
         if there is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -191,17 +191,17 @@ class Coordinators:
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
-        """Return the service that coordinates an id; None where it cannot be reached."""
+        """Return the service that coordinates a transactional id, or None if it cannot be reached."""
         there = self.coordinators_of(transactional_id)
         return None if there is None else there.node.transactions
 
     def coordinators_of(self, transactional_id: str) -> Coordinators | None:
-        """Return the coordinators of the node that coordinates an id; None where it cannot be reached."""
+        """Return the coordinators of the node for a transactional id, or None if it cannot be reached."""
         is_known = TRANSACTIONS_TOPIC in self.node.cluster.topics
         return self._reach(self._state_of(transactional_id).leader) if is_known else None
 
     def commitment_of(self, transactional_id: str) -> Commitment:
-        """Return the commitment of the records that this node has stored of a transactional id by now.
+        """Return a `Commitment`: it shows when what is stored for a transactional id now is replicated.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -209,7 +209,7 @@ class Coordinators:
         return Commitment(self._state_of(transactional_id))
 
     def entry(self, transactional_id: str, entrants: Sequence[Entrant]) -> Entry:
-        """Add partitions to a transaction before records are written to them."""
+        """Return an `Entry`, which adds partitions to a transaction before records are written to them."""
         return Entry(self, transactional_id, entrants)
 
 
@@ -218,10 +218,11 @@ _COMES_LATER = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRES
 
 
 class Entry:
-    """Partitions that are being added to a transaction; its coordinator may be on any node.
+    """The addition of partitions to a transaction, whose coordinator may be on any node.
 
-    A partition must not be written to before the coordinator's replicas know that it takes part: the next
-    coordinator would end the transaction without it, and it would stay open in that partition.
+    A partition must not be written to before the coordinator's replicas have stored that it takes part:
+    otherwise the next coordinator would end the transaction without it, and the transaction would stay open
+    there.
     """
 
     def __init__(self, here: Coordinators, transactional_id: str, entrants: Sequence[Entrant]) -> None:
@@ -233,8 +234,10 @@ class Entry:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the partitions can be written to. Also true if the coordinator refuses or cannot be
-        reached at first: the write then gets the error. A coordinator that is lost later has a successor.
+        """Return True if the partitions may be written to.
+
+        Also True if the coordinator refuses, or cannot be reached at first: the write then gets the error. If
+        a coordinator is lost later, its successor is asked.
 
         Raises:
             StorageError: the coordinator's log cannot be opened.
@@ -253,7 +256,7 @@ class Entry:
         return self._asked[1].is_committed
 
     def call_when_done(self, action: Callable[[], None]) -> None:
-        """Call `action` when `is_done` may have changed. It may also change without a call."""
+        """Call `action` when `is_done` may have changed. A change without a call is possible, too."""
         if self._asked is None:
             return
         there, commitment = self._asked
@@ -268,5 +271,5 @@ class Entry:
 
 
 def _is_of_one_end(one: Markers | None, other: Markers) -> bool:
-    """Return whether markers end the same transaction of the same coordinator, in the same way."""
+    """Return True if two markers end the same transaction of the same coordinator with the same result."""
     return one is not None and one._replace(partitions=other.partitions) == other

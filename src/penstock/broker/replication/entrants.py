@@ -1,8 +1,7 @@
-"""Partitions that a request adds to a transaction, and the wait until the coordinator's replicas have stored
-that.
+"""Partitions that a request adds to a transaction, and the wait until that is replicated.
 
-Since KIP-890 a write adds its partition to the transaction. The coordinator may be on another node, and may
-be replaced by one that does not know of the partition: it would end the transaction without a marker there,
+Since KIP-890 a write adds its partition to the transaction. The coordinator may be on another node, and its
+successor may not know of the partition: it would end the transaction without a marker there,
 and the partition's readers would wait for ever. So nothing is written before the addition is committed.
 """
 
@@ -41,7 +40,7 @@ TOPIC_IDS_SINCE = 13
 def entrants_of_records(
     request: Any, version: int, topic_of: Callable[[str, bytes, bool], Any]
 ) -> list[Entrant]:
-    """Return the partitions of a Produce request in which a transaction begins with it."""
+    """Return the partitions that a Produce request adds to its transaction by writing to them."""
     found: list[Entrant] = []
     if version < PRODUCE_IMPLICIT_SINCE:
         return found
@@ -58,7 +57,7 @@ def entrants_of_records(
 
 
 def entrants_of_offsets(request: Any, version: int, topics: Mapping[str, Any]) -> list[Entrant]:
-    """Return the partition that a TxnOffsetCommit request stores in, where the transaction begins there."""
+    """Return the partition that a TxnOffsetCommit adds to its transaction; an empty list if none."""
     topic = topics.get(OFFSETS_TOPIC)
     if version < OFFSETS_IMPLICIT_SINCE or topic is None:
         return []
@@ -73,7 +72,7 @@ def _begins(partition: Any, producer_id: int, epoch: int) -> bool:
     try:
         return not partition.states.transactions.is_open(producer_id, epoch)
     except StorageError:
-        return False  # met again by who writes, and reported
+        return False  # the write meets the same error, and reports it
 
 
 def enter(
@@ -83,8 +82,9 @@ def enter(
     write: Callable[[], Any],
     refuse: Callable[[], Any],
 ) -> Any:
-    """Return what `write` returns, once the coordinator's replicas have stored the partitions; what `refuse`
-    returns if they do not in time.
+    """Wait until the coordinator's replicas have stored the partitions, then return what `write` returns.
+
+    If the replicas do not store them in time, return what `refuse` returns.
     """
     entry = context.node.membership.entry(request.transactional_id, entrants)
     deadline = context.now + PATIENCE_S
@@ -106,10 +106,10 @@ def enter(
 
 
 def refused_records(request: Any, version: int) -> Any:
-    """Return the answer to a Produce whose partitions were not added in time: NOT_ENOUGH_REPLICAS (19)."""
+    """Return the response to a Produce whose partitions were not added in time: NOT_ENOUGH_REPLICAS (19)."""
     return error_response(ApiKey.PRODUCE, version, request, ErrorCode.NOT_ENOUGH_REPLICAS)
 
 
 def refused_offsets(request: Any, version: int) -> Any:
-    """Return the answer to a TxnOffsetCommit whose partition was not added in time: error 15."""
+    """Return the response to a TxnOffsetCommit whose partition was not added in time: error 15."""
     return error_response(ApiKey.TXN_OFFSET_COMMIT, version, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)

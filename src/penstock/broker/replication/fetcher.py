@@ -1,8 +1,8 @@
-"""The follower's half of replication: requests to one leader, and the handling of its answers. Without I/O.
+"""The follower's half of replication: requests to one leader, and the handling of responses. Without I/O.
 
 A follower fetches as a consumer does, with its id and broker epoch in the request (KIP-903). Each partition
-carries the epoch of the last record that it has, so that the leader can say where the logs part (KIP-595's
-`diverging_epoch`, in Fetch since version 12): the follower cuts there, and asks again.
+carries the epoch of its last record, so that the leader can say where the logs diverge (KIP-595's
+`diverging_epoch`, in Fetch since version 12): the follower truncates there, and fetches again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ without a sign."""
 
 
 class FetchSettings(NamedTuple):
-    """The limits of a follower's Fetch, from the settings `replica.fetch.*` of its broker."""
+    """The limits of a follower's Fetch requests, from the settings `replica.fetch.*` of its broker."""
 
     wait_max_ms: int = 500
     """How long a leader keeps a fetch that finds less than `min_bytes`."""
@@ -44,7 +44,7 @@ class FetchSettings(NamedTuple):
 
     @classmethod
     def of(cls, config: BrokerConfig) -> FetchSettings:
-        """Return the settings of a broker."""
+        """Return the fetch limits that a broker's settings contain."""
         return cls(
             config.integer("replica.fetch.wait.max.ms"),
             config.integer("replica.fetch.min.bytes"),
@@ -61,12 +61,12 @@ class _Asked(NamedTuple):
 
 
 class Fetcher:
-    """The partitions that one node follows from one leader."""
+    """The partitions that one node fetches from one leader."""
 
     def __init__(
         self, node_id: int, leader: int, settings: FetchSettings, throttle: Throttle | None = None
     ) -> None:
-        """`throttle` limits what partitions that are not in sync may take."""
+        """Prepare to fetch from `leader`. `throttle` limits the bytes for replicas that are not in sync."""
         self._node_id = node_id
         self._throttle = throttle
         self.leader = leader
@@ -80,20 +80,21 @@ class Fetcher:
         """The number of the request in progress: answers to others are too late."""
 
     def add(self, replica: LocalReplica) -> None:
-        """Begin to follow the leader of a replica, or begin anew after a change of its metadata."""
+        """Begin to fetch a replica's records from the leader, or restart after a change of its metadata."""
         self.not_before[replica] = 0.0
 
     def remove(self, replica: LocalReplica) -> None:
-        """Stop following the leader of a replica. A replica that does not follow stays as it is."""
+        """Stop fetching a replica's records. Does nothing if they are not fetched."""
         self.not_before.pop(replica, None)
 
     def is_busy(self, now_s: float) -> bool:
-        """Return whether an answer is still being waited for."""
+        """Return True while a response is awaited."""
         return self._asked_at is not None and now_s - self._asked_at < self._patience_s
 
     def request(self, broker_epoch: int, now_s: float) -> FetchRequest | None:
-        """Return the next Fetch request; None if there is nothing to fetch. An older request counts as
-        lost.
+        """Return the next Fetch request, or None if there is nothing to fetch.
+
+        An earlier request without a response counts as lost.
         """
         topics: dict[bytes, FetchTopic] = {}
         self._asked = {}
@@ -143,7 +144,7 @@ class Fetcher:
         )
 
     def failed(self, now_s: float) -> None:
-        """Give up the request under way, because there will be no answer."""
+        """Give up the current request, because no response will come."""
         self._asked_at = None
         for asked in self._asked.values():
             self._leave_alone(asked.replica, now_s)
@@ -151,8 +152,9 @@ class Fetcher:
     def answered(
         self, response: FetchResponse, now_s: float, now_ms: int, moved: Callable[[LocalReplica], None]
     ) -> None:
-        """Take the answer to the request under way; `moved` is called with replicas whose high watermark has
-        moved.
+        """Handle the response to the current request.
+
+        `moved` is called with each replica whose high watermark has moved.
         """
         self._asked_at = None
         for topic in response.responses:
@@ -202,7 +204,7 @@ class Fetcher:
             self.not_before[replica] = now_s + self._settings.backoff_s
 
     def next_turn(self) -> float | None:
-        """Return when the next request may be sent, or the answer counts as lost; None for never."""
+        """Return when the next request may be sent, or the response counts as lost; None for never."""
         if self._asked_at is not None:
             return self._asked_at + self._patience_s
         return min(self.not_before.values(), default=None)

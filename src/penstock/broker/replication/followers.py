@@ -1,4 +1,4 @@
-"""The followers of a partition as its leader has noted them, and from that its high watermark and ISR.
+"""The progress of a partition's followers as the leader records it, which gives high watermark and ISR.
 
 Without I/O and clocks: times are seconds of a monotonic clock, given by the caller. The rules are those of
 Apache Kafka 3.7 and later (KIP-101, KIP-497, KIP-841, KIP-903).
@@ -13,7 +13,7 @@ NEVER = float("-inf")
 
 
 class Follower:
-    """One follower: how far it has fetched, as its leader has noted it."""
+    """One follower's progress: the offsets and times of its fetches, as the leader has recorded them."""
 
     __slots__ = (
         "broker_epoch",
@@ -41,14 +41,14 @@ class Follower:
 
 
 class Followers:
-    """The followers of one partition, from the beginning of a leader's epoch to its end."""
+    """The followers of one partition during one leader epoch."""
 
     __slots__ = ("_by_id", "epoch_start", "in_sync", "joining", "leader", "pending")
 
     def __init__(
         self, leader: int, replicas: Iterable[int], in_sync: Sequence[int], epoch_start: int, now_s: float
     ) -> None:
-        """`epoch_start` is the leader's log end at its election."""
+        """Begin a leader epoch. `epoch_start` is the leader's log end at its election."""
         self.leader = leader
         self.epoch_start = epoch_start
         self.in_sync = tuple(in_sync)
@@ -61,7 +61,7 @@ class Followers:
         self.assign(replicas, now_s)
 
     def assign(self, replicas: Iterable[int], now_s: float) -> None:
-        """Take over the replicas of the metadata; followers that remain keep what was noted of them."""
+        """Set the replicas of the metadata; followers that remain keep their progress."""
         known = self._by_id
         self._by_id = {
             each: known.get(each) or Follower(now_s if each in self.in_sync else NEVER)
@@ -70,24 +70,23 @@ class Followers:
         }
 
     def changed(self, in_sync: Sequence[int]) -> None:
-        """Take over an ISR that the controller has written; the proposal is settled."""
+        """Set the ISR that the controller has written, which settles the pending proposal."""
         self.in_sync = tuple(in_sync)
         self.pending = False
         self.joining = None
 
     def get(self, replica: int) -> Follower | None:
-        """Return the follower of this id; None if it is no replica."""
+        """Return the follower with this id, or None if it is no replica."""
         return self._by_id.get(replica)
 
     def items(self) -> Iterable[tuple[int, Follower]]:
-        """Return all followers with their ids."""
+        """Return an iterable of all followers with their broker ids."""
         return self._by_id.items()
 
     def fetched(
         self, replica: int, offset: int, start_offset: int, broker_epoch: int, end_offset: int, now_s: float
     ) -> bool:
-        """Note a fetch from `offset`: the follower has everything below it. Return whether it had less
-        before.
+        """Record a fetch from `offset`: the follower has everything below it. Return True if that is news.
 
         `end_offset` is the leader's log end now.
         """
@@ -105,14 +104,14 @@ class Followers:
         return is_news
 
     def is_to_begin_later(self, replica: int, start_offset: int) -> bool:
-        """Return whether the follower still has to be sent the leader's log start, `start_offset`."""
+        """Return True if the follower must still be sent the leader's log start `start_offset`."""
         follower = self._by_id[replica]
         is_news = follower.start_offset < start_offset != follower.told_start_offset
         follower.told_start_offset = start_offset
         return is_news
 
     def low_watermark(self, start_offset: int, is_eligible: Callable[[int], bool]) -> int:
-        """Return the smallest log start: of the leader, which is given, and of its live followers."""
+        """Return the smallest log start offset of the leader, which is given, and of its live followers."""
         starts = (each.start_offset for replica, each in self._by_id.items() if is_eligible(replica))
         return min(start_offset, *starts) if self._by_id else start_offset
 
@@ -127,8 +126,8 @@ class Followers:
     ) -> int:
         """Return the high watermark, never below `present`.
 
-        It is the smallest log end of the leader, of all in the ISR or joining it, and of all others that have
-        caught up within `lag_s` seconds. Below `minimum` in-sync replicas it stands still.
+        It is the smallest log end of the leader, of all replicas in the ISR or joining it, and of all others
+        that have caught up within `lag_s` seconds. With fewer than `minimum` in-sync replicas it stays.
         """
         if len(self.in_sync) < minimum:
             return present
@@ -143,7 +142,7 @@ class Followers:
         return max(present, reached)
 
     def lagging(self, end_offset: int, lag_s: float, now_s: float) -> list[int]:
-        """Return the members of the ISR that have not had all of the leader's log for too long."""
+        """Return the members of the ISR that were last caught up with the leader over `lag_s` seconds ago."""
         found = []
         for replica in self.in_sync:
             follower = self._by_id.get(replica)
@@ -156,9 +155,7 @@ class Followers:
         return found
 
     def may_join(self, replica: int, high_watermark: int) -> bool:
-        """Return whether a replica outside of the ISR has all that is committed, and has reached this
-        epoch.
-        """
+        """Return True if a replica outside the ISR has all committed records and has reached this epoch."""
         follower = self._by_id.get(replica)
         return (
             follower is not None

@@ -1,8 +1,8 @@
-"""The interceptor of replication: which node may serve a request, when it is answered, and where a client
-goes instead.
+"""`Gate`: the interceptor of replication: which node may serve a request, and when it is answered.
 
-An interceptor, nearest to the handlers, so that a broker by itself has nothing of it. Handlers append and
-read as ever; the gate holds the answer back until the in-sync replicas have what was written.
+It is the interceptor nearest to the handlers; a broker without a cluster does not have it. Handlers append
+and read as without replication; the gate delays the response until the in-sync replicas have what was
+written.
 """
 
 from __future__ import annotations
@@ -64,14 +64,17 @@ RACK_AWARE = ("RackAwareReplicaSelector", "org.apache.kafka.common.replica.RackA
 
 
 class Gate:
-    """The interceptor of one node. `selects_by_rack` sends consumers to replicas in their rack."""
+    """The replication interceptor of one node.
+
+    `selects_by_rack` sends consumers to replicas in their rack.
+    """
 
     def __init__(self, member: Member, *, selects_by_rack: bool) -> None:
         self._member = member
         self._selects_by_rack = selects_by_rack
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Wrap the route of an API that depends on replicas."""
+        """Wrap the handler of an API that depends on replicas."""
         wrap, parts = _WRAPPED.get(route.key), COORDINATED.get(route.key)
         if wrap is not None:
             return route._replace(handle=wrap(self, route.handle))
@@ -85,12 +88,12 @@ class Gate:
     # --- Produce -----------------------------------------------------------------------------------------
 
     def produce(self, inner: Handler) -> Handler:
-        """Answer once the in-sync replicas have the records, where acks=all asks for that."""
+        """Return a handler that, with acks=all, answers once the in-sync replicas have the records."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
             acks, profile = request.acks, context.node.profile
             if profile is not None and profile.counts_acks and not 0 <= acks <= 1:
-                # 0.8 takes every number below 0 for all; and what is counted above 1 is counted here.
+                # 0.8 takes numbers below 0 as all; above 1 a `Counted` waits for as many replicas.
                 acks = max(acks, ALL_REPLICAS)
                 request = copy.copy(request)
                 request.acks = min(acks, 1)
@@ -139,7 +142,7 @@ class Gate:
         return cluster.topics_by_id.get(topic_id) if by_id else cluster.topics.get(name or "")
 
     def _hint(self, response: Any, context: Context[Any]) -> Any:
-        """Name the leader of a partition in the answer, if another node leads it (KIP-951)."""
+        """Add the leader of a partition to the response, if another node leads it (KIP-951)."""
         if context.version >= PRODUCE_HINTS_SINCE:
             leaders: dict[int, None] = {}
             for topic in response.responses:
@@ -169,9 +172,7 @@ class Gate:
     # --- Fetch -------------------------------------------------------------------------------------------
 
     def fetch(self, inner: Handler) -> Handler:
-        """Answer the Fetch of a follower, and of a consumer at the leader or at the replica that the leader
-        has named.
-        """
+        """Return a handler that serves followers, and consumers at the leader or a preferred read replica."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
             if follower_of(request)[0] >= 0:
@@ -195,7 +196,7 @@ class Gate:
         return False
 
     def _preferred(self, partition: Partition, rack: str, offset: int) -> int:
-        """Return the replica in a client's rack that it should read from; -1 to stay with the leader."""
+        """Return the replica in a client's rack that it should read from, or -1 to stay with the leader."""
         followers, brokers = replica_of(partition).followers, self._member.brokers.by_id
         here = brokers.get(self._member.node_id)
         if followers is None or not rack or here is None or here.rack == rack:
@@ -246,7 +247,7 @@ class Gate:
     # --- share groups ------------------------------------------------------------------------------------
 
     def share(self, inner: Handler) -> Handler:
-        """Name the leader of a partition to members of share groups, if another node leads it (KIP-932)."""
+        """Return a handler that names the leader to share group members, if another node leads (KIP-932)."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
             return _then(inner(request, context), lambda response: self._shared(response, context))
@@ -276,8 +277,9 @@ class Gate:
     # --- offsets -----------------------------------------------------------------------------------------
 
     def list_offsets(self, inner: Handler) -> Handler:
-        """Answer at the leader only; the latest offset is unknown until it has committed a record of its
-        epoch.
+        """Return a handler that answers only at the leader.
+
+        The latest offset is unknown until the leader has committed a record of its epoch.
         """
 
         def handle(request: Any, context: Context[Any]) -> Any:
@@ -310,7 +312,7 @@ class Gate:
     # --- coordinators ------------------------------------------------------------------------------------
 
     def commit_in_transaction(self, inner: Handler) -> Handler:
-        """Store offsets in a transaction once its coordinator has the partition that they are stored in."""
+        """Return a handler that stores offsets once their partition is added to the transaction."""
         stored = self.coordinate(inner, COORDINATED[ApiKey.TXN_OFFSET_COMMIT])
 
         def handle(request: Any, context: Context[Any]) -> Any:
@@ -328,7 +330,7 @@ class Gate:
         return handle
 
     def coordinate(self, inner: Handler, parts: Parts) -> Handler:
-        """Answer once what the coordinator has stored of the groups and ids of the request is replicated."""
+        """Return a handler that answers once what the coordinator stored for the request is replicated."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
             losses = self._member.state_losses
@@ -338,7 +340,7 @@ class Gate:
         return handle
 
     def at_any_broker(self, inner: Handler, stored: Handler) -> Handler:
-        """Serve version 0 at every broker, as Kafka did whose brokers had ZooKeeper keep these offsets.
+        """Return a handler that serves version 0 at every broker, as Kafka did with offsets in ZooKeeper.
 
         A client of 0.8.0 or 0.8.1 cannot ask for a coordinator. `inner` handles the request, `stored` does so
         on this node and waits until the outcome is replicated.
@@ -386,19 +388,23 @@ _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 class Written:
-    """Records of one partition that are to be replicated before their answer is given."""
+    """Records of one partition that must be replicated before their response is sent."""
 
     __slots__ = ("_answer", "_commitment", "partition")
 
     def __init__(self, partition: Partition, answer: Any) -> None:
-        """Raises StorageError: the log cannot be opened."""
+        """Record the log end of a partition, and the part of the response for it.
+
+        Raises:
+            StorageError: the log cannot be opened.
+        """
         self.partition = partition
         self._commitment = Commitment(partition)
         self._answer = answer
 
     @property
     def is_done(self) -> bool:
-        """Return whether nothing is left to wait for; the answer then has its outcome."""
+        """Return True if the wait is over; the response then has its outcome."""
         partition = self.partition
         if self._commitment.is_lost:
             self.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -411,25 +417,25 @@ class Written:
 
     @property
     def keys(self) -> list[object]:
-        """The keys of the purgatory that this wait depends on."""
+        """Return the purgatory keys that this wait depends on."""
         return [(self.partition, "committed")]
 
     def fail(self, code: ErrorCode) -> None:
-        """Give the answer an error."""
+        """Set an error in the partition's response."""
         self._answer.error_code = code
         if code != ErrorCode.REQUEST_TIMED_OUT:
             self._answer.base_offset = -1
 
     def time_is_up(self) -> None:
-        """Give the answer the error of a request whose time is up."""
+        """Set the error of a request that has timed out in the partition's response."""
         self.fail(ErrorCode.REQUEST_TIMED_OUT)
 
 
 class Counted(Written):
     """Records of one partition that a number of in-sync replicas must have: 0.8's acks above 1.
 
-    No more are waited for than are in sync: that is what the protocol's document says, where 0.8 itself let
-    time run out.
+    The wait ends when all in-sync replicas have the records, even if they are fewer: so says the protocol's
+    documentation, where 0.8 itself let the request time out.
     """
 
     __slots__ = ("_acks",)
@@ -440,12 +446,12 @@ class Counted(Written):
 
     @property
     def keys(self) -> list[object]:
-        """The keys that this wait depends on: a fetch of a follower, or a change of the leader."""
+        """Return the purgatory keys of this wait: a fetch of a follower, or a change of the leader."""
         return [(self.partition, "committed"), (self.partition, "fetched")]
 
     @property
     def is_done(self) -> bool:
-        """Return whether enough replicas have the records, or the leadership is lost."""
+        """Return True if enough replicas have the records, or the leadership is lost."""
         if self._commitment.is_lost:
             self.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return True
@@ -459,7 +465,7 @@ class Counted(Written):
 
 
 class _State(Written):
-    """State of a coordinator that is to be replicated before a part of an answer is given."""
+    """A coordinator's records that must be replicated before a part of a response is valid."""
 
     __slots__ = ()
 
@@ -472,7 +478,7 @@ class _State(Written):
 
 
 class _Replicating:
-    """An answer that waits for the high watermarks of partitions."""
+    """A response that waits for the high watermarks of partitions."""
 
     def __init__(
         self, waiting: list[Any], deadline: float, context: Context[Any], answer: Callable[[], Any]
@@ -483,7 +489,7 @@ class _Replicating:
         self._answer = answer
 
     def check(self) -> Any:
-        """Return the answer if nothing is left to wait for, or time is up; otherwise wait on."""
+        """Return the response if the wait is over or has timed out, otherwise a `Wait`."""
         self._waiting = [each for each in self._waiting if not each.is_done]
         if not self._waiting:
             return self._answer()
@@ -496,7 +502,7 @@ class _Replicating:
 
 
 class _AtCoordinator:
-    """A request for offsets that the coordinator of its group handles, which may be another node."""
+    """A request for offsets that is handled at the coordinator of its group, on this or another node."""
 
     def __init__(self, inner: Handler, stored: Handler, request: Any, context: Context[Any]) -> None:
         self._inner = inner
@@ -508,7 +514,7 @@ class _AtCoordinator:
         self._response: Any = None
 
     def check(self) -> Any:
-        """Return the response, or a wait until there is a coordinator or it has replicated the offsets."""
+        """Return the response, or a `Wait` until a coordinator exists and has replicated the offsets."""
         if self._state is None:
             outcome = self._handle()
             if type(outcome) is Wait:
@@ -538,14 +544,12 @@ class _AtCoordinator:
 
 
 def _comes_later(response: Any) -> bool:
-    """Return whether a response about offsets has the error of a node that is about to become the
-    coordinator.
-    """
+    """Return True if a response about offsets has the error of a node that is still becoming coordinator."""
     return any(part.error_code in _COMES_LATER for topic in response.topics for part in topic.partitions)
 
 
 def set_errors(answer: Any, code: int) -> None:
-    """Set every error code in a response, also those of its parts."""
+    """Set every error code in a response and its parts."""
     for name in answer.__slots__:
         value = getattr(answer, name)
         if name in ERROR_CODES:
@@ -557,7 +561,7 @@ def set_errors(answer: Any, code: int) -> None:
 
 
 def _then(outcome: Any, then: Callable[[Any], Any]) -> Any:
-    """Return what `then` makes of a response, now or after waits; it may itself return a wait."""
+    """Call `then` with a response, now or after waits; return its result, which may be a `Wait`."""
     if type(outcome) is Wait:
         later = outcome.answer
         assert later is not None

@@ -1,7 +1,7 @@
-"""The replica of a partition on one node of a cluster: it leads, follows, or has no part.
+"""`LocalReplica`: the replica of a partition on one cluster node, as leader, follower or neither.
 
-A `Partition` of a cluster is given one. It decides when records are committed, and what a follower does with
-its leader's records. With one replica that is one comparison.
+A `Partition` of a cluster has one. It decides when records are committed, and what a follower does with its
+leader's records. With a single replica that is one comparison.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ ALL_REPLICAS = -1
 
 
 class Host(Protocol):
-    """What a replica needs of its node."""
+    """The node of a replica, as the replica uses it."""
 
     node_id: int
     lag_s: float
     """`replica.lag.time.max.ms` in seconds."""
 
     def monotonic(self) -> float:
-        """Seconds of the node's monotonic clock."""
+        """Return the node's monotonic clock in seconds."""
 
     def is_eligible(self, replica: int) -> bool:
-        """Return whether a replica may be in the ISR, by the metadata of this node."""
+        """Return True if a replica may be in the ISR, according to the metadata of this node."""
 
     def committed(self, replica: LocalReplica) -> None:
-        """Wake requests: the high watermark has moved, or another node leads the partition."""
+        """Wake waiting requests: the high watermark has moved, or another node leads the partition."""
 
     def begun(self, partition: Partition) -> None:
-        """Send the followers of a partition its new log start, which is higher, at once."""
+        """Notify followers that wait at a partition at once, so that they get its raised log start offset."""
 
     def written(self, partition: Partition) -> None:
-        """Answer waiting followers: records have been appended that they do not have."""
+        """Note that a partition has records, just appended, that its followers do not have."""
 
     def saved_high_watermark(self, partition: Partition) -> int:
-        """Return the high watermark that was noted before this start; 0 if none was."""
+        """Return the high watermark that was saved before this start, or 0."""
 
 
 def replica_of(partition: Partition) -> LocalReplica:
-    """Return the replica of a partition of a cluster."""
+    """Return the local replica of a cluster's partition."""
     replica = partition.replication
     assert isinstance(replica, LocalReplica)
     return replica
@@ -96,20 +96,18 @@ class LocalReplica:
     # --- who it is ---------------------------------------------------------------------------------------
 
     def troubled(self, error: PenstockError) -> None:
-        """Log why this replica can neither lead nor follow now: each cause once, however often it is tried
-        again.
-        """
+        """Log a storage error that keeps this replica from leading and following, each different one once."""
         # Other errors pass: many logs are being opened, and the store says so itself.
         if isinstance(error, StorageError) and self._trouble != str(error):
             self._trouble = str(error)
             logger.error("%s cannot be followed: %s", self.partition, error)
 
     def well(self) -> None:
-        """Note that the replica leads or follows: the next trouble is logged again."""
+        """Note that the replica leads or follows, so that the next error is logged again."""
         self._trouble = ""
 
     def follow(self, image: PartitionImage) -> None:
-        """Take the leader and the replicas of the metadata, and begin or stop leading.
+        """Apply leader and replicas of the metadata, and begin or stop leading.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -139,15 +137,16 @@ class LocalReplica:
         self.look_at_followers()
 
     def _forget_uncommitted(self) -> None:
-        """Cut the records that may not be committed: formats before magic 2 have no epochs to compare by, and
+        """Truncate the log to the high watermark, since formats before magic 2 have no leader epochs.
+
         Apache Kafka did the same before KIP-101.
         """
         partition = self.partition
         if len(partition.replicas) > 1 and partition.has_log:
-            partition.cut(partition.high_watermark)  # a log that is opened takes the one that was noted
+            partition.cut(partition.high_watermark)  # opening the log sets the saved high watermark
 
     def _lead(self, now_s: float) -> None:
-        """Begin an epoch as the leader, at the present end of the log."""
+        """Begin a leader epoch at the present end of the log."""
         partition, end_offset = self.partition, 0
         if partition.has_log:
             log = partition.log
@@ -161,11 +160,11 @@ class LocalReplica:
 
     @property
     def minimum_in_sync(self) -> int:
-        """How many replicas have to be in sync: never more than there are."""
+        """The number of replicas that must be in sync; at most the number of replicas."""
         return min(self.partition.config.min_insync_replicas, len(self.partition.replicas))
 
     def check_acks(self, acks: int) -> None:
-        """Raise if acks=all needs more in-sync replicas than there are.
+        """Raise an error if acks=all needs more in-sync replicas than there are.
 
         Raises:
             KafkaError: NOT_ENOUGH_REPLICAS (19), fewer than `min.insync.replicas`.
@@ -178,7 +177,7 @@ class LocalReplica:
             )
 
     def advance(self, log: Log) -> None:
-        """Set the high watermark after an append, or after the log has become shorter."""
+        """Set the high watermark after an append, or after the log was truncated."""
         partition = self.partition
         if self.followers is None:
             partition.place_watermarks(log, min(partition.high_watermark, log.end_offset))
@@ -190,7 +189,7 @@ class LocalReplica:
                 self._host.written(partition)
 
     def opened(self, log: Log) -> None:
-        """Set the high watermark of a log that has just been opened: never below the one that was saved."""
+        """Set the high watermark of a log that has just been opened, to the saved one or above."""
         self.advance(log)
         partition = self.partition
         saved = min(self._host.saved_high_watermark(partition), log.end_offset)
@@ -198,9 +197,7 @@ class LocalReplica:
             partition.place_watermarks(log, max(saved, log.start_offset))
 
     def look_at_followers(self) -> None:
-        """Move the high watermark to what the in-sync replicas have, and wake the requests that wait for
-        it.
-        """
+        """Raise the high watermark to what the in-sync replicas have, and wake requests that wait for it."""
         partition = self.partition
         followers, log = self.followers, partition.open_log
         if followers is None or log is None:
@@ -219,12 +216,12 @@ class LocalReplica:
             host.committed(self)
 
     def begun(self) -> None:
-        """Take account of a later log start. Waiting followers are answered at once, and move their own."""
+        """Answer waiting followers at once after the log start was raised, so that they raise theirs."""
         self._host.begun(self.partition)
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start of all live replicas, as their leader has noted it."""
+        """The smallest log start offset of all live replicas, by their fetches."""
         start_offset = self.partition.log_start_offset
         if self.followers is None:
             return start_offset
@@ -232,8 +229,9 @@ class LocalReplica:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether the high watermark has reached the start of the leader's epoch, so that the latest
-        offset is known.
+        """Return True if the high watermark has reached the start of the leader's epoch.
+
+        Before that the latest offset is unknown.
         """
         return self.followers is None or self.partition.high_watermark >= self.followers.epoch_start
 
@@ -253,7 +251,7 @@ class LocalReplica:
 
     @property
     def fetch_position(self) -> tuple[int, int]:
-        """The offset to fetch from, and the epoch of the record before it; -1 where there is none.
+        """Return the offset to fetch from, and the epoch of the record before it, or -1.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -264,12 +262,12 @@ class LocalReplica:
         return log.end_offset, log.leader_epochs.latest
 
     def replicate(self, records: bytes, high_watermark: int, start_offset: int, now_ms: int) -> bool:
-        """Append the batches of the leader, and take over its high watermark and log start.
+        """Append batches of the leader, and set its high watermark and log start offset.
 
-        Return whether a watermark that readers see has moved.
+        Returns True if a watermark that readers see has moved.
 
         Raises:
-            StorageError: the log cannot be written, or the batches do not follow it.
+            StorageError: the log cannot be written, or the batches do not continue it.
         """
         partition = self.partition
         if not records and partition.open_log is None and not high_watermark:
@@ -297,8 +295,9 @@ class LocalReplica:
         return partition.high_watermark != before
 
     def truncate(self, epoch: int, end_offset: int) -> int:
-        """Cut the records that the leader does not have: its `epoch` ended at `end_offset`. Return the new
-        log end.
+        """Cut the records that the leader does not have; return the new log end.
+
+        At the leader, `epoch` ended at `end_offset`.
 
         Raises:
             StorageError: the log cannot be cut.
@@ -314,7 +313,7 @@ class LocalReplica:
         return log.end_offset
 
     def begin_at(self, offset: int) -> None:
-        """Drop everything: the leader's log begins with `offset`, behind the end of this one.
+        """Delete all records, because the leader's log begins at `offset`, after the end of this one.
 
         Raises:
             StorageError: the disk refuses.

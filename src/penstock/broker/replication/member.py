@@ -1,7 +1,8 @@
-"""One node as a member of a cluster: it registers, lives, follows leaders, and leads.
+"""`Member`: one node as a member of a cluster: it registers, sends heartbeats, follows leaders, and leads.
 
-Joins what decides (partitions, fetchers, followers) to a node's purgatory and clock, and to the transport. It
-is driven by messages and by alarms in the purgatory, so that a simulation runs it as a server does.
+It connects the parts that decide (partitions, fetchers, followers) with a node's purgatory and clock, and
+with the transport. Messages and timers in the purgatory drive it, so that a simulation runs it as a server
+does.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ RETRY_S = 0.2
 
 
 class Parts(Protocol):
-    """The parts of a node that its membership works on."""
+    """The parts of a node that its membership uses."""
 
     purgatory: Purgatory
     failures: Failures
@@ -70,25 +71,25 @@ class Parts(Protocol):
 
 
 class Moves(Protocol):
-    """What acts on changes of metadata beside partitions: coordinators and quotas."""
+    """What reacts to metadata changes other than those of partitions' replicas: coordinators and quotas."""
 
     def moved(self, partitions: Sequence[Partition]) -> None:
-        """Act on partitions of the broker's own topics whose leader, or leader epoch, has changed."""
+        """React to partitions of internal topics whose leader or leader epoch has changed."""
 
     def deleted(self, topics: Sequence[Topic]) -> None:
-        """Act on topics that have been deleted."""
+        """React to deleted topics."""
 
     def quotas_changed(self) -> None:
-        """Act on changed quotas of clients."""
+        """React to changed client quotas."""
 
 
 class Member:
-    """The membership of one node, from one start to its end.
+    """The membership of one node in its cluster, from one start to its end.
 
     `lag_s` is `replica.lag.time.max.ms` in seconds, `heartbeat_s` the interval of heartbeats. `saved` has
-    high watermarks from before the start, by topic and number of the partition; `fetching` says what it asks
-    leaders for, and `random` draws the pauses between proposals. `was_clean` is whether the life before has
-    ended in order.
+    high watermarks from before the start, by topic and number of the partition. `fetching` has the limits of
+    fetch requests, and `random` draws the pauses between proposals. `was_clean` is True if the node was shut
+    down in order before this start.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class Member:
     def begin(
         self, publisher: MetadataPublisher, node: Parts, records: Sequence[Any], next_batch: int
     ) -> None:
-        """Begin with the metadata, to which `records` have been applied, and with the node."""
+        """Set the node and its metadata, to which `records` have been applied."""
         self._publisher, self._node, self.next_batch = publisher, node, next_batch
         self.cluster = cluster = publisher.cluster
         self.throttle = Throttle("leader", self.node_id, cluster.config)
@@ -158,36 +159,34 @@ class Member:
         self._refresh(brokers_changed=True)
 
     def join(self, endpoints: dict[str, tuple[str, int]]) -> None:
-        """Register, now that clients can connect to `endpoints` (host and port by name of the listener)."""
+        """Register at the controller. Clients reach `endpoints`: host and port by listener name."""
         self._endpoints = endpoints
         self._register()
         self._alarm(self._heartbeat_s, self._beat)
         self._alarm(self.lag_s / 2, self._look_for_lag)
 
     def end(self) -> None:
-        """Leave the cluster: the node has stopped, or has crashed."""
+        """Leave the cluster, because the node has stopped or crashed."""
         self.ended = True
 
     @property
     def is_alive(self) -> bool:
-        """Whether this node is alive with its present epoch, by the metadata that it has received."""
+        """Whether this node is alive with its present epoch, according to the metadata that it has."""
         state = self.brokers.by_id.get(self.node_id)
         return state is not None and state.epoch == self.broker_epoch and not state.fenced
 
     # --- as the host of partitions -----------------------------------------------------------------------
 
     def monotonic(self) -> float:
-        """Seconds of the node's monotonic clock."""
+        """Return the node's monotonic clock in seconds."""
         return self._clock.monotonic()
 
     def is_eligible(self, replica: int) -> bool:
-        """Return whether a replica may be in the ISR, by the metadata of this node."""
+        """Return True if a replica may be in the ISR, according to the metadata of this node."""
         return self.brokers.is_acceptable(replica)
 
     def committed(self, replica: LocalReplica) -> None:
-        """Wake the requests that wait for a partition: its high watermark has moved, or another node leads
-        it.
-        """
+        """Wake requests that wait for a partition, whose high watermark or leader has changed."""
         partition = replica.partition
         log = partition.open_log
         if not partition.leads and partition.topic in INTERNAL_TOPICS:
@@ -202,20 +201,20 @@ class Member:
         purgatory.notify(partition, WAKES_ALL)
 
     def begun(self, partition: Partition) -> None:
-        """Answer the fetches that wait for a partition, since it begins later now."""
+        """Answer the fetches that wait for a partition, because its log start offset was raised."""
         self._node.purgatory.notify(partition, WAKES_ALL)
 
     def written(self, partition: Partition) -> None:
-        """Answer waiting followers: records have been appended that they do not have."""
+        """Record that a partition of an internal topic has records that are not yet replicated."""
         if partition.topic in INTERNAL_TOPICS:
             self.unreplicated[partition] = partition.log.end_offset
 
     def saved_high_watermark(self, partition: Partition) -> int:
-        """Return the high watermark that was noted before this start; 0 if none was."""
+        """Return the high watermark that was saved before this start, or 0."""
         return self.saved.get((partition.topic, partition.index), 0)
 
     def save_high_watermarks(self) -> None:
-        """Note high watermarks, for the next start."""
+        """Save the high watermarks of open partitions for the next start."""
         for partition in self.cluster.opened:
             self.saved[partition.topic, partition.index] = partition.high_watermark
 
@@ -270,7 +269,9 @@ class Member:
         self.may_stop = self.may_stop or answer.may_stop
 
     def take(self, batches: Sequence[Batch]) -> None:
-        """Apply metadata, each batch once and in order; what comes too early is left for a heartbeat.
+        """Apply metadata batches, each once and in order. A batch that comes too early is ignored.
+
+        The next heartbeat requests ignored batches again.
 
         Raises:
             StorageError: the metadata contradict themselves.
@@ -290,7 +291,7 @@ class Member:
             self._refresh(brokers_changed=brokers_changed)
 
     def _refresh(self, *, brokers_changed: bool) -> None:
-        """Follow other leaders, and inform coordinators, after the metadata have changed."""
+        """Follow new leaders, and notify coordinators, after the metadata have changed."""
         publisher = self._publisher
         changed, publisher.changed = publisher.changed, {}
         removed, publisher.removed = publisher.removed, []
@@ -305,7 +306,7 @@ class Member:
             if not partition.leads:
                 self.committed(replica)
         for opened in self.cluster.opened if brokers_changed else ():
-            # Who may be in sync decides what counts for the high watermark.
+            # The high watermark depends on which replicas may be in sync.
             if opened.leads:
                 replica_of(opened).look_at_followers()
         for topic in removed:
@@ -325,7 +326,7 @@ class Member:
             self._next_try = self._alarm(BEHIND_S, self._follow_again)
 
     def _follow_again(self) -> None:
-        """Try again to make partitions follow their metadata, where that failed."""
+        """Try again to apply metadata to the partitions where that failed."""
         self._publisher.follow_again()
         self._refresh(brokers_changed=False)
 
@@ -348,7 +349,7 @@ class Member:
         self._followed[replica] = leader
 
     def _fetch(self, leader: int) -> None:
-        """Send the next Fetch to a leader, unless one is under way."""
+        """Send the next Fetch to a leader, unless a request is in flight."""
         fetcher, now_s = self._fetchers[leader], self.monotonic()
         if self.ended or self.frozen:
             return
@@ -367,7 +368,7 @@ class Member:
         self._set_turn(leader, fetcher)
 
     def _set_turn(self, leader: int, fetcher: Fetcher) -> None:
-        """Set the alarm for the next Fetch, or for the time at which an answer counts as lost."""
+        """Set the timer for the next Fetch, or for the time at which a response counts as lost."""
         when = fetcher.next_turn()
         alarm = self._turns.get(leader)
         if when is None or (alarm is not None and alarm.is_waiting and alarm.deadline <= when):
@@ -387,7 +388,7 @@ class Member:
         self._fetch(fetcher.leader)
 
     def freeze(self, frozen: bool) -> None:
-        """Stop following others, or go on: a lever for tests."""
+        """Stop fetching from leaders, or continue: for tests."""
         self.frozen = frozen
         if not frozen:
             for leader in list(self._fetchers):
@@ -396,14 +397,14 @@ class Member:
     # --- leading -----------------------------------------------------------------------------------------
 
     def topic_of(self, asked: FetchTopic, version: int) -> Topic:
-        """Return the topic that a follower's request names; raises what `Cluster.topic` does."""
+        """Return the topic that a follower's request names; raise the same errors as `Cluster.topic`."""
         cluster = self.cluster
         return (
             cluster.topic_by_id(asked.topic_id) if version >= TOPIC_IDS_SINCE else cluster.topic(asked.topic)
         )
 
     def fetched(self, local: LocalReplica, replica: int) -> None:
-        """Note the fetch of a follower: the high watermark may move, and the follower may join the ISR."""
+        """Process a follower's fetch: the high watermark may move, and the follower may join the ISR."""
         local.look_at_followers()
         self._node.purgatory.notify((local.partition, "fetched"))
         followers = local.followers
@@ -427,7 +428,7 @@ class Member:
             self._send_proposals()
 
     def _send_proposals(self) -> None:
-        """Propose the ISRs that wait, unless a proposal is under way, or it is too early after a failure."""
+        """Send the pending ISR proposals, unless one is in flight or the pause after a failure lasts."""
         now_s = self.monotonic()
         proposal = self._proposals.request(self.broker_epoch, now_s) if self.broker_epoch >= 0 else None
         if proposal is not None:
@@ -437,7 +438,7 @@ class Member:
                 if self.ended:
                     return
                 if self._proposals.answered(number, answer, self.monotonic()):
-                    self.beat()  # what was accepted, or what it was refused for, comes as metadata
+                    self.beat()  # accepted changes, and the reasons of refusals, come as metadata
                 self._send_proposals()
 
             self._transport.send(self.node_id, CONTROLLER, proposal, answered)
@@ -450,7 +451,7 @@ class Member:
             self._next_proposal = self._alarm(max(when - now_s, 0.001), self._send_proposals)
 
     def _look_for_lag(self) -> None:
-        """Propose to remove followers that have lagged for too long; every half of that time."""
+        """Propose to remove followers that have lagged for too long from ISRs, and set the next timer."""
         self._alarm(self.lag_s / 2, self._look_for_lag)
         now_s = self.monotonic()
         for partition in list(self.cluster.opened):
@@ -471,7 +472,7 @@ class Member:
     # --- messages ----------------------------------------------------------------------------------------
 
     def receive(self, source: int, asked: Any, answer: Answered) -> None:
-        """Take a message of another node, or of the controller."""
+        """Handle a message of another node or of the controller."""
         if self.ended:
             answer(None)
         elif isinstance(asked, Feed):

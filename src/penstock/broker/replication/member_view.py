@@ -1,4 +1,4 @@
-"""The cluster as one of several brokers describes it to clients. The controller decides."""
+"""`MemberView`: the cluster as one of its brokers describes it to clients. The controller decides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Deciding(Protocol):
-    """The controller, as far as requests ask it to decide. What it raises is answered."""
+    """The controller's decisions that requests ask for. Its errors become the answers."""
 
     def elect(self, topic: str, index: int, kind: Kind) -> list[Message]:
         """Hold an election; return the records to write."""
@@ -28,17 +28,17 @@ class Deciding(Protocol):
     def reassign(
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool
     ) -> list[Message]:
-        """Move replicas, or cancel a move; return the records to write."""
+        """Reassign a partition's replicas, or cancel a reassignment; return the records to write."""
 
     def unregister(self, node: int) -> list[Message]:
         """Remove a broker from the metadata; return the records to write."""
 
     def moving(self, wanted: Any) -> list[tuple[str, PartitionImage]]:
-        """Return the partitions whose replicas are moving."""
+        """Return the partitions that are being reassigned."""
 
 
 class Keeping(Protocol):
-    """The authority over the metadata, as far as requests ask about it."""
+    """The metadata quorum, as requests ask about it."""
 
     directory_id: bytes
 
@@ -47,11 +47,11 @@ class Keeping(Protocol):
         """The controller, which decides about elections and reassignments."""
 
     def observers(self) -> list[Observer]:
-        """Return the nodes that read the log."""
+        """Return the nodes that read the metadata log."""
 
 
 class MemberView:
-    """The view of one node. `commit` writes the controller's decisions."""
+    """The cluster as one node sees it. `commit` writes the controller's decisions."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class MemberView:
         self._random = random
 
     def registered(self, session: Session) -> list[LocatedBroker]:
-        """Return the brokers that have the listener of a connection, fenced ones too."""
+        """Return the registered brokers that have the connection's listener, also fenced ones."""
         listener, known = session.listener_name, self._brokers.by_id
         return [
             LocatedBroker(key, *known[key].endpoints[listener], known[key].rack, known[key].fenced)
@@ -75,15 +75,15 @@ class MemberView:
         ]
 
     def living(self, session: Session) -> list[LocatedBroker]:
-        """Return the brokers of the listener of a connection that take part."""
+        """Return the brokers that have the connection's listener and are not fenced."""
         return [each for each in self.registered(session) if not each.is_fenced]
 
     def controller_id(self, living: Sequence[LocatedBroker]) -> int:
-        """Return any broker that lives, as KRaft brokers do: each forwards to the controller."""
+        """Return the id of any live broker, as KRaft brokers do: each forwards to the controller."""
         return self._random.choice(living).id if living else -1
 
     def is_alive(self, broker: int) -> bool:
-        """Return whether a broker is registered and not fenced."""
+        """Return True if a broker is registered and not fenced."""
         return self._brokers.is_alive(broker)
 
     def elect(self, topic: str, index: int, kind: int, now_ms: int) -> None:
@@ -93,18 +93,18 @@ class MemberView:
     def reassign(
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool, now_ms: int
     ) -> None:
-        """Let the controller begin, replace or cancel a move. Raises as `ClusterView.reassign`."""
+        """Let the controller begin, replace or cancel a reassignment. Raises as `ClusterView.reassign`."""
         self._commit(self._quorum.controller.reassign(topic, index, target, same_size=same_size), now_ms)
 
     def moving(self, wanted: Sequence[tuple[str, int]] | None) -> list[tuple[str, PartitionImage]]:
-        """Return the partitions whose replicas are moving."""
+        """Return the partitions of `wanted` that are being reassigned; None stands for all partitions."""
         return self._quorum.controller.moving(wanted)
 
     def unregister(self, broker: int, now_ms: int) -> None:
-        """Remove a broker from the metadata. One that is alive registers again with its next heartbeat."""
+        """Remove a broker from the metadata. A live broker registers again with its next heartbeat."""
         self._commit(self._quorum.controller.unregister(broker), now_ms)
 
     def quorum(self, session: Session) -> QuorumState:
-        """Return the controller, which is the only voter, and the brokers, which read the log."""
+        """Return the quorum: the controller, which is the only voter, and the brokers, which read the log."""
         quorum = self._quorum
         return QuorumState(CONTROLLER_ID, quorum.directory_id, None, quorum.observers())

@@ -1,7 +1,7 @@
-"""One node of a cluster applies the metadata that arrive: its partitions lead and follow by them.
+"""`MetadataPublisher`: applies the controller's metadata records to one node of a cluster.
 
-Changes go to the controller. Its records are applied here when they arrive, in the order in which they were
-written.
+Its partitions lead and follow as the metadata says. Changes go to the controller, whose records are applied
+here when they arrive, in the order in which they were written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logger_named("penstock.broker")
 
 
 class MetadataPublisher:
-    """The metadata of one node, from one start to its end. It gives partitions their replicas."""
+    """Applies metadata to one node, from one start to its end. It gives partitions their replicas."""
 
     follows = False
     """Whether partitions follow their images. They do not while a start reads what has been: only the last
@@ -47,7 +47,7 @@ class MetadataPublisher:
         authority: Authority,
         records: Sequence[Message],
     ) -> None:
-        """`records` are the metadata that there are when the node starts.
+        """Make the node's metadata from `records`, which are all that exist when the node starts.
 
         Raises:
             StorageError: a log cannot be opened.
@@ -76,7 +76,7 @@ class MetadataPublisher:
         self._begin_to_follow()
 
     def publish(self, records: Sequence[Message]) -> None:
-        """Apply records of the controller. An error of the disk is logged, and tried again.
+        """Apply records of the controller. Errors of the disk are logged; `follow_again` tries again.
 
         Raises:
             StorageError: the metadata contradict themselves.
@@ -107,11 +107,11 @@ class MetadataPublisher:
     # --- as `Replicating` of the cluster -----------------------------------------------------------------
 
     def added(self, partition: Partition) -> None:
-        """Give a new partition its replica."""
+        """Give a new partition its local replica."""
         partition.replication = LocalReplica(partition, self._host)
 
     def follow(self, partition: Partition, image: PartitionImage) -> None:
-        """Make a partition follow its image. An error of the disk does not stop other metadata."""
+        """Apply a partition's metadata to it. An error of the disk does not stop other metadata."""
         if self.follows:
             try:
                 self._follow_now(partition, image)
@@ -124,7 +124,7 @@ class MetadataPublisher:
         try:
             replica.follow(image)
         except PenstockError:
-            # It neither leads nor follows until it can: another try begins where this one did.
+            # The replica neither leads nor follows until a try succeeds: each begins from the same state.
             partition.leader, partition.leader_epoch = NO_LEADER, before
             raise
         if not partition.is_kept_here and partition.has_log:
@@ -135,7 +135,10 @@ class MetadataPublisher:
             replica.well()
 
     def follow_again(self) -> None:
-        """Try again to make partitions follow their images. Those that succeed count as changed."""
+        """Try again to apply metadata to the partitions where that failed.
+
+        Those that succeed count as changed.
+        """
         for partition in list(self.behind):
             topic = self.cluster.image.topics_by_id.get(partition.topic_id)
             if topic is None:
@@ -151,7 +154,7 @@ class MetadataPublisher:
                 self.changed[partition] = None
 
     def _begin_to_follow(self) -> None:
-        """Make every partition follow its image from now on."""
+        """Apply their metadata to all partitions, now and from now on."""
         self.follows = True
         for topic in self.cluster.topics.values():
             images = self.cluster.image.topics[topic.name].partitions

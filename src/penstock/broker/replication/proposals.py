@@ -1,6 +1,6 @@
-"""The ISRs that a leader proposes to the controller: gathered, and sent one request at a time. Without I/O.
+"""ISR proposals of a leader to the controller: collected, and sent in one request at a time. Without I/O.
 
-As brokers of Apache Kafka do (AlterPartition, KIP-497): what is to be proposed while a request is under way
+As in brokers of Apache Kafka (AlterPartition, KIP-497), what is proposed while a request is in flight
 goes with the next one, however many partitions it concerns. Kafka begins again 50 ms after each failure; here
 the pause grows, since all nodes share one event loop with the controller.
 """
@@ -52,13 +52,13 @@ class _Item(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the metadata of the partition are later than what is proposed."""
+        """Whether the metadata of the partition are newer than this proposal."""
         replica = self.replica
         return replica.followers is not self.followers or replica.epoch != self.change.partition_epoch
 
 
 class IsrProposals:
-    """The proposals of a node from one start to its end. A partition has at most one that is not settled."""
+    """The ISR proposals of a node, at most one pending for each partition."""
 
     def __init__(self, node_id: int, random: Random) -> None:
         self._node_id = node_id
@@ -74,14 +74,14 @@ class IsrProposals:
         self._not_before = 0.0
 
     def add(self, local: LocalReplica, in_sync: Sequence[int]) -> None:
-        """Propose an ISR of a partition that is led here, with the next request."""
+        """Propose an ISR of a partition that this node leads, with the next request."""
         partition, followers = local.partition, local.followers
         assert followers is not None
         followers.pending = True
         members = []
         for replica in in_sync:
             follower = followers.get(replica)
-            # The life that has been seen to be in sync is proposed, and in each repetition.
+            # The broker epoch that was seen to be in sync is proposed, also when the proposal is repeated.
             members.append((replica, -1 if follower is None else follower.broker_epoch))
         change = IsrChange(
             partition.topic_id, partition.index, partition.leader_epoch, local.epoch, tuple(members)
@@ -93,10 +93,10 @@ class IsrProposals:
         self._unsent.pop(replica, None)
 
     def request(self, broker_epoch: int, now_s: float) -> Proposal | None:
-        """Return the next AlterPartition request; None if there is nothing to propose, or an answer or a
-        pause is due first.
+        """Return the next AlterPartition request; None if nothing is pending or it is too early.
 
-        `broker_epoch` is that of the node.
+        It is too early while an answer is awaited, and in the pause after a failure. `broker_epoch` is that
+        of the node.
         """
         if self._answer_by is not None:
             if now_s < self._answer_by:
@@ -111,10 +111,10 @@ class IsrProposals:
         return Proposal(self._node_id, broker_epoch, changes, self._number)
 
     def answered(self, number: int, answer: Decision | None, now_s: float) -> bool:
-        """Take the answer to a request by its number; None where there will be none.
+        """Handle the answer to the request `number`; None if no answer will come.
 
-        Return whether metadata are missing here that the answer speaks of. An answer to an earlier request
-        changes nothing: the later one, which may have been accepted, decides.
+        Returns True if the answer mentions metadata that this node lacks. An answer to an earlier request
+        changes nothing: the later request, which may have been accepted, decides.
         """
         if number != self._number or self._answer_by is None:
             return False
@@ -138,7 +138,7 @@ class IsrProposals:
         return is_missing
 
     def _fail(self, now_s: float) -> None:
-        """Propose everything again: without an answer it is unknown whether anything was written."""
+        """Propose everything again: without an answer it is unknown whether the change was written."""
         again = {item.replica: item for item in self._asked if not item.is_settled}
         self._unsent = {**again, **self._unsent}
         self._end(now_s, has_failed=True)
@@ -153,9 +153,7 @@ class IsrProposals:
         self._failures = min(self._failures + 1, FAILURES_MAX)
 
     def next_turn(self) -> float | None:
-        """Return when the next request may be made, or an answer counts as lost; None if there is nothing to
-        propose.
-        """
+        """Return when to call `request` next, or None if there is nothing to propose."""
         if self._answer_by is not None:
             return self._answer_by
         return self._not_before if self._unsent else None

@@ -1,7 +1,7 @@
-"""The leader's half of replication: it answers a Fetch with a replica id. Without I/O.
+"""The leader's half of replication: it answers Fetch requests with a replica id. Without I/O.
 
-What the request says is noted once, when it arrives; a request that has waited reads again, and notes
-nothing.
+The follower's progress is recorded once, when the request arrives; a request that has waited reads again, and
+records nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Serving(Protocol):
     """What followers that are not in sync may take of what is led here."""
 
     def monotonic(self) -> float:
-        """Seconds of the node's monotonic clock."""
+        """Return the node's monotonic clock in seconds."""
 
     def topic_of(self, asked: FetchTopic, version: int) -> Topic:
         """Return the topic that a request names.
@@ -46,11 +46,11 @@ class Serving(Protocol):
         """
 
     def fetched(self, local: LocalReplica, replica: int) -> None:
-        """Note the fetch of a follower: the high watermark may move, and the follower may join the ISR."""
+        """Process a follower's fetch: the high watermark may move, and the follower may join the ISR."""
 
 
 def follower_of(request: FetchRequest) -> tuple[int, int]:
-    """Return the id and the broker epoch of the follower that asks; -1 for a consumer."""
+    """Return the id and broker epoch of the follower that sent a request; -1 and -1 for a consumer."""
     if request.replica_id >= 0:
         epoch = request.replica_state.replica_epoch if request.replica_state.replica_id >= 0 else -1
         return request.replica_id, epoch
@@ -60,8 +60,9 @@ def follower_of(request: FetchRequest) -> tuple[int, int]:
 def serve(
     request: FetchRequest, version: int, node: Serving, *, arrives: bool = True
 ) -> FetchResponse | Wait:
-    """Answer a follower, or wait until there are records for it. `arrives` is False for a request that has
-    waited.
+    """Answer a follower, or wait until there are records for it.
+
+    `arrives` is False for a request that has waited.
     """
     replica, broker_epoch = follower_of(request)
     reader = _Reader(replica, broker_epoch, request.max_bytes, version, node, arrives)
@@ -78,7 +79,7 @@ def serve(
 
 
 class _Reader:
-    """One pass over a follower's request."""
+    """One pass over the partitions of a follower's request."""
 
     def __init__(
         self, replica: int, broker_epoch: int, max_bytes: int, version: int, node: Serving, arrives: bool

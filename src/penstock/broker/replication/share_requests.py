@@ -1,8 +1,7 @@
-"""Requests to the share coordinators of a cluster: each share partition has a coordinator, which stores its
-state.
+"""`SharedRequest`: sends a request about share partitions to the coordinator of each.
 
-A request is taken apart by coordinator. What one has stored counts when its in-sync replicas have it; what
-has no coordinator now is asked for again, until time is up.
+Each share partition has a coordinator, which stores its state. What a coordinator has stored counts when its
+in-sync replicas have it; partitions without a coordinator are tried again until the request times out.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Reach: TypeAlias = "Callable[[int], Node | None]"
 
 
 class SharedRequest:
-    """One request, until all of it is answered. `done` is called once, with the answer."""
+    """One request to share coordinators. `done` is called once, with the complete response."""
 
     def __init__(self, node: Node, reach: Reach, request: Any, done: Callable[[Any], None]) -> None:
         self._node = node
@@ -53,13 +52,13 @@ class SharedRequest:
         self._deadline = 0.0
 
     def begin(self) -> None:
-        """Ask the coordinators; call `done` now, or from a turn of the node's purgatory."""
+        """Send the request to the coordinators; `done` is called now, or later by the node's purgatory."""
         timeout_ms = self._node.config.integer("share.coordinator.write.timeout.ms")
         self._deadline = self._node.clock.monotonic() + timeout_ms / 1000
         self._go_on()
 
     def _go_on(self) -> None:
-        """Ask coordinators for what is missing, check what has been stored, and wait for the rest."""
+        """Send what is missing, check what has been stored, and wait for the rest."""
         for key in list(self._stored):
             self._look(key)
         for key in list(self._left):
@@ -79,7 +78,7 @@ class SharedRequest:
         self._wait(now)
 
     def _wait(self, now: float) -> None:
-        """Go on when more is committed, or after a while: a clock may stand still, and a node may end."""
+        """Continue when more is committed, or after a while: a clock may stand still, and a node may end."""
         when = min(now + RETRY_S, self._deadline)
         self._node.purgatory.park(Wait((self,), when), self._go_on)
 
@@ -100,7 +99,7 @@ class SharedRequest:
             call_when_committed(there, partition, node, lambda: node.purgatory.notify(self))
 
     def _look(self, key: ShareKey) -> None:
-        """Take the outcomes that are replicated, and ask again for those that are lost."""
+        """Take the outcome of a share partition if it is replicated; request it again if it is lost."""
         outcome, commitment = self._stored[key]
         if commitment.is_lost:
             del self._stored[key]
@@ -110,7 +109,7 @@ class SharedRequest:
             self._outcomes[key] = outcome
 
     def _coordinator(self, key: ShareKey) -> Node | None:
-        """Return the node that has the state of a share partition; None if none can be asked now."""
+        """Return the node with the state of a share partition, or None if it cannot be reached now."""
         node = self._node
         try:
             node.share_states.create_topic(node.clock.now_ms())

@@ -1,8 +1,7 @@
-"""Limits of replication (KIP-73): what followers that are not in sync may take, so that moves leave room for
-clients.
+"""Replication quotas (KIP-73): limits for followers that are not in sync, so that clients keep bandwidth.
 
-A rate in bytes per second for each side, and the replicas that it is about, by topic. Rates are measured as
-those of clients. Without I/O and clocks.
+A rate in bytes per second for each side, and by topic the replicas that it applies to. Rates are measured
+like those of client quotas. Without I/O and clocks.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ def _parsed(text: str, node_id: int) -> _Listed:
 
 
 class Throttle:
-    """One side of replication on one broker: `side` is ``leader`` or ``follower``."""
+    """The replication quota of one side, ``leader`` or ``follower``, on one broker."""
 
     def __init__(self, side: str, node_id: int, config: BrokerConfig) -> None:
-        """`config` has the settings in force: what clients set counts at once."""
+        """Prepare to measure. `config` has the settings in force: changes by clients count at once."""
         self._rate = f"{side}.replication.throttled.rate"
         self._replicas = f"{side}.replication.throttled.replicas"
         self._node_id = node_id
@@ -55,7 +54,7 @@ class Throttle:
         return None
 
     def concerns(self, partition: Partition) -> bool:
-        """Return whether a partition is among the throttled ones."""
+        """Return True if a partition is throttled."""
         text = partition.config.text(self._replicas)
         if not text:
             return False
@@ -63,13 +62,13 @@ class Throttle:
         return listed.is_all or partition.index in listed.partitions
 
     def holds_back(self, partition: Partition, replica: int, now_s: float) -> bool:
-        """Return whether a replica has to wait for records of a partition. Replicas in sync never wait."""
+        """Return True if a replica must wait for records of a partition. Replicas in sync never wait."""
         limit = self._limit()
         if limit is None or replica in partition.in_sync or not self.concerns(partition):
             return False
         return self._usage.rate(now_s)[0] > limit
 
     def took(self, partition: Partition, size: int, now_s: float) -> None:
-        """Count bytes of a partition that have been replicated, if it is throttled."""
+        """Count replicated bytes of a partition, if it is throttled."""
         if size and self.concerns(partition):
             self._usage.add(size, now_s)

@@ -1,1 +1,1 @@
-"""From a frame to a handler: dispatch, purgatory, quotas, release profiles and limits."""
+"""The path of a request from frame to handler: dispatch, purgatory, quotas, release profiles and limits."""

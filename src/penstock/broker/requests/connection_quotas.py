@@ -1,8 +1,8 @@
-"""Limits of connections (KIP-402, KIP-612): how many there may be, and how fast they may come.
+"""Limits of connections (KIP-402, KIP-612): how many there may be, and how fast they may arrive.
 
-As at Apache Kafka: a connection that comes too early, or for which there is no room, waits until it is taken
-in, and those behind it at the same listener wait, too. One of an address that has too many is closed at once,
-one of an address that comes too often after as long as it is too early.
+As in Apache Kafka: a connection that exceeds a limit of the broker or of its listener waits until it is
+accepted, and later connections of the same listener wait, too. A connection from an address that has too
+many is closed at once; one from an address that connects too often is closed after a delay.
 
 Independent of sockets: listeners, addresses and `now` go in, seconds come out. Settings and quotas may change
 while the broker runs.
@@ -32,64 +32,64 @@ ADDRESSES_MAX = 10_000
 
 
 class Text(Protocol):
-    """A value that was set."""
+    """A value that was set for a setting, as text."""
 
     @property
     def text(self) -> str | None: ...
 
 
 class Settings(Protocol):
-    """The settings of the broker in force."""
+    """The settings of the broker that are in force."""
 
     def integer(self, name: str) -> int:
         """Return the value of a numeric setting."""
 
     def text(self, name: str) -> str | None:
-        """Return the text in force, None where nothing is set."""
+        """Return the text in force, or None if nothing is set."""
 
     def set_texts(self, name: str) -> Iterable[Text]:
-        """Return every value that was set for this name, the one in force first."""
+        """Return every value that was set for this name, the value in force first."""
 
 
 class HasQuotas(Protocol):
-    """What has the quotas of clients."""
+    """The part of a broker's state that has the client quotas."""
 
     @property
     def quotas(self) -> Mapping[Entity, Mapping[str, float]]:
-        """Limits by kind, of each entity."""
+        """The limits of each quota entity, by quota name."""
 
     @property
     def setting_checks(self) -> list[Callable[[Mapping[str, str]], None]]:
-        """What is asked before clients change settings of the broker."""
+        """Functions that check settings before clients change them; each raises ConfigError."""
 
     @property
     def metadata_end_offset(self) -> int:
-        """A number that is another one whenever they have changed."""
+        """The end of the metadata log, which changes whenever quotas change."""
 
 
 class Named(Protocol):
-    """A listener."""
+    """A listener, with its name."""
 
     @property
     def name(self) -> str: ...
 
 
 class Counted(Protocol):
-    """A connection that has been taken in."""
+    """A connection that has been accepted."""
 
     @property
     def listener(self) -> Named | None:
-        """The listener that has accepted it."""
+        """The listener that has accepted this connection."""
 
 
 C = TypeVar("C", bound=Counted)
 
 
 class ConnectionQuotas:
-    """Counts the connections of a broker, whose quotas `cluster` has. `listeners` are their names.
+    """Counts a broker's connections against its limits. `cluster` has the quotas, `listeners` are names.
 
     Raises:
-        ConfigError: `max.connections.per.ip.overrides` is malformed, or names a host that there is not.
+        ConfigError: `max.connections.per.ip.overrides` is malformed, or names a host that does not exist.
     """
 
     def __init__(self, config: Settings, listeners: list[str], cluster: HasQuotas) -> None:
@@ -117,13 +117,13 @@ class ConnectionQuotas:
         return None if text is None else int(text)
 
     def _of(self, listener: str, name: str) -> str | None:
-        """Return the setting of one listener; None if it has none."""
+        """Return the setting `name` of one listener, or None if it is not set for the listener."""
         return next(
             (s.text for s in self._config.set_texts(f"listener.name.{listener.lower()}.{name}")), None
         )
 
     def has_room(self, listener: str) -> bool:
-        """Return whether there is room for one more connection."""
+        """Return True if the listener may accept one more connection."""
         most = self._most(listener)
         if most is not None and self.by_listener[listener] >= most:
             return False
@@ -131,12 +131,13 @@ class ConnectionQuotas:
 
     @property
     def total(self) -> int:
-        """How many connections there are."""
+        """The number of connections over all listeners."""
         return sum(self.by_listener.values())
 
     def excess(self, connections: Iterable[C]) -> list[C]:
-        """Return the first of these connections that are to be closed, because there are too many by now: the
-        limit was lowered, or brokers have come.
+        """Return the first of `connections` to close, because there are more than `max.connections`.
+
+        That happens when the limit was lowered, or when connections of other brokers have arrived.
         """
         count = self.total - self._config.integer("max.connections")
         if count <= 0:
@@ -145,20 +146,20 @@ class ConnectionQuotas:
         return list(islice(others, count))
 
     def enter(self, listener: str) -> None:
-        """A connection is taken in."""
+        """Count a connection that a listener has accepted."""
         self.by_listener[listener] += 1
 
     def leave(self, listener: str) -> None:
-        """A connection that was taken in has ended."""
+        """Stop counting an accepted connection, which has ended."""
         self.by_listener[listener] -= 1
 
     def admit(self, address: str) -> bool:
-        """Count a connection of an address; False where it has too many with it."""
+        """Count a connection of an address; return False if the address now has too many."""
         count = self._by_address[address] = self._by_address.get(address, 0) + 1
         return count <= self._most_of_address(address)
 
     def forget(self, address: str) -> None:
-        """A connection that `admit` has counted has ended."""
+        """Stop counting a connection that `admit` has counted, which has ended."""
         count = self._by_address[address] - 1
         if count:
             self._by_address[address] = count
@@ -178,7 +179,7 @@ class ConnectionQuotas:
     # --- how fast ----------------------------------------------------------------------------------------
 
     def arrive(self, listener: str, now: float) -> float:
-        """Note that a connection has come to a listener; return for how many seconds it has to wait."""
+        """Count an arrival at a listener against the rates; return for how many seconds it must wait."""
         delay_s = 0.0
         if listener != self._protected:
             most = self._config.integer("max.connection.creation.rate")
@@ -190,8 +191,9 @@ class ConnectionQuotas:
         return delay_s
 
     def refuse(self, listener: str, address: str, now: float) -> float:
-        """Note that a connection has come from an address; return 0, or after how many seconds it is to be
-        closed. One that is closed is as if it had not come.
+        """Count an arrival from an address; return 0, or after how many seconds it must be closed.
+
+        A connection that is closed for this reason is not counted.
         """
         limits = self._address_limits()
         if not limits:
@@ -212,7 +214,7 @@ class ConnectionQuotas:
         return delay_s
 
     def _address_limits(self) -> Mapping[str | None, float]:
-        """Connections per second by address; None stands for all addresses without a quota of their own."""
+        """Return the connections per second by address; None stands for all addresses without a quota."""
         version = self._cluster.metadata_end_offset
         if version != self._seen_version:
             self._seen_version = version
@@ -249,7 +251,7 @@ class ConnectionQuotas:
 
 
 class ListenerGate:
-    """What the acceptor of one listener asks."""
+    """The limits of connections as the acceptor of one listener uses them."""
 
     def __init__(self, quotas: ConnectionQuotas, listener: str, monotonic: Callable[[], float]) -> None:
         self._quotas = quotas
@@ -257,33 +259,34 @@ class ListenerGate:
         self._monotonic = monotonic
 
     def wait_s(self) -> float:
-        """Note that a connection has come; return for how many seconds it has to wait."""
+        """Count the arrival of a connection; return for how many seconds it must wait."""
         return self._quotas.arrive(self._listener, self._monotonic())
 
     def has_room(self) -> bool:
-        """Return whether there is room for one more connection."""
+        """Return True if the listener may accept one more connection."""
         return self._quotas.has_room(self._listener)
 
     def refuse_s(self, address: str) -> float:
-        """Return 0, or after how many seconds a connection from this address is to be closed."""
+        """Return 0, or the seconds after which a connection from this address must be closed."""
         return self._quotas.refuse(self._listener, address, self._monotonic())
 
     def enter(self) -> None:
-        """A connection is taken in."""
+        """Count a connection that the listener accepts."""
         self._quotas.enter(self._listener)
 
     def leave(self) -> None:
-        """A connection that was to be taken in has not become one."""
+        """Stop counting a connection that `enter` counted and that could not be accepted."""
         self._quotas.leave(self._listener)
 
 
 def parse_overrides(text: str, *, looks_up: bool = False) -> dict[str, int]:
     """Return the limits of addresses in `max.connections.per.ip.overrides`: HOST:NUMBER,HOST:NUMBER.
 
-    With `looks_up` a host may be a name, and this waits for the answer; otherwise it is an address.
+    With `looks_up`, host names are resolved, and the call waits for that; otherwise every host must be an
+    IP address.
 
     Raises:
-        ConfigError: an item lacks its number, or the host is no address and has none.
+        ConfigError: an item lacks its number, or its host is no address and cannot be resolved.
     """
     found = {}
     for item in filter(None, map(str.strip, text.split(","))):
@@ -302,5 +305,9 @@ def parse_overrides(text: str, *, looks_up: bool = False) -> dict[str, int]:
 
 
 def check_overrides(texts: Mapping[str, str]) -> None:
-    """Raises ConfigError: clients set `max.connections.per.ip.overrides` to something malformed."""
+    """Check the setting `max.connections.per.ip.overrides` in `texts`.
+
+    Raises:
+        ConfigError: the setting is malformed.
+    """
     parse_overrides(texts.get("max.connections.per.ip.overrides", ""))

@@ -1,10 +1,10 @@
 """From a request frame to the pieces of its response: find the route, decode, call the handler, encode.
 
-A handler is a plain function of a request and a `Context`. It returns the response; or None, where the
+A handler is a plain function of a request and a `Context`. It returns the response; or None, if the
 protocol has none (Produce with acks=0); or a `Wait`, and is called again later. `penstock.broker.handlers`
 has the table of handlers.
 
-Works on frames, independent of sockets: a connection gives it bytes and gets pieces to send.
+Works on frames, independent of sockets: a connection passes bytes in and gets pieces to send.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BESIDE_RECORDS_BYTES_MAX = 256 << 10
 
 
 class Dispatching(Parts, Protocol):
-    """The parts of a broker that requests pass on the way to their handlers."""
+    """The parts of a broker that dispatch needs."""
 
     router: Router
     profile: Profile | None
@@ -49,7 +49,7 @@ class Dispatching(Parts, Protocol):
 
 
 class Unanswered:
-    """A request that waits. `run` asks its handler again."""
+    """A request that waits for an event or a deadline. `run` calls its handler again."""
 
     __slots__ = ("_context", "_correlation_id", "_request", "_route", "frame_bytes", "wait")
 
@@ -70,7 +70,7 @@ class Unanswered:
         """Size of the frame of the request, where the request is kept in memory."""
 
     def run(self) -> list[Piece] | Unanswered | None:
-        """Call the handler again; return and raise what `answer` does."""
+        """Call the handler again; return and raise the same as `answer`."""
         route, later, context = self._route, self.wait.answer, self._context
         context.version = route.version
         response = route.handle(self._request, context) if later is None else later()
@@ -81,7 +81,7 @@ class Unanswered:
 
 
 class LateRefusal(Unanswered):
-    """A request that is refused after a while, with the end of its connection."""
+    """A request that is refused after a delay: the connection is closed then."""
 
     __slots__ = ("_end",)
 
@@ -91,15 +91,15 @@ class LateRefusal(Unanswered):
         self._end = end
 
     def run(self) -> list[Piece] | Unanswered | None:
-        """Raises CloseConnection, with the answer."""
+        """Raise the CloseConnection of this refusal, which holds the answer."""
         raise self._end
 
 
 def answer(frame: memoryview, context: Context[Dispatching]) -> list[Piece] | Unanswered | None:
-    """Answer the request in `frame` (without the size in front).
+    """Answer the request in `frame` (without its size field).
 
-    Return the pieces of the framed response; None where the protocol has no response; or the request itself
-    where it has to wait. `frame` is not needed any more afterwards.
+    Return the pieces of the framed response; None if the protocol has no response; or an `Unanswered` if the
+    request has to wait. `frame` is not needed any more afterwards.
 
     Raises:
         CloseConnection: the request cannot be parsed, is not offered, or its handler raised it.
@@ -135,13 +135,13 @@ def answer(frame: memoryview, context: Context[Dispatching]) -> list[Piece] | Un
 def _read_large(
     frame: memoryview, position: int, header: RequestHeader, route: VersionedRoute, node: Dispatching
 ) -> Any:
-    """Read a request that may have very many entries; they are counted before they become objects.
+    """Decode a request that may have very many entries, which are counted before they become objects.
 
-    The Produce of usual size is read first: most of it are records, and of the rest there is not much.
+    A Produce request of usual size is decoded without counting: most of its bytes are records.
 
     Raises:
-        CloseConnection: it has too much beside its records, or too many entries.
-        DecodeError: it cannot be read.
+        CloseConnection: the request has too many bytes beside its records, or too many entries.
+        DecodeError: the request cannot be decoded.
     """
     from penstock.broker.requests.request_limits import (  # few requests are so large
         has_more_entries,
@@ -169,7 +169,13 @@ def _read_large(
 def _answer_unsupported(
     frame: memoryview, context: Context[Dispatching], error: UnsupportedVersionError
 ) -> list[Piece] | Unanswered | None:
-    """ApiVersions is answered in any version, so that a client can find out which to use."""
+    """Answer ApiVersions of an unknown version, so that the client can find out which versions it may use.
+
+    Returns None if the release profile ignores unknown requests.
+
+    Raises:
+        CloseConnection: the request is for another API.
+    """
     profile = context.node.profile
     if profile is not None and profile.overlooks_unknown:
         return None
@@ -184,7 +190,7 @@ def _answer_unsupported(
 def call(
     request: Any, route: VersionedRoute, correlation_id: int, context: Context[Dispatching]
 ) -> list[Piece] | Unanswered | None:
-    """Answer a decoded request; return and raise what `answer` does."""
+    """Answer a decoded request; return and raise the same as `answer`."""
     context.version = route.version
     return encode_outcome(route.handle(request, context), request, route, correlation_id, context)
 
@@ -192,7 +198,7 @@ def call(
 def encode_outcome(
     response: Answer, request: Any, route: VersionedRoute, correlation_id: int, context: Context[Dispatching]
 ) -> list[Piece] | Unanswered | None:
-    """Encode what a handler has returned; a `Wait` becomes `Unanswered`."""
+    """Encode what a handler has returned; a `Wait` becomes an `Unanswered`."""
     if response is None:
         return None
     if type(response) is Wait:

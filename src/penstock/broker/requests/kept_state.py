@@ -1,12 +1,12 @@
-"""What a broker keeps in memory because peers have asked for it, all within one budget.
+"""What a broker keeps in memory at the request of clients, all within one budget.
 
-Fetch sessions, member ids given away, members of groups, committed offsets and answers that are not read:
-each is small, and each can be asked for again and again. Every kind is added here with a function that
-returns its bytes and, where it can be evicted, one that evicts the oldest of it. `has_room_for` is asked
-before more is kept. Kinds that cannot be given up may fill three quarters of the budget, so that sessions
+Fetch sessions, member ids given away, members of groups, committed offsets and unread answers are small, and
+clients can ask for any number of them. Every kind is registered here with a function that
+returns its bytes and, if it can be evicted, one that evicts its oldest. Callers ask `has_room_for`
+before they keep more. Kinds that cannot be evicted may fill three quarters of the budget, so that sessions
 and answers always find some.
 
-Bytes are those of the objects as they are in memory, estimated. Independent of what is kept.
+Bytes are estimates of what the objects take in memory. This module does not know the objects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ class _Kind(NamedTuple):
 
 
 class KeptState:
-    """The budget of one broker. `limit_bytes` is `penstock.kept.state.bytes.max`."""
+    """The memory budget of one broker for state kept for clients.
+
+    `limit_bytes` is `penstock.kept.state.bytes.max`.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
@@ -36,22 +39,22 @@ class KeptState:
     def add(
         self, name: str, size: Callable[[], int], give_up: Callable[[], bool] | None = None, *, loss: int = 0
     ) -> None:
-        """Count a kind of state. `size` returns its bytes now.
+        """Register a kind of state. `size` returns its bytes now.
 
-        `give_up` makes room by ending the part of it that is the least useful, and returns whether there was
-        one. Kinds of the least `loss` are given up first.
+        `give_up` evicts the least useful entry of this kind, and returns False if there is none. Kinds with
+        the least `loss` are evicted first.
         """
         self._kinds.append(_Kind(name, size, give_up, loss))
         self._kinds.sort(key=lambda kind: kind.loss)
 
     def sizes(self) -> dict[str, int]:
-        """Return the bytes of every kind."""
+        """Return the bytes of every kind, by its name."""
         return {kind.name: kind.size() for kind in self._kinds}
 
     def has_room_for(self, size: int, *, stays: bool = False) -> bool:
-        """Make room for `size` bytes more, if need be by giving up what can be; whether there is room.
+        """Make room for `size` bytes more, by evicting if necessary; return True if there is room.
 
-        `stays` means that they are of a kind that is not evicted.
+        `stays` means that the bytes are of a kind that cannot be evicted.
         """
         if stays:
             lasting = sum(kind.size() for kind in self._kinds if kind.give_up is None)

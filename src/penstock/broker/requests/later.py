@@ -1,4 +1,4 @@
-"""Answers that depend on calls that are answered later, by another part of the broker or another node."""
+"""Responses that depend on calls which another part of the broker, or another node, answers later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ T = TypeVar("T")
 
 
 class Later:
-    """The calls that one answer depends on. It is the key that the request waits for in the purgatory."""
+    """The calls that one response depends on.
+
+    The object itself is the purgatory key of the waiting request.
+    """
 
     __slots__ = ("_left", "_purgatory")
 
@@ -20,7 +23,7 @@ class Later:
         self._left = 0
 
     def expect(self, take: Callable[[T], object]) -> Callable[[T], None]:
-        """Return what a call is to be answered with, once: it hands the outcome to `take`."""
+        """Return a function to call once with the result of a call; it passes the result to `take`."""
         self._left += 1
 
         def done(outcome: T) -> None:
@@ -34,7 +37,7 @@ class Later:
         return done
 
     def answer(self, deadline: float, give: Callable[[], Any]) -> Any:
-        """Return what `give` returns, or the wait for it: all calls are answered, or time is up.
+        """Return what `give` returns, or a `Wait` that calls it once all calls are answered or time is up.
 
         `deadline` is in seconds of the monotonic clock.
         """

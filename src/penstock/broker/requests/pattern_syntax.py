@@ -1,9 +1,9 @@
-"""The syntax of patterns: RE2's, as Apache Kafka's brokers take it, parsed to a tree.
+r"""The syntax of patterns: RE2's, as Apache Kafka's brokers take it, parsed to a tree.
 
-Literals, ``.``, classes (``[a-z]``, ``[^a]``, ``[[:alpha:]]``, ``\\d``, ``\\pL``, ``\\p{Lu}``), groups
+Literals, ``.``, classes (``[a-z]``, ``[^a]``, ``[[:alpha:]]``, ``\d``, ``\pL``, ``\p{Lu}``), groups
 (plain, ``(?:)``, ``(?P<name>)``, ``(?<name>)``, with the flags i, m, s and U), ``|``, repetitions up to
-1,000, greedy or not, anchors (``^ $ \\A \\z \\b \\B``), and ``\\Q...\\E``. Scripts (``\\p{Greek}``) are not
-known. As in RE2 there are no references to groups and no looks around: both need a matcher that goes back.
+1,000, greedy or not, anchors (``^ $ \A \z \b \B``), and ``\Q...\E``. Scripts (``\p{Greek}``) are not
+supported. As in RE2 there are no backreferences and no lookaround: both need a matcher that backtracks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PatternError(ValueError):
 
 
 class At(Enum):
-    """A place between two characters."""
+    """A zero-width condition on a place between two characters, such as a word boundary."""
 
     TEXT_BEGIN = "\\A"
     TEXT_END = "\\z"
@@ -37,35 +37,35 @@ class At(Enum):
 
 
 class One(NamedTuple):
-    """One character."""
+    """A node that matches one character that passes a test."""
 
     test: Test
     size: int = 1
 
 
 class Place(NamedTuple):
-    """No character: a condition on the place."""
+    """A node that matches no character, but demands a condition of the place."""
 
     at: At
     size: int = 1
 
 
 class Sequence(NamedTuple):
-    """Parts, one after the other. `size` is the number of states that the parts become."""
+    """A node of parts that follow one another. `size` is the number of states that the parts become."""
 
     parts: list[Node]
     size: int
 
 
 class Choice(NamedTuple):
-    """One of several."""
+    """A node that matches one of several alternatives."""
 
     branches: list[Node]
     size: int
 
 
 class Repeat(NamedTuple):
-    """From `least` times to `most`; None is without an end."""
+    """A node that matches `least` to `most` times; `most` None means without limit."""
 
     part: Node
     least: int
@@ -82,8 +82,8 @@ def parse(text: str, states_max: int) -> Node:
     """Return the tree of a pattern.
 
     Raises:
-        PatternError: it is none, has what is not supported, or would become more than `states_max` states.
-            No more of it is written out than that.
+        PatternError: the pattern is malformed, uses an unsupported construct, or would become more than
+            `states_max` states, which is noticed before more of the tree is built.
     """
     parser = _Parser(text, states_max)
     node = parser.choice(_Flags(), 0)
@@ -121,12 +121,12 @@ _SHORT: dict[str, Test] = {"d": _POSIX["digit"], "s": lambda c: c in _SPACE, "w"
 
 
 def is_word(character: str) -> bool:
-    """Return whether a character belongs to words: an ASCII letter or digit, or ``_``."""
+    """Return True if `character` is a word character: an ASCII letter or digit, or ``_``."""
     return character.isascii() and (character.isalnum() or character == "_")
 
 
 class _Parser:
-    """Reads a pattern from left to right. Methods that read a construct begin at its first character."""
+    """Parses a pattern from left to right. Methods that parse a construct begin at its first character."""
 
     def __init__(self, text: str, states_max: int) -> None:
         self.text = text
@@ -134,7 +134,7 @@ class _Parser:
         self._states_max = states_max
 
     def choice(self, flags: _Flags, depth: int) -> Node:
-        """Alternatives, up to a closing bracket or the end."""
+        """Parse alternatives, up to a closing parenthesis or the end of the pattern."""
         if depth > NESTING_MAX:
             raise PatternError(f"groups that lie more than {NESTING_MAX} deep in each other")
         branches: list[Node] = []
@@ -185,7 +185,10 @@ class _Parser:
         self.position = end + 1
 
     def _flags(self, flags: _Flags) -> tuple[_Flags, _Flags | None]:
-        """Behind ``(?``: the flags from here on, and those of the group that follows, None for no group."""
+        """Parse the flags behind ``(?``; return those in force from here on, and those of the group.
+
+        The latter are None if the flags begin no group.
+        """
         found, value, any_read = flags, True, False
         while True:
             letter = self._next("a group that does not end")
@@ -207,7 +210,7 @@ class _Parser:
             any_read = True
 
     def _repeated(self, node: Node) -> Node:
-        """Return the node with the repetition behind it, if there is one."""
+        """Parse the repetition behind a node, if there is one; return the repeated node."""
         bounds = self._bounds()
         if bounds is None:
             return node
@@ -270,7 +273,7 @@ class _Parser:
         return One(test) if test is not None else _literal(self._escaped(letter), flags)
 
     def _class(self, flags: _Flags) -> Test:
-        """Behind ``[``: a class of characters."""
+        """Parse the rest of a character class, behind its ``[``."""
         negated = self._take("^")
         tests: list[Test] = []
         singles: set[str] = set()
@@ -323,7 +326,7 @@ class _Parser:
         return ("", test) if test is not None else (self._escaped(letter), None)
 
     def _named_class(self, letter: str) -> Test | None:
-        """Behind ``\\`` and a letter: the class it names, such as ``\\d``; None where it names none."""
+        r"""Return the class that ``\`` and a letter stand for, such as ``\d``, or None if there is none."""
         if letter in "pP":
             test = self._category()
         elif letter.lower() in _SHORT:
@@ -350,7 +353,7 @@ class _Parser:
         return _negated(test) if negated else test
 
     def _escaped(self, letter: str) -> str:
-        """Behind ``\\`` and a letter or sign: the one character that is meant."""
+        r"""Return the one character that ``\`` and a letter or sign stand for."""
         if letter in _ESCAPED:
             return _ESCAPED[letter]
         if letter == "x":
@@ -420,5 +423,5 @@ def _negated(test: Test) -> Test:
 
 
 def _folded(test: Test) -> Test:
-    """Return the test for a character in any case."""
+    """Return a test that ignores the case of the character."""
     return lambda c: test(c) or test(c.lower()) or test(c.upper())

@@ -1,10 +1,10 @@
-"""Patterns that peers send: regular expressions of which neither reading nor matching takes long.
+"""Regular expressions from clients, of which neither parsing nor matching can take long.
 
-Transactional ids are listed by them, and clients chosen that push metrics. Apache Kafka matches with RE2/J,
-which never goes back; Python's `re` does, and a pattern of a few characters can keep it busy for hours. So a
-pattern becomes an automaton of a limited number of states, counted before any of them is made; the states
-that it may be in are followed side by side, and each set of them that was met is kept with what follows
-it. What was not met before is work, of which each pattern has a limited amount.
+Clients list transactional ids by them, and choose by them which clients push metrics. Apache Kafka matches
+with RE2/J, which never backtracks; Python's `re` does, and a pattern of a few characters can keep it busy for
+hours. So a pattern becomes an automaton with a limited number of states, counted before any of them is made.
+The matcher follows all states that the automaton may be in side by side, and keeps each set of states that it
+met with the sets that follow. A set not met before costs work, of which each pattern has a limited amount.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ __all__ = ["Pattern", "PatternError", "PatternWorkError", "compile_pattern"]
 
 
 class PatternWorkError(PatternError):
-    """Matching takes too long."""
+    """Matching a pattern takes too long."""
 
 
 def compile_pattern(pattern: str, work_max: int = WORK_MAX) -> Pattern:
-    """Return a function that returns whether all of a text matches. `pattern_syntax` has the syntax.
+    """Return a function that returns True if all of a text matches. `pattern_syntax` has the syntax.
 
     Raises:
         PatternError: the pattern cannot be used.
@@ -80,7 +80,7 @@ def _holds(at: At, before: int, behind: int) -> bool:
 
 
 class _Met:
-    """A set of states that was met, and what follows it by character."""
+    """A set of states that matching has met, and the set that follows it for each character."""
 
     __slots__ = ("accepts", "before", "following", "states")
 
@@ -93,7 +93,7 @@ class _Met:
 
 
 class Pattern:
-    """A compiled pattern, called with a text."""
+    """A compiled pattern. Call it with a text to match."""
 
     def __init__(self, tree: Node, work_max: int) -> None:
         self._tests: list[Test | None] = []
@@ -108,10 +108,10 @@ class Pattern:
         self._work = 0
 
     def __call__(self, text: str) -> bool:
-        """Return whether all of `text` matches.
+        """Return True if all of `text` matches.
 
         Raises:
-            PatternWorkError: the pattern has done all the work that it may do.
+            PatternWorkError: the pattern has used up the work that it may do.
         """
         if len(text) > USUAL_CHARACTERS_MAX:
             self._count(len(text) // CHARACTERS_A_STATE)
@@ -128,7 +128,7 @@ class Pattern:
         return met.accepts
 
     def renew(self) -> None:
-        """Let the pattern work as much again."""
+        """Reset the work that the pattern has done to 0, so that it may match further texts."""
         self._work = 0
 
     def _count(self, work: int) -> None:
@@ -159,7 +159,7 @@ class Pattern:
         return found
 
     def _reached(self, met: _Met, behind: int) -> set[int]:
-        """Return the states that are reached without a character, before one of a kind."""
+        """Return the states that are reachable without a character, if one of kind `behind` follows."""
         reached = set(met.states)
         waiting = list(reached)
         while waiting:
@@ -181,7 +181,7 @@ class Pattern:
         self._steps[begin].append((at, end))
 
     def _build(self, node: Node, begin: int) -> int:
-        """Build what matches `node` behind `begin`, the last state that was made; return the last again."""
+        """Build states that match `node` after `begin`, the newest state; return the newest after that."""
         if isinstance(node, One):
             # `begin` is the last that was made: the state behind the test has the next number.
             self._tests[begin] = node.test

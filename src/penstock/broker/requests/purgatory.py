@@ -1,8 +1,8 @@
 """Requests that wait for an event or a deadline: Kafka's DelayedOperationPurgatory.
 
 A handler that cannot answer yet returns a `Wait`: the keys whose change would help, and a deadline. The
-request is parked under those keys; a change of a key calls `notify`; requests that have become due are
-returned by `take_due`, and their handlers are asked again. Fetch, JoinGroup and a delayed Produce use it.
+request is parked under those keys; a change of a key calls `notify`; `take_due` returns requests that have
+become due, and their handlers are called again. Fetch, JoinGroup and a delayed Produce use this.
 Sans-I/O: deadlines, in seconds, are compared with the `now` given.
 """
 
@@ -16,11 +16,11 @@ from typing import Any, final
 
 @final
 class Wait:
-    """What a handler returns instead of a response.
+    """What a handler returns instead of a response when the request has to wait.
 
     `deadline` is in seconds of the monotonic clock. `amount` is how much has to be notified before the
-    handler is asked again: bytes for a Fetch with `min_bytes`, 1 where any event will do. `answer`, if
-    given, is called instead of the handler then, and returns what a handler returns.
+    handler is called again: bytes for a Fetch with `min_bytes`, 1 if any event will do. `answer`, if
+    given, is then called instead of the handler, and returns what a handler returns.
     """
 
     __slots__ = ("amount", "answer", "deadline", "keeps_request", "keys")
@@ -41,7 +41,10 @@ class Wait:
 
 
 class DelayedOperation:
-    """One request that waits. `resume` is run once, when it is due, unless it is cancelled before."""
+    """One waiting request.
+
+    `resume` is called once, when the request is due, unless that is cancelled before.
+    """
 
     __slots__ = ("deadline", "is_waiting", "keys", "missing", "resume")
 
@@ -54,7 +57,7 @@ class DelayedOperation:
 
 
 class Purgatory:
-    """The requests and alarms that wait in one broker."""
+    """The waiting requests and timers of one broker."""
 
     def __init__(self) -> None:
         self.waiting: dict[Hashable, dict[DelayedOperation, None]] = {}
@@ -98,13 +101,13 @@ class Purgatory:
                 self.has_due = True
 
     def cancel(self, parked: DelayedOperation) -> None:
-        """Drop a request, because its connection has ended. Does nothing if it has run already."""
+        """Drop a request whose connection has ended. Does nothing if the request has run already."""
         parked.resume = None
         if parked.is_waiting:
             self._leave(parked)
 
     def take_due(self, now: float) -> list[Callable[[], None]]:
-        """Return what has become due by notification, then by `now`; each is called once."""
+        """Return the functions to call for requests due by notification, then for those due by `now`."""
         while self._deadlines and self._deadlines[0][0] <= now:
             parked = heapq.heappop(self._deadlines)[2]
             if parked.is_waiting:
@@ -115,7 +118,7 @@ class Purgatory:
         return due
 
     def next_deadline(self) -> float | None:
-        """Return the earliest deadline of what is parked, None where nothing is."""
+        """Return the earliest deadline of the waiting requests, or None if none waits."""
         while self._deadlines and not self._deadlines[0][2].is_waiting:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
@@ -138,4 +141,4 @@ _SLACK = 64
 
 
 def _ignore() -> None:
-    """The default of `Purgatory.earlier`."""
+    """Do nothing: the default of `Purgatory.earlier`."""

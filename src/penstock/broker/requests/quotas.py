@@ -1,8 +1,8 @@
 """Quotas of clients (KIP-13, KIP-219): rates that clients may use; clients over quota are throttled.
 
-A quota belongs to an entity: a client id, a user, both, or clients without one of their own. Clients that do
-not authenticate are the user `ANONYMOUS`. What clients use is measured as Apache Kafka does it, in eleven
-windows of a second, and the rest is as long as brings the rate of those windows down to the quota.
+A quota belongs to an entity: a client id, a user, both, or the clients that have no quota of their own.
+Clients that do not authenticate are the user `ANONYMOUS`. Use is measured as in Apache Kafka, in eleven
+windows of a second, and the throttle time is as long as brings the rate of those windows down to the quota.
 Partitions that are created or deleted (KIP-599) are taken out of a token bucket instead, which holds what
 those windows allow.
 
@@ -52,14 +52,14 @@ CLIENT_CHARACTERS_MAX = 1000
 
 
 class Windows(NamedTuple):
-    """How many windows use is measured in, and how many seconds each has."""
+    """The number of windows in which use is measured, and the seconds of each."""
 
     number: int = WINDOWS
     size_s: float = WINDOW_S
 
 
 class Usage:
-    """What was used lately, in windows of a second or of another size."""
+    """The amount that was used lately, in windows of a second or of another size."""
 
     __slots__ = ("_kind", "_windows")
 
@@ -68,7 +68,7 @@ class Usage:
         self._windows: deque[list[float]] = deque()
 
     def add(self, amount: float, now: float) -> None:
-        """`now` is in seconds of a clock that never goes back."""
+        """Add an amount that was used at `now`, in seconds of the monotonic clock."""
         windows = self._windows
         self._forget(now)
         if windows and now - windows[-1][0] < self._kind.size_s:
@@ -77,7 +77,7 @@ class Usage:
             windows.append([now, amount])
 
     def take_back(self, amount: float) -> None:
-        """Take so much back of what was noted last."""
+        """Subtract an amount from the newest window, as if it had not been used."""
         if self._windows:
             self._windows[-1][1] = max(0.0, self._windows[-1][1] - amount)
 
@@ -87,7 +87,7 @@ class Usage:
             self._windows.popleft()
 
     def rate(self, now: float) -> tuple[float, float]:
-        """Return what was used per second, and over how many seconds: all windows but one at least."""
+        """Return what was used per second, and the seconds that this covers: at least all windows but one."""
         self._forget(now)
         number, size_s = self._kind
         if not self._windows:
@@ -99,7 +99,7 @@ class Usage:
 
 
 class Limit(NamedTuple):
-    """What applies to a client: so much per second, shared by all clients with the same `shared_by`."""
+    """The quota that applies to a client: an amount per second for all clients with the same `shared_by`."""
 
     shared_by: tuple[str | None, str | None]
     most: float
@@ -119,12 +119,13 @@ class Quotas:
         self._used: dict[tuple[str, tuple[str | None, str | None]], Usage] = {}
 
     def changed(self) -> None:
-        """The limits have changed. What was used stays used."""
+        """Look up limits anew from now on, because quotas have changed. What was used stays used."""
         self._found.clear()
 
     def limit(self, kind: str, client_id: str, user: str = ANONYMOUS) -> Limit | None:
-        """Return the quota that applies to a client; None where there is none. `user` is its principal's
-        name.
+        """Return the quota that applies to a client, or None if there is none.
+
+        `user` is its principal's name.
         """
         place = kind, client_id, user
         if place not in self._found:
@@ -134,7 +135,7 @@ class Quotas:
         return self._found[place]
 
     def _find(self, kind: str, client_id: str, name: str) -> Limit | None:
-        """The nearest quota counts, in Kafka's order: that of the user goes before that of the client id."""
+        """Return the nearest quota in Kafka's order, which puts the user before the client id, or None."""
         for user, client, shared_by in (
             (name, client_id, (name, client_id)),
             (name, None, (name, client_id)),
@@ -153,7 +154,7 @@ class Quotas:
         return None
 
     def charge(self, kind: str, client_id: str, amount: float, now: float, user: str = ANONYMOUS) -> float:
-        """Note what a client has used; return for how many seconds it has to rest."""
+        """Add what a client has used; return the throttle time in seconds."""
         limit = self.limit(kind, client_id, user)
         if limit is None:
             return 0.0
@@ -171,9 +172,7 @@ class Quotas:
         return min(delay_s, self._windows.size_s) if kind == TIME else delay_s
 
     def burst(self, kind: str, client_id: str, user: str = ANONYMOUS) -> float | None:
-        """Return the most that a client may use at once: what its windows hold. None where it has no
-        quota.
-        """
+        """Return the most that a client may use at once: what its windows hold. None if it has no quota."""
         limit = self.limit(kind, client_id, user)
         return None if limit is None else limit.most * max(1, self._windows.number - 1) * self._windows.size_s
 
@@ -183,7 +182,7 @@ MutationTokens = dict[tuple[str | None, str | None], tuple[float, float]]
 
 
 class Mutations:
-    """The limits on partitions that are created and deleted. `tokens` is shared by the nodes of a cluster."""
+    """Quotas on partitions created and deleted. The nodes of a cluster share one dictionary `tokens`."""
 
     def __init__(self, quotas: Quotas, tokens: MutationTokens, windows: Windows) -> None:
         self._quotas = quotas
@@ -193,12 +192,12 @@ class Mutations:
     def charge(
         self, client_id: str, now: float, user: str = ANONYMOUS, *, is_strict: bool
     ) -> MutationCharge | None:
-        """Return what counts the changes of one request; None where its client has no such quota."""
+        """Return a counter for the mutations of one request, or None if its client has no such quota."""
         limit = self._quotas.limit(MUTATIONS, client_id, user)
         return None if limit is None else MutationCharge(self, limit, now, is_strict=is_strict)
 
     def left(self, limit: Limit, now: float) -> float:
-        """Return how many partitions may be created or deleted now; below 0 when too many were."""
+        """Return how many partitions may be created or deleted now; a negative number after an excess."""
         burst = limit.most * self._burst_s
         if limit.shared_by not in self._tokens:
             return burst
@@ -206,7 +205,7 @@ class Mutations:
         return min(burst, left + max(0.0, now - since) * limit.most)
 
     def take(self, limit: Limit, partitions: int, now: float) -> float:
-        """Count partitions; return how many may still be created or deleted."""
+        """Count partitions; return how many more may be created or deleted."""
         left = self.left(limit, now) - partitions
         self._tokens.pop(limit.shared_by, None)
         if len(self._tokens) >= CLIENTS_MAX:
@@ -227,10 +226,10 @@ class MutationCharge:
         """How long the client has to rest."""
 
     def take(self, partitions: int) -> None:
-        """Count the partitions of one topic: a change that begins within the quota is made as a whole.
+        """Count the partitions of one topic. A change that begins within the quota is made completely.
 
         Raises:
-            KafkaError: THROTTLING_QUOTA_EXCEEDED (89), the quota is used up, and the version has this error.
+            KafkaError: THROTTLING_QUOTA_EXCEEDED (89), the quota is used up; versions with this error only.
         """
         limit, mutations = self._limit, self._mutations
         if self._is_strict:
@@ -247,7 +246,7 @@ class MutationCharge:
 
 
 class Filter(NamedTuple):
-    """One part of what quotas are asked for: entities with this type, and the names that fit."""
+    """One component of a DescribeClientQuotas filter: an entity type and the names that match."""
 
     entity_type: str
     names: frozenset[str | None] | None
@@ -255,7 +254,7 @@ class Filter(NamedTuple):
 
 
 def matching(entities: Iterable[Entity], filters: list[Filter], *, strict: bool) -> list[Entity]:
-    """Return the entities that fit every filter and, if `strict`, have no part beside them."""
+    """Return the entities that match every filter and, if `strict`, have no other parts."""
     found = []
     for entity in entities:
         names = dict(entity)

@@ -1,8 +1,8 @@
-"""Profiles: what makes this broker behave as a release of Apache Kafka did.
+"""Release profiles: they make this broker behave as a given release of Apache Kafka did.
 
 A profile narrows APIs and versions to those of the release, and has the legacy behaviour that API versions
-do not show: no ApiVersions, the message format stored, the error for a topic that is just being created, the
-error codes that existed. Handlers ask it where they need to.
+do not show: no ApiVersions, the stored message format, the error for a topic that is just being created, the
+error codes that existed. Handlers ask the profile where they need to.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _METADATA_LEVELS: tuple[tuple[Numbers, int], ...] = (
 
 
 class Profile:
-    """How one release behaves.
+    """The behaviour of one release of Apache Kafka.
 
     Raises:
         ConfigError: there is no such release.
@@ -82,11 +82,11 @@ class Profile:
 
     @property
     def name(self) -> str:
-        """The release: ``0.10.2``, ``2.8``."""
+        """The release, such as ``0.10.2`` or ``2.8``."""
         return self._release.name
 
     def routes(self, known: Mapping[int, Route]) -> dict[int, Route]:
-        """Return those of our routes that the release has, in the versions it can parse."""
+        """Return the routes of the APIs that the release has, in the versions that it can parse."""
         found = {}
         offered = self._release.api_versions(receiver=True)
         for key, route in known.items():
@@ -100,7 +100,7 @@ class Profile:
         return found
 
     def offers(self, routes: Mapping[int, Route]) -> dict[int, tuple[int, int]]:
-        """Return the response of ApiVersions: that of the release, limited to the supported versions."""
+        """Return the versions for ApiVersions by API key: the release's, limited to the supported ones."""
         offered = self._release.api_versions(receiver=True)
         return {
             key: (min(offered[key][0], route.min_version), min(offered[key][1], route.max_version))
@@ -108,7 +108,7 @@ class Profile:
         }
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Return the route with responses that carry only error codes of the release."""
+        """Return a route whose responses carry only error codes that the release has."""
         handle = route.handle
 
         def translate(response: Message | None) -> Message | None:
@@ -133,13 +133,13 @@ class Profile:
                     self._age_codes(value)
 
     def code_of(self, code: int) -> int:
-        """Return the error code of the release for an error code."""
+        """Return the error code that the release uses for `code`."""
         while code > self.error_max:
             code = int(_OLDER_ERRORS.get(ErrorCode(code), ErrorCode.UNKNOWN_SERVER_ERROR))
         return code
 
     def version_of(self, route: Route, version: int) -> int:
-        """Return the version in which a request is read."""
+        """Return the version in which a request is decoded; some releases ignore the header's version."""
         if self.ignores_versions:
             return min(max(version, route.min_version), route.max_version)
         return version

@@ -1,8 +1,8 @@
 """Requests that name a topic, partition or other resource more than once: each is answered once.
 
-A response that repeats the entry of a resource for every time the request names it lets a few
-kilobytes of request become hundreds of megabytes. The handlers of all APIs whose responses have more about a
-resource than its name pass their requests through here, or refuse repetition where Apache Kafka does.
+If a response had an entry for every repetition, a few kilobytes of request could become hundreds of
+megabytes. All APIs whose responses say more about a resource than its name pass their requests through this
+module, or refuse repetition where Apache Kafka does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def once(items: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
-    """Return the items with different keys, in the order of their first; of several, the last counts."""
+    """Return one item for each key, in the order of first occurrence; of several, the last is kept."""
     return list({key(item): item for item in items}.values())
 
 
@@ -24,12 +24,12 @@ def merged(
     partitions: str,
     index: Callable[[Any], Hashable] | None = None,
 ) -> list[T]:
-    """Merge topics that are named more than once, and keep each partition once.
+    """Merge topics that are named more than once, and keep each partition once. Changes `topics`.
 
-    `partitions` is the attribute of a topic that lists its partitions. `index` is their key; without
-    it they are numbers. Order is that of the first time something is named; of several entries for a
-    partition the last counts, as in Apache Kafka, which keeps such requests in tables. The topics given are
-    changed.
+    `partitions` is the attribute of a topic that lists its partitions. `index` returns the key of a
+    partition; by default partitions are numbers. Topics and partitions keep the order of their first
+    occurrence. Of several entries for a partition the last is kept, as in Apache Kafka, which keeps such
+    requests in tables.
     """
     first: dict[Hashable, T] = {}
     found: dict[Hashable, dict[Hashable, Any]] = {}

@@ -1,8 +1,8 @@
 """Limits on large requests, checked on their bytes before any object is made of them.
 
 Records stay bytes in any number; topics and partitions become objects fifty times their size.
-A Produce of the greatest size that names nothing but empty topics would become gigabytes, and other
-requests hold up all other clients for seconds. Counting stops at the limit.
+A Produce request of the greatest size that consists of empty topics would become gigabytes, and other
+such requests would hold up all clients for seconds. Counting stops at the limit.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _INDEX_BYTES = 4
 
 
 def is_mostly_records(frame: memoryview, position: int, version: int, limit_bytes: int) -> bool:
-    """Return whether all but `limit_bytes` of a Produce request's body, from `position` on, are records.
+    """Return True if at most `limit_bytes` of a Produce request's body, from `position` on, are no records.
 
-    True for what cannot be read: the decoder refuses it.
+    Also returns True for a malformed body, which the decoder refuses.
     """
     try:
         return _beside_records(frame, position, version, limit_bytes) <= limit_bytes
@@ -37,11 +37,11 @@ def is_mostly_records(frame: memoryview, position: int, version: int, limit_byte
 
 
 def _beside_records(frame: memoryview, start: int, version: int, limit_bytes: int) -> int:
-    """Return bytes of the body that are no records; counting ends where there are more than `limit_bytes`."""
+    """Return how many bytes of a Produce body are not records; counting stops above `limit_bytes`."""
     flexible = version >= FLEXIBLE_SINCE
 
     def length_at(position: int, width: int) -> tuple[int, int]:
-        """Return a length or count, and the position behind it; nothing has length 0."""
+        """Return a length or count and the position after it; null counts as 0."""
         if flexible:
             length, position = read_uvarint(frame, position)
             return max(length - 1, 0), position
@@ -86,9 +86,9 @@ def _beside_records(frame: memoryview, start: int, version: int, limit_bytes: in
 
 
 def has_more_entries(layout: StructLayout, frame: memoryview, position: int, limit: int) -> bool:
-    """Return whether the arrays of the message at `position` have more than `limit` elements, all together.
+    """Return True if all arrays of the message at `position` together have more than `limit` elements.
 
-    Tagged fields count as entries, too. What cannot be read is left for the decoder to complain of.
+    Tagged fields count as elements, too. Returns False for a malformed message, which the decoder refuses.
     """
     steps = _steps.get(layout)
     if steps is None:
@@ -103,7 +103,7 @@ def has_more_entries(layout: StructLayout, frame: memoryview, position: int, lim
 
 
 class _TooMany(Exception):
-    """The limit is exceeded."""
+    """Raised by `_Counter` when the limit is exceeded."""
 
 
 _steps: dict[StructLayout, list[Step]] = {}
@@ -111,14 +111,14 @@ _steps: dict[StructLayout, list[Step]] = {}
 
 
 class _Counter:
-    """Steps over the values of a frame. What is beyond its end raises IndexError."""
+    """Steps over the values of a frame and counts elements. IndexError: a value ends beyond the frame."""
 
     def __init__(self, frame: memoryview, limit: int) -> None:
         self._frame = frame
         self._left = limit
 
     def walk(self, steps: Sequence[Step], position: int) -> int:
-        """Return the position behind these steps."""
+        """Step over the values that `steps` describe; return the position after them."""
         frame = self._frame
         for do, size, length, inner, skip in steps:
             if do is StepKind.BYTES:
@@ -161,7 +161,7 @@ class _Counter:
             raise _TooMany
 
     def _length(self, length: Length, position: int) -> tuple[int, int]:
-        """Return a length or count, with nothing and null as 0, and the position behind it."""
+        """Return a length or count, 0 for null, and the position after it."""
         frame = self._frame
         if length.bias:
             sent = frame[position]

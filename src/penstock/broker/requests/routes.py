@@ -27,19 +27,19 @@ Handler: TypeAlias = "Callable[[Any, Context[Any]], Answer]"
 
 
 class Decoder(Protocol):
-    """The part of a codec that reads requests."""
+    """The part of a codec that decodes requests."""
 
     @property
     def decode(self) -> Callable[..., tuple[Any, int]]:
-        """decode(data, position) -> (message, position after it); raises DecodeError."""
+        """The function ``decode(data, position) -> (message, position after it)``; it raises DecodeError."""
 
     @property
     def layout(self) -> Any:
-        """The wire types of the message in order."""
+        """The wire types of a message's fields, in order."""
 
 
 class Encoder(Protocol):
-    """The part of a codec that writes responses."""
+    """The part of a codec that encodes responses."""
 
     def encode(self, message: Any) -> bytes:
         """Return the bytes of a response."""
@@ -49,7 +49,7 @@ class Encoder(Protocol):
 
 
 class LazyHandler(NamedTuple):
-    """A handler in a module that is imported when it is first needed: most brokers use few of them."""
+    """A handler whose module is imported on first use: most brokers use few handlers."""
 
     module: str
     name: str
@@ -63,7 +63,7 @@ class LazyHandler(NamedTuple):
 class Route(NamedTuple):
     """An API, the versions offered, and the handler.
 
-    `in_pieces` says that responses may be large, or hold regions of files, and are not to be copied.
+    `in_pieces` means that responses may be large, or hold regions of files, and must not be copied.
     """
 
     key: ApiKey
@@ -74,7 +74,7 @@ class Route(NamedTuple):
 
     @property
     def handle(self) -> Handler:
-        """The handler itself; its module is imported if need be."""
+        """The handler as a function; its module is imported if necessary."""
         return self.handler.load() if isinstance(self.handler, LazyHandler) else self.handler
 
 
@@ -95,15 +95,15 @@ Interceptor: TypeAlias = "Callable[[VersionedRoute], VersionedRoute]"
 
 
 class Reversioning(Protocol):
-    """Legacy behaviour: requests are read in another version than that of their header."""
+    """Legacy behaviour: requests are decoded in another version than the one in their header."""
 
     def version_of(self, route: Route, version: int) -> int: ...
 
 
 class Router:
-    """The routes that a broker offers, made ready on first use.
+    """The routes that a broker offers; each version is compiled on first use.
 
-    `chain` returns the interceptors in force, the outermost first; `reset` must be called when they change.
+    `chain` returns the interceptors in force, the outermost first; call `reset` when they change.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Router:
 def intercepted(route: VersionedRoute, interceptors: list[Interceptor]) -> VersionedRoute:
     """Return the route with all interceptors around it, the first of them outermost.
 
-    Interceptors see each request once: a request that waits is asked again inside of them.
+    Interceptors see each request once: when a waiting request is due, only the inner handler is called again.
     """
     made = plain = route._replace(handle=_asked_again_inside(route.handle))
     for interceptor in reversed(interceptors):
@@ -167,9 +167,7 @@ def intercepted(route: VersionedRoute, interceptors: list[Interceptor]) -> Versi
 
 
 def _asked_again_inside(handle: Handler) -> Handler:
-    """Return a handler whose waits always have an `answer`, so that the functions around it are not called
-    again.
-    """
+    """Return a handler that sets the `answer` of its waits, so that interceptors are called only once."""
 
     def ask(request: Any, context: Context[Any]) -> Answer:
         outcome = handle(request, context)
@@ -181,10 +179,10 @@ def _asked_again_inside(handle: Handler) -> Handler:
 
 
 def when_answered(outcome: Answer, then: Callable[[Message | None], Message | None]) -> Answer:
-    """Return what `then` makes of the response, now or when the request has waited.
+    """Call `then` with the response, now or when a waiting request is answered; return its result.
 
-    `outcome` is what the handler inside has returned. `then` is called once, with the response or with None
-    where there is none (Produce with acks=0), unless the request ends with an exception.
+    `outcome` is what the inner handler has returned. `then` is called once, with the response, or with None
+    if the request has none (Produce with acks=0), unless the request ends with an exception.
     """
     if type(outcome) is Wait:
         later = outcome.answer

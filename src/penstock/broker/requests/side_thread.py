@@ -1,11 +1,12 @@
-"""Work that takes too long for the event loop: done in a thread, answered by the loop afterwards.
+"""A thread for work that would hold up the event loop; the loop answers the request afterwards.
 
-Unpacking and looking into what others have compressed is such work. A handler tries with a small budget
-(`inline_budget`); where that is not enough, it copies the bytes, has the work done here, and returns the
-`Wait` that `answer_later` gives it. There is one thread, so that one request at a time takes the memory of
-its budget, and requests of one connection keep their order, since a connection has one in progress at a time.
+Decompressing and checking records is such work. A handler tries with a small budget
+(`inline_budget`); if that is not enough, it copies the bytes, has the work done here, and returns the
+`Wait` that `answer_later` returns. There is one thread, so that one request at a time takes the memory of
+its budget. Requests of one connection keep their order, since a connection has one in progress at a time.
 
-The thread pauses every millisecond or so: Python runs one thread at a time, and the loop is to find its turn.
+The thread pauses every millisecond or so, so that the event loop gets its turns: Python runs one thread at a
+time.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ E = TypeVar("E", bound=BaseException)
 
 
 def to_be_raised_later(error: E) -> E:
-    """Return an exception without the frames that it has come through, and without what came before it.
+    """Remove traceback, context and cause of an exception, and return it.
 
-    Frames hold what was unpacked, and often the object that keeps the exception: such a circle
-    keeps hundreds of megabytes until Python looks for circles, which it does after many small objects only.
+    Frames of a traceback hold what was decompressed, and often the object that keeps the exception: such a
+    reference cycle keeps hundreds of megabytes until the garbage collector runs, which may take long.
     """
     error.__traceback__ = error.__context__ = error.__cause__ = None
     return error
 
 
 class Job:
-    """One piece of work. It is itself the key under which its request waits."""
+    """One piece of work. The object itself is the purgatory key of the request that waits for it."""
 
     __slots__ = ("failure", "size_bytes", "work")
 
@@ -61,10 +62,10 @@ class Job:
 
 
 class SideThread:
-    """The thread of one broker. It starts with the first job."""
+    """The thread of one broker for long work. It starts with the first job."""
 
     def __init__(self, purgatory: Purgatory, call: Callable[[Callable[[], None]], object]) -> None:
-        """`call` schedules a function in the broker's own thread; it may be called from any thread."""
+        """Prepare the thread. `call` schedules a function in the broker's own thread, from any thread."""
         from concurrent.futures import ThreadPoolExecutor  # few brokers have such work
 
         self._purgatory = purgatory
@@ -74,11 +75,11 @@ class SideThread:
         self._has_worked = False
 
     def has_room(self, size_bytes: int) -> bool:
-        """Return whether `size_bytes` more may wait. A single job always may."""
+        """Return True if jobs with `size_bytes` more may wait. A single job always may."""
         return not self.queued_bytes or self.queued_bytes + size_bytes <= QUEUED_BYTES_MAX
 
     def begin(self, work: Callable[[], None], size_bytes: int) -> Job:
-        """Run `work` in the thread; return the job to wait for. It holds `size_bytes` until then."""
+        """Run `work` in the thread; return the job, which counts `size_bytes` until it is done."""
         job = Job(work, size_bytes)
         self._has_worked = True
         self.queued_bytes += size_bytes
@@ -86,7 +87,7 @@ class SideThread:
         return job
 
     def release_memory(self) -> None:
-        """Give memory that earlier jobs have freed back to the system. Called once a second."""
+        """Return memory that earlier jobs have freed to the system. Called once a second."""
         if self._has_worked and not self.queued_bytes:
             self._has_worked = False
             self._thread.submit(_trim_heap)
@@ -107,12 +108,12 @@ class SideThread:
         self._purgatory.notify(job)
 
     def close(self) -> None:
-        """Cancel the jobs that have not begun; the thread ends after the one in progress."""
+        """Cancel the jobs that have not begun; the thread ends after the job in progress."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 class UsesSideThread(Parts, Protocol):
-    """What `full_budget` and `answer_later` need of a broker."""
+    """The parts of a broker that `full_budget` and `answer_later` need."""
 
     unpack_limits: UnpackLimits
 
@@ -120,9 +121,9 @@ class UsesSideThread(Parts, Protocol):
 
 
 def inline_budget(context: Context[Parts]) -> UnpackBudget:
-    """Return what the request in progress may unpack on the event loop: one budget for all of its partitions.
+    """Return the budget for what the request in progress may decompress on the event loop.
 
-    Requests that arrive together share one.
+    All partitions of the request share it, and so do requests that arrived together.
     """
     known = context.inline
     if known is None or known[0] != context.arrived:
@@ -131,7 +132,10 @@ def inline_budget(context: Context[Parts]) -> UnpackBudget:
 
 
 def full_budget(context: Context[UsesSideThread]) -> UnpackBudget:
-    """Return what one request may unpack in the thread: `penstock.unpack.max.bytes` and `.records`."""
+    """Return the budget for what one request may decompress in the thread.
+
+    Its limits are `penstock.unpack.max.bytes` and `penstock.unpack.max.records`.
+    """
     from penstock.common.thread_pause import pause
 
     node = context.node
@@ -141,10 +145,10 @@ def full_budget(context: Context[UsesSideThread]) -> UnpackBudget:
 def answer_later(
     context: Context[UsesSideThread], work: Callable[[], None], size_bytes: int, answer: Callable[[], Any]
 ) -> Any:
-    """Run `work` in the thread, and answer the request with what `answer` returns after it.
+    """Run `work` in the thread, then answer the request with what `answer` returns.
 
-    `answer` runs in the broker's thread and may ask for more work. In a node without a server, which takes no
-    calls from threads, everything happens on the spot. An exception in `work` is raised where `answer` would
+    `answer` runs in the broker's thread and may start more work. In a node without a server, which takes no
+    calls from threads, everything happens at once. An exception in `work` is raised where `answer` would
     be called.
     """
     thread = context.node.side_thread()
@@ -163,10 +167,10 @@ def answer_later(
 
 
 def _trim_heap() -> None:
-    """Give free pages of the heap back to the system, where the C library can (glibc).
+    """Return free pages of the heap to the system, if the C library can (glibc).
 
-    It keeps freed blocks of up to 32 MiB for the next allocation of their size: what was unpacked once would
-    count as the broker's memory for ever.
+    glibc keeps freed blocks of up to 32 MiB for the next allocation of their size: without this call, what
+    was decompressed once would count as the broker's memory for ever.
     """
     import ctypes  # few brokers ever unpack that much
 

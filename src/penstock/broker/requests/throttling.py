@@ -1,8 +1,8 @@
 """Quotas applied to requests: an interceptor that charges what a request uses and throttles its client.
 
-The response leaves at once, complete, and has the time in milliseconds that the client is throttled; the
+The response leaves at once, complete, and carries the throttle time in milliseconds; the
 connection is muted for as long (KIP-219). The interceptor is in the chain only while a quota is set. Records
-are counted by their encoded bytes, time is that of the broker's thread in the handler.
+are charged by their encoded bytes; request time is the time of the broker's thread in the handler.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ MUTATING = {*STRICT_SINCE, ApiKey.METADATA}
 
 
 class Throttle:
-    """Measures clients against `limits` and throttles them. `monotonic` is the clock, in seconds.
+    """Charges clients against `limits` and throttles them. `monotonic` is the clock, in seconds.
 
-    `mutation_tokens` is what counts partitions that are created and deleted, in `mutation_windows`.
+    `mutation_tokens` has the tokens of quotas on created and deleted partitions, measured in
+    `mutation_windows`.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Throttle:
         self._monotonic = monotonic
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Return the route with its clients' use measured, and clients over quota throttled."""
+        """Return a route that charges its clients' use, and throttles clients over quota."""
         key, handle = route.key, route.handle
 
         def handle_and_charge(request: Any, context: Context[Any]) -> Answer:
@@ -83,7 +84,7 @@ class Throttle:
     def _run(
         self, key: int, give: Callable[[], Answer], context: Context[Any], client_id: str, delay_s: float
     ) -> Answer:
-        """Answer a request, and charge the time that it took: of a `Wait`, both parts."""
+        """Answer a request and charge the time that took: of a waiting request, before and after the wait."""
         user = _user(context)
         began = self._monotonic()
         try:
@@ -109,7 +110,7 @@ class Throttle:
         return response
 
     def _bound(self, request: Any, client_id: str, user: str) -> None:
-        """Limit a Fetch to what its client may have at once."""
+        """Limit the bytes of a Fetch request to what its client may use at once."""
         burst = self.quotas.burst(FETCHED, client_id, user)
         if burst is not None:
             request.max_bytes = int(min(request.max_bytes, burst))
@@ -132,5 +133,5 @@ def _fetched(response: Any) -> int:
 
 
 def _size(records: Any) -> int:
-    """Return bytes of records, in one piece or in several."""
+    """Return the number of bytes of records, which may be in one piece or in several."""
     return sum(map(len, records)) if isinstance(records, (list, tuple)) else len(records or b"")

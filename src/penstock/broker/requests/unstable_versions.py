@@ -1,6 +1,6 @@
-"""Experimental versions: those that a definition marks as unstable, and that may still change.
+"""Unstable API versions: versions that a message definition marks as unstable, and that may still change.
 
-A broker offers them where `unstable.api.versions.enable` is true, as Apache Kafka does.
+A broker offers them if `unstable.api.versions.enable` is true, as Apache Kafka does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def without_unstable(routes: Mapping[int, Route]) -> Mapping[int, Route]:
-    """Return the routes in their stable versions; those without any are left out."""
+    """Return the routes limited to their stable versions; routes without a stable version are left out."""
     found = {}
     for key, route in routes.items():
         highest = API_TABLE[key].stable_versions[1]

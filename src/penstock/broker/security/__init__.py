@@ -1,1 +1,1 @@
-"""Authentication and authorization: SASL, users, delegation tokens, ACLs."""
+"""Authentication and authorization at the broker: SASL, TLS, users, delegation tokens, ACLs."""

@@ -1,11 +1,11 @@
-"""The authorizer: who may do what, by the rules of Apache Kafka's StandardAuthorizer.
+"""The authorizer: which principal may do what, by the rules of Apache Kafka's StandardAuthorizer.
 
-Super users may do everything. Otherwise, of the entries that cover the resource, the principal and the host,
-one DENY outweighs every ALLOW; without any entry for the resource, of any principal,
+Super users may do everything. Otherwise, of the ACL entries that cover the resource, the principal and the
+host, one DENY outweighs every ALLOW; if there is no entry for the resource, of any principal,
 `allow.everyone.if.no.acl.found` decides.
 
-The answer for all operations on one resource is worked out at once, as bits, and kept for the principal and
-address until an entry changes: a request costs one look into a dictionary per resource, however many entries
+The decisions for all operations on one resource are made at once, as bits, and cached for the principal and
+address until an entry changes: a request costs one dictionary access per resource, however many entries
 there are. No I/O, no clock.
 """
 
@@ -44,7 +44,7 @@ CACHED_PEERS_MAX = 4096
 
 
 class Authorizer:
-    """Decides by the entries that `add` and `remove` have given it.
+    """Decides by ACL entries, which `add` and `remove` change.
 
     `super_users` are principals such as ``User:admin``. `allow_if_no_acl` is
     `allow.everyone.if.no.acl.found`.
@@ -62,14 +62,14 @@ class Authorizer:
     # --- entries -----------------------------------------------------------------------------------------
 
     def add(self, acl: Acl) -> None:
-        """Heed an entry from now on. An entry that is added twice has to be removed twice."""
+        """Add an ACL entry. An entry that is added twice has to be removed twice."""
         acl = acl.by_address()
         entries = self._entries(acl, make=True)
         entries[acl] = entries.get(acl, 0) + 1
         self._changed()
 
     def remove(self, acl: Acl) -> None:
-        """Heed an entry no longer. Does nothing where it was not added."""
+        """Remove an ACL entry. Does nothing if it was not added."""
         acl = acl.by_address()
         entries = self._entries(acl, make=False)
         count = entries.get(acl, 0)
@@ -106,7 +106,7 @@ class Authorizer:
             rights.forget()
 
     def _count_prefix(self, acl: Acl, change: int) -> None:
-        """A prefix has come (1) or gone (-1): `covering` looks names up by the lengths that there are."""
+        """Count an added (1) or removed (-1) prefix by its length, which `covering` uses for look-ups."""
         counts = self._prefix_counts.setdefault(acl.resource_type, {})
         length = len(acl.resource_name)
         counts[length] = counts.get(length, 0) + change
@@ -115,7 +115,7 @@ class Authorizer:
         self._prefix_lengths[acl.resource_type] = sorted(counts)
 
     def covering(self, resource_type: int, name: str) -> Iterable[Acl]:
-        """Yield every entry whose pattern covers this resource, of any principal."""
+        """Yield every entry, of any principal, whose pattern covers this resource."""
         yield from self._literal.get((resource_type, name), ())
         if name != WILDCARD:
             yield from self._literal.get((resource_type, WILDCARD), ())
@@ -129,7 +129,7 @@ class Authorizer:
     # --- decisions ---------------------------------------------------------------------------------------
 
     def rights(self, principal: object, host: str) -> Rights:
-        """Return what decides for a principal at an address; connections of one peer share it.
+        """Return the `Rights` of a principal at an address; connections of one peer share them.
 
         The text of `principal` is its name, such as ``User:alice``.
         """
@@ -158,9 +158,9 @@ class Authorizer:
         return allowed & ~denied
 
     def allows_anywhere(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
-        """Return whether the operation is allowed on any resource of a type at all (KIP-679).
+        """Return True if the operation is allowed on some resource of a type (KIP-679).
 
-        That is so if some pattern allows it that no denied pattern covers wholly.
+        That is so if some pattern allows it that no denied pattern covers completely.
         """
         if self.operations(principal, host, resource_type, "hardcode") >> operation & 1:
             return True
@@ -198,7 +198,7 @@ class Authorizer:
 
 
 class Rights:
-    """What one principal may do from one address. Answers are kept until an entry changes."""
+    """What one principal may do from one address. Decisions are cached until an entry changes."""
 
     __slots__ = ("_authorizer", "_known", "host", "principal")
 
@@ -209,7 +209,7 @@ class Rights:
         self._known: dict[tuple[int, str], int] = {}
 
     def forget(self) -> None:
-        """An entry has changed: work out every answer again."""
+        """Clear the cached decisions, because an entry has changed."""
         self._known.clear()
 
     def operations(self, resource_type: int, name: str) -> int:
@@ -223,34 +223,35 @@ class Rights:
         return found
 
     def allows(self, operation: int, resource_type: int, name: str) -> bool:
-        """Return whether one operation is allowed on one resource."""
+        """Return True if one operation is allowed on one resource."""
         return bool(self.operations(resource_type, name) >> operation & 1)
 
     def on_topic(self, operation: int, name: str) -> bool:
-        """Return whether an operation is allowed on a topic."""
+        """Return True if an operation is allowed on a topic."""
         return bool(self.operations(ResourceType.TOPIC, name) >> operation & 1)
 
     def on_group(self, operation: int, group_id: str) -> bool:
-        """Return whether an operation is allowed on a group."""
+        """Return True if an operation is allowed on a group."""
         return bool(self.operations(ResourceType.GROUP, group_id) >> operation & 1)
 
     def on_cluster(self, operation: int) -> bool:
-        """Return whether an operation is allowed on the cluster."""
+        """Return True if an operation is allowed on the cluster."""
         return bool(self.operations(ResourceType.CLUSTER, CLUSTER_NAME) >> operation & 1)
 
     def on_transactional_id(self, operation: int, transactional_id: str) -> bool:
-        """Return whether an operation is allowed on a transactional id."""
+        """Return True if an operation is allowed on a transactional id."""
         return bool(self.operations(ResourceType.TRANSACTIONAL_ID, transactional_id) >> operation & 1)
 
     def anywhere(self, operation: int, resource_type: int) -> bool:
-        """Return whether an operation is allowed on any resource of a type (see
-        `Authorizer.allows_anywhere`).
+        """Return True if an operation is allowed on some resource of a type.
+
+        `Authorizer.allows_anywhere` has the rules.
         """
         return self._authorizer.allows_anywhere(self.principal, self.host, operation, resource_type)
 
 
 def parse_super_users(text: str) -> list[str]:
-    """Read `super.users`: principals separated by semicolons, since names of certificates have commas.
+    """Parse `super.users`: principals separated by semicolons, since names in certificates have commas.
 
     Raises:
         ConfigError: a part is no principal.

@@ -1,4 +1,4 @@
-"""The check of bearer tokens: JWTs signed with the keys that an identity provider publishes.
+"""Checks of bearer tokens: JWTs signed with the keys that an identity provider publishes.
 
 A token without a signature is never accepted. Keys come from a file or by https, and are read again when they
 may have changed; the event loop does not wait for that.
@@ -47,7 +47,7 @@ ALGORITHMS = {
 
 
 class GoodToken(NamedTuple):
-    """A token that was found good."""
+    """The content of a valid token: its principal and expiry."""
 
     principal: str
     expiry_ms: int
@@ -58,7 +58,7 @@ class TokenError(PenstockError):
 
 
 class Claims(NamedTuple):
-    """What tokens must claim. Times are in seconds."""
+    """The claims that a token must have to be accepted. Times are in seconds."""
 
     subject_claim: str
     issuer: str | None
@@ -66,7 +66,7 @@ class Claims(NamedTuple):
     skew_s: float
 
     def check(self, claims: Mapping[str, Any], now_s: float) -> GoodToken:
-        """Return who the token is about and until when.
+        """Check the claims of a token; return its principal and expiry.
 
         Raises:
             TokenError: a claim is missing or wrong.
@@ -97,7 +97,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 class Keys:
-    """The keys of a provider. `read` returns the text of its JSON Web Key Set."""
+    """The public keys of an identity provider. `read` returns the text of its JSON Web Key Set."""
 
     def __init__(self, read: Callable[[], str], monotonic: Callable[[], float], refresh_s: float) -> None:
         self._read = read
@@ -111,7 +111,7 @@ class Keys:
         """Read the keys now.
 
         Raises:
-            ConfigError: they cannot be read, or there is none that can be used.
+            ConfigError: the keys cannot be read, or none of them can be used.
         """
         try:
             self._keys = _parse_keys(self._read())
@@ -120,7 +120,7 @@ class Keys:
         self._read_at = self._monotonic()
 
     def find(self, key_id: str | None, kind: str) -> list[Any]:
-        """Return the keys that may have signed: that with the id, or all of the type where there is no id."""
+        """Return the keys that may have signed a token: the one with its key id, or all of a type."""
         age_s = self._monotonic() - self._read_at
         if age_s > self._refresh_s or (key_id not in (None, *self._keys) and age_s > REFRESH_PAUSE_S):
             self._begin_reading()
@@ -145,7 +145,11 @@ class Keys:
 
 
 def _parse_keys(text: str) -> dict[str, tuple[str, Any]]:
-    """Public keys by their ids, each with its type. Raises ValueError where there is none."""
+    """Return the public keys in a JSON Web Key Set by their ids, each with its type.
+
+    Raises:
+        ValueError: there is no key that can be used.
+    """
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
     found: dict[str, tuple[str, Any]] = {}
@@ -173,10 +177,10 @@ def _parse_keys(text: str) -> dict[str, tuple[str, Any]]:
 
 
 def verify(text: str, keys: Keys, claims: Claims, now_s: float) -> GoodToken:
-    """Check a token.
+    """Check the signature and claims of a token; return its content.
 
     Raises:
-        TokenError: it is not good; the message has the reason, and no part of the token.
+        TokenError: the token is not valid; the message has the reason, and no part of the token.
     """
     parts = text.split(".")
     if len(text) > TOKEN_CHARACTERS_MAX or len(parts) != 3:
@@ -222,10 +226,10 @@ def _is_signed(key: Any, kind: str, hash_name: str, signed: bytes, signature: by
 
 
 def validator_of(settings: SecuritySettings, clock: Clock) -> Callable[[str], GoodToken]:
-    """Return what checks the tokens of a listener.
+    """Return a function that checks the tokens of a listener.
 
     Raises:
-        ConfigError: no keys are named to check signatures with, or they cannot be read.
+        ConfigError: the settings name no keys to check signatures with, or the keys cannot be read.
         MissingDependencyError: `cryptography` is not installed.
     """
     url = settings.text("sasl.oauthbearer.jwks.endpoint.url", "OAUTHBEARER")
@@ -258,7 +262,7 @@ def validator_of(settings: SecuritySettings, clock: Clock) -> Callable[[str], Go
 
 
 def _reader_of(url: str) -> Callable[[], str]:
-    """Return what reads a key set. Only files and https are read: plain http could bring forged keys."""
+    """Return a function that reads a key set from a file or by https: plain http could bring forged keys."""
     from urllib.parse import unquote, urlsplit
 
     parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""Throw-away certificates: an authority of its own for each broker under test, through `cryptography`."""
+"""Throw-away certificates for tests: each broker gets an authority of its own (library `cryptography`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIFETIME = datetime.timedelta(days=30)
 
 
 class Issued(NamedTuple):
-    """A certificate with its chain, and its private key, in PEM."""
+    """An issued certificate with its chain, and its private key, in PEM."""
 
     certificate_pem: bytes
     key_pem: bytes
@@ -24,7 +24,7 @@ class Issued(NamedTuple):
 
 
 class Authority:
-    """An authority that signs certificates of servers and clients.
+    """A certificate authority for tests, which signs certificates of servers and clients.
 
     Raises:
         MissingDependencyError: `cryptography` is not installed.
@@ -59,8 +59,9 @@ class Authority:
         self.certificate_pem = self._pem(self._certificate)
 
     def issue(self, name: str, hosts: Iterable[str], *, lifetime: datetime.timedelta = LIFETIME) -> Issued:
-        """Return a certificate for a name, good for these hosts and addresses. A `lifetime` below 0 has
-        passed.
+        """Return a certificate for a name, valid for these hosts and addresses.
+
+        A negative `lifetime` makes an expired one.
         """
         from cryptography import x509
         from cryptography.hazmat.primitives import serialization

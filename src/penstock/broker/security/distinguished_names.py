@@ -1,7 +1,7 @@
-"""The subject of a certificate as Java prints it (RFC 2253), which is the name of the principal.
+"""The subject of a certificate in Java's notation (RFC 2253), which is the name of the principal.
 
-The last part comes first. CN, OU, O, L, ST, C, STREET, DC and UID have short names; other types stand as
-numbers with the value in hexadecimal. Neither `ssl` nor `cryptography` prints names so.
+The last part comes first. CN, OU, O, L, ST, C, STREET, DC and UID have short names; other types are
+numbers with the value in hexadecimal. Neither `ssl` nor `cryptography` prints names in this way.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Element(NamedTuple):
 
 
 def subject_of(certificate: bytes) -> str:
-    """Return the subject of an X.509 certificate in DER.
+    """Return the subject of an X.509 certificate in DER, in Java's notation.
 
     Raises:
         DecodeError: the bytes are no certificate, or the subject exceeds `NAME_BYTES_MAX`.

@@ -1,4 +1,4 @@
-"""The gate of a connection with SASL: frames go to its authenticator first, then to their handlers."""
+"""`SaslGate`: handles the frames of a connection with SASL, until its client is authenticated and after."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class SaslGate:
-    """What answers the frames of one connection. `opened` is called when its client is authenticated."""
+    """Passes the frames of one connection to its SASL authenticator, then to the handlers.
+
+    `opened` is called when the client is authenticated.
+    """
 
     __slots__ = ("_delay_s", "_opened", "_session", "authenticator")
 
@@ -45,7 +48,7 @@ class SaslGate:
         )
 
     def close(self) -> None:
-        """The connection has ended."""
+        """Do nothing: the gate holds nothing when the connection ends."""
 
     def respond(self, frame: memoryview, context: Context[Any]) -> list[Piece] | Unanswered | None:
         """Answer a frame, as `penstock.broker.requests.dispatch.answer` does.

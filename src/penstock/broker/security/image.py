@@ -1,7 +1,7 @@
-"""The state of security in the metadata log: access control entries, SCRAM credentials, delegation tokens.
+"""The security state in the metadata: ACL entries, SCRAM credentials, delegation tokens.
 
 Records are Kafka's, applied in order; a restart applies them again. Changes are decided elsewhere, written as
-records, and come back here.
+records, and applied here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def record_of(acl: Acl) -> Message:
-    """Return a record that adds an entry, with an id of its own."""
+    """Return a record that adds an ACL entry, with a new id."""
     from penstock.protocol.messages.access_control_entry_record import AccessControlEntryRecord
     from penstock.protocol.uuid import random_uuid
 
@@ -60,7 +60,7 @@ class DelegationToken(NamedTuple):
 
 
 class SecurityImage:
-    """The state that the records add up to."""
+    """The ACL entries, SCRAM credentials and delegation tokens that the metadata records describe."""
 
     def __init__(self) -> None:
         self.acls: dict[bytes, Acl] = {}
@@ -78,14 +78,14 @@ class SecurityImage:
         self._authorizer: Authorizer | None = None
 
     def keep_codes(self, secret: Secret) -> TokenCodes:
-        """Work out the codes of all tokens, and keep those of tokens to come."""
+        """Compute the HMACs of all tokens, and from now on those of new tokens; return them."""
         from penstock.security.token_codes import TokenCodes
 
         codes = self.token_codes = TokenCodes(secret, self.tokens)
         return codes
 
     def inform(self, authorizer: Authorizer) -> None:
-        """Pass all access control entries to an authorizer, now and after every change."""
+        """Pass all ACL entries to an authorizer, now and after every change."""
         self._authorizer = authorizer
         for acl in self.acls.values():
             authorizer.add(acl)
@@ -104,7 +104,7 @@ class SecurityImage:
             Permission.DENY,
             Permission.ALLOW,
         ):
-            return  # of a release to come: it cannot be heeded, and allows nothing
+            return  # of a later release: it cannot be enforced, and allows nothing
         self._apply_remove_acl_id(record.id)
         acl = self.acls[record.id] = Acl(
             record.resource_type,

@@ -1,4 +1,4 @@
-"""GSSAPI on the server (RFC 4752), as Kafka uses it: who the client is, and no encryption afterwards.
+"""GSSAPI on the server (RFC 4752), as Kafka uses it: it authenticates the client, and encrypts nothing.
 
 Needs the library `gssapi` (the extra ``penstock[kerberos]``) and a keytab with the key of the service.
 """
@@ -23,7 +23,7 @@ _OFFER = b"\x01\x00\x00\x00"
 
 
 class Acceptor:
-    """The service of one listener: its key, and what makes names of principals.
+    """The Kerberos service of one listener: its key, and the rules for names of principals.
 
     Raises:
         ConfigError: the keytab cannot be read, or a rule is malformed.
@@ -59,7 +59,7 @@ class Acceptor:
 
 
 def _jaas_options(settings: SecuritySettings) -> dict[str, str]:
-    """Options of Krb5LoginModule, their names in lower case."""
+    """Return the options of Krb5LoginModule in the JAAS setting, with names in lower case."""
     from penstock.security.jaas import parse_jaas
 
     text = settings.secret("sasl.jaas.config", GSSAPI, inherits=False)
@@ -69,9 +69,9 @@ def _jaas_options(settings: SecuritySettings) -> dict[str, str]:
 
 
 class GssapiExchange:
-    """One run: the tokens of Kerberos itself, then which layers there are (none), then the client's choice.
+    """One GSSAPI authentication: Kerberos tokens, then the offered layers (none), then the client's choice.
 
-    What Kerberos says against a client goes to the log; the client gets the general text.
+    The reason why Kerberos refuses a client goes to the log; the client gets a general text.
     """
 
     def __init__(self, acceptor: Acceptor) -> None:
@@ -82,7 +82,10 @@ class GssapiExchange:
         self._has_offered = False
 
     def step(self, token: bytes) -> bytes | None:
-        """Take a token; the last one is answered with nothing, not even an empty token."""
+        """Process a token; return the answer.
+
+        The last token is answered with None, not with an empty token.
+        """
         try:
             return self._step(token)
         except self._acceptor.gssapi.exceptions.GSSError as error:

@@ -1,4 +1,4 @@
-"""The security of one listener: its TLS context, its mechanisms and users, and who a client is."""
+"""`ListenerSecurity`: the security of one listener: TLS context, SASL mechanisms, users and principals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ logger = logger_named("penstock.broker")
 
 
 class SecuredListener(Protocol):
-    """A listener, as its security sees it."""
+    """A listener, as its security uses it."""
 
     @property
     def name(self) -> str: ...
@@ -63,7 +63,7 @@ _FILES = ("ssl.keystore.location", "ssl.truststore.location")
 
 
 class ListenerSecurity:
-    """What a listener that is not PLAINTEXT needs.
+    """The TLS context, SASL mechanisms and users of a listener that is not PLAINTEXT.
 
     Raises:
         ConfigError: a setting is missing or malformed, or a file cannot be read.
@@ -123,7 +123,7 @@ class ListenerSecurity:
         return validator_of(self.settings, self._node.clock)
 
     def begin_exchange(self, mechanism: str) -> Exchange:
-        """Begin a run of one of `mechanisms`."""
+        """Begin an authentication with one of `mechanisms`."""
         from penstock.security import sasl_mechanisms as mechanisms
 
         users = self.users
@@ -145,16 +145,16 @@ class ListenerSecurity:
         )
 
     def lifetime_max_ms(self, mechanism: str) -> int:
-        """`connections.max.reauth.ms` of a mechanism."""
+        """Return `connections.max.reauth.ms` of a mechanism."""
         return self.settings.integer("connections.max.reauth.ms", mechanism)
 
     # --- TLS ---------------------------------------------------------------------------------------------
 
     def tls_settings(self, settings: SecuritySettings) -> TlsSettings:
-        """Return what the context is made of.
+        """Return the settings for a TLS context.
 
         Raises:
-            ConfigError: no certificate is named.
+            ConfigError: the settings name no certificate.
         """
         from penstock.security.tls_context import TlsSettings
 
@@ -196,7 +196,7 @@ class ListenerSecurity:
         from penstock.security.tls_context import server_context
 
         context = server_context(self.tls_settings(settings))
-        # Tickets would be two messages per handshake that no client of Kafka uses again.
+        # Session tickets would be two messages per handshake, which no Kafka client uses.
         context.num_tickets = 0
         return context
 
@@ -206,7 +206,7 @@ class ListenerSecurity:
         return own_certificate(self.tls_settings(settings)) or b""
 
     def _check_successor(self, settings: SecuritySettings) -> bytes:
-        """Return the certificate that settings name, as DER.
+        """Return the new certificate that settings name, as DER, if it may replace the one in force.
 
         Raises:
             ConfigError: it has another subject than the one in force, or lacks some of its host names, and
@@ -233,7 +233,7 @@ class ListenerSecurity:
         return made
 
     def check_settings(self, texts: Mapping[str, str]) -> None:
-        """Check settings that a client is about to make for this broker.
+        """Check settings that a client is about to set for this broker.
 
         Raises:
             ConfigError: with them, this listener would have a certificate that cannot be read, or may not
@@ -246,7 +246,7 @@ class ListenerSecurity:
             self._check_successor(settings)
 
     def _read_tls_state(self, settings: SecuritySettings) -> object:
-        """Changes when certificates do: the settings, and the identity of the files they name."""
+        """Return a value that changes when certificates do, from settings and the state of their files."""
         files = [settings.text(name) for name in _FILES]
         stats = []
         for path in files:
@@ -272,9 +272,9 @@ class ListenerSecurity:
         return stats, texts
 
     def renew_certificates(self) -> bool:
-        """Read certificates again if files or settings have changed; return whether new ones are in force.
+        """Reload certificates if files or settings have changed; return True if new ones are in force.
 
-        Connections that are open keep theirs. What cannot be read is logged, and the older stays in force.
+        Open connections keep theirs. An error is logged, and the older certificate stays in force.
         """
         if self.tls is None:
             return False
@@ -293,7 +293,7 @@ class ListenerSecurity:
         return True
 
     def principal_of(self, certificate: bytes | None) -> Principal | None:
-        """Return who a client is by its certificate (DER); None where no rule gives a name."""
+        """Return the principal of a client by its certificate (DER), or None if no rule gives a name."""
         if certificate is None:
             return ANONYMOUS
         from penstock.broker.security.distinguished_names import subject_of
@@ -307,7 +307,7 @@ class ListenerSecurity:
 
 
 def _is_pem(path: str | None, kind: str | None) -> bool:
-    """Return whether a store is a PEM file: by its type, or else by its first bytes."""
+    """Return True if a key store is a PEM file, by its type if given, otherwise by its first bytes."""
     if path is None:
         return False
     if kind is not None:

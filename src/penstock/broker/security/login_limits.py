@@ -1,6 +1,7 @@
-"""Connections that have not authenticated themselves yet: how many there may be, and for how long.
+"""Limits for connections that have not authenticated themselves yet: on their number and time.
 
-Where there are too many, the oldest goes: a client that logs in at once is not kept out by those that do not.
+If there are too many, the oldest is closed: a client that logs in at once is not kept out by those that do
+not.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from typing import Protocol
 
 
 class Closable(Protocol):
-    """A connection."""
+    """A connection, as the limits use it."""
 
     def close(self, reason: str) -> None:
-        """Close it at once."""
+        """Close the connection at once."""
 
 
 class LoginLimits:
-    """`number_max` connections for `seconds_max` each. Times are seconds of the monotonic clock."""
+    """Allows `number_max` unauthenticated connections for `seconds_max` each, by the monotonic clock."""
 
     def __init__(self, number_max: int, seconds_max: float) -> None:
         self._number_max = number_max
@@ -29,7 +30,7 @@ class LoginLimits:
         return len(self._since)
 
     def enter(self, connection: Closable, now: float) -> None:
-        """A connection begins to authenticate itself."""
+        """Count a connection that begins to authenticate itself; close the oldest if there are too many."""
         if len(self._since) >= self._number_max:
             oldest = next(iter(self._since), None)
             if oldest is not None:
@@ -39,11 +40,11 @@ class LoginLimits:
         self._since[connection] = now
 
     def leave(self, connection: Closable) -> None:
-        """A connection has authenticated itself, or has ended."""
+        """Stop counting a connection that has authenticated itself or has ended."""
         self._since.pop(connection, None)
 
     def expire(self, now: float) -> None:
-        """Close those that have taken too long."""
+        """Close the connections that have taken too long."""
         reason = f"no authentication within {self._seconds_max:.0f} s (penstock.authentication.timeout.ms)"
         for connection, since in list(self._since.items()):
             if now - since < self._seconds_max:

@@ -1,8 +1,8 @@
 """`ssl.principal.mapping.rules`: from the subject of a client certificate to the name of a principal.
 
 Rules are separated by commas and tried in order. ``DEFAULT`` takes the subject as it is.
-``RULE:pattern/replacement/`` takes those that the pattern matches wholly, with groups ``$1`` put in.
-With ``L`` or ``U`` behind it, the result is in lower or upper case. Without a rule that fits there is
+``RULE:pattern/replacement/`` applies to subjects that match the whole pattern, and inserts groups for ``$1``.
+With ``L`` or ``U`` at its end, the result is in lower or upper case. If no rule matches, there is
 no principal.
 """
 
@@ -19,14 +19,14 @@ _REFERENCE = re.compile(r"\$(\d+)|\\(.)", re.DOTALL)
 
 
 class PrincipalRule(NamedTuple):
-    """One rule; `pattern` is None for DEFAULT."""
+    """One mapping rule; `pattern` is None for DEFAULT."""
 
     pattern: re.Pattern[str] | None
     replacement: str
     case: str
 
     def apply(self, name: str) -> str | None:
-        """Return the name of the principal; None where the rule does not fit."""
+        """Return the name of the principal, or None if the rule does not match."""
         if self.pattern is None:
             return name
         if self.pattern.fullmatch(name) is None:
@@ -36,8 +36,9 @@ class PrincipalRule(NamedTuple):
 
 
 def _filled(replacement: str, match: re.Match[str]) -> str:
-    """Return the replacement with groups put in. As in Java, ``$12`` is group 1 and a 2 without a group
-    12.
+    """Return the replacement with groups inserted.
+
+    As in Java, ``$12`` is group 1 followed by a 2 if there is no group 12.
     """
 
     def value(reference: re.Match[str]) -> str:
@@ -53,7 +54,7 @@ def _filled(replacement: str, match: re.Match[str]) -> str:
 
 
 def parse_principal_rules(text: str) -> list[PrincipalRule]:
-    """Read the setting. An empty text has no rules: no certificate gives a principal.
+    """Parse the setting. An empty text has no rules: then no certificate gives a principal.
 
     Raises:
         ConfigError: a rule is malformed.
@@ -84,12 +85,12 @@ def parse_principal_rules(text: str) -> list[PrincipalRule]:
 
 
 def _python_pattern(pattern: str) -> str:
-    """Return a regular expression of Java in Python's spelling: named groups are written differently."""
+    """Convert a Java regular expression to Python's syntax, which writes named groups differently."""
     return re.sub(r"\(\?<([A-Za-z]\w*)>", r"(?P<\1>", pattern)
 
 
 def principal_name(rules: list[PrincipalRule], subject: str) -> str | None:
-    """Return the name that the first rule gives that fits; None where none does."""
+    """Return the name that the first matching rule gives, or None if none matches."""
     for rule in rules:
         name = rule.apply(subject)
         if name is not None:

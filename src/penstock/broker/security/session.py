@@ -29,7 +29,7 @@ class Resource(Protocol):
     """State that belongs to one connection, such as its fetch sessions."""
 
     def close(self) -> None:
-        """Release it; called once, when the connection has ended."""
+        """Release the resource; called once, when the connection has ended."""
 
 
 R = TypeVar("R", bound=Resource)
@@ -92,14 +92,14 @@ class Session:
         """What handlers keep for this connection, by class. Most connections have nothing."""
 
     def resource(self, kind: type[R]) -> R | None:
-        """Return the resource of a class that this connection has, or None."""
+        """Return this connection's resource of a class, or None if there is none."""
         if self._resources is None:
             return None
         found = self._resources.get(kind)
         return found if isinstance(found, kind) else None
 
     def keep(self, resource: Resource) -> None:
-        """Keep a resource until the connection ends, instead of another one of its class."""
+        """Keep a resource until the connection ends; it replaces another one of its class."""
         if self._resources is None:
             self._resources = {}
         self._resources[type(resource)] = resource

@@ -1,7 +1,7 @@
 """Security for a test or a laptop, in one argument: ``Broker(security="SASL_SSL")``.
 
-Certificates are made for the run and trusted by its clients only; users get passwords of their own. All of it
-lies in a directory that only this user can read and that goes with the broker. Needs the extra
+Certificates are made for the run and trusted by its clients only; users get passwords of their own. All files
+are in a directory that only this user can read and that is removed with the broker. Needs the extra
 ``penstock[security]``.
 """
 
@@ -32,12 +32,12 @@ AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 class Security:
-    """What a throw-away broker asks of its clients.
+    """Authentication and authorization of a throw-away broker.
 
     `protocol` is SSL, SASL_PLAINTEXT or SASL_SSL. `users` are names, or names with passwords; by default
-    ``admin`` and ``user``. `mechanisms` are those of SASL; the first is what `client_settings` names. With
+    ``admin`` and ``user``. `mechanisms` are SASL mechanisms, of which `client_settings` uses the first. With
     `acls` (rules such as ``allow user read topic:orders``) or `super_users` there is an authorizer; super
-    users are names, ``admin`` by default. `client_certificates` asks each client for a certificate (SSL
+    users are names, ``admin`` by default. `client_certificates` requires a certificate from each client (SSL
     only).
     """
 
@@ -89,7 +89,7 @@ class Security:
     # --- the broker's side -------------------------------------------------------------------------------
 
     def settings(self, host: str, port: int) -> dict[str, str]:
-        """Settings of the broker. Makes certificates, where there are to be some."""
+        """Return the broker's settings; create certificates if they are needed."""
         prefix = f"listener.name.{self.protocol.lower()}."
         shown = f"[{host}]" if ":" in host else host
         found = {
@@ -106,7 +106,7 @@ class Security:
                 found[f"{prefix}ssl.client.auth"] = "required"
                 found[f"{prefix}ssl.truststore.location"] = self.ca_file
                 found[f"{prefix}ssl.principal.mapping.rules"] = "RULE:^CN=([^,]*).*$/$1/,DEFAULT"
-            # Tests give it any other certificate.
+            # Tests replace the certificate by any other one.
             found[f"{prefix}ssl.allow.dn.changes"] = found[f"{prefix}ssl.allow.san.changes"] = "true"
             self.rotate_certificate()
         if self.has_authorizer:
@@ -123,7 +123,7 @@ class Security:
         return f"{module} {' '.join(options)};"
 
     def seed(self, node: Node) -> None:
-        """Put users and access control entries into the metadata log, once."""
+        """Write users and ACL entries to the metadata log, once."""
         from penstock.protocol.message import Message
         from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
         from penstock.security.sasl_mechanisms import SCRAM_CODES
@@ -158,7 +158,7 @@ class Security:
 
     @property
     def directory(self) -> Path:
-        """Where certificates and keys are; made when first asked for."""
+        """The directory with certificates and keys, created on first use."""
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix="penstock-security-"))
             self._removal = weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
@@ -166,7 +166,7 @@ class Security:
 
     @property
     def authority(self) -> Authority:
-        """What has signed all certificates."""
+        """The authority that signs all certificates, created on first use."""
         if self._authority is None:
             from penstock.broker.security.certificates import Authority
 
@@ -181,9 +181,10 @@ class Security:
         return str(self.directory / "ca.pem")
 
     def rotate_certificate(self, *, expired: bool = False, hosts: Sequence[str] | None = None) -> None:
-        """Make another certificate, which the broker uses for new connections within a second.
+        """Replace the broker's certificate, which the broker uses for new connections within a second.
 
-        `expired` makes one whose time has passed; `hosts` one for these names instead of the broker's.
+        `expired` makes a certificate whose validity has ended; `hosts` makes one for these names instead of
+        the broker's.
         """
         names = dict.fromkeys(("localhost", "127.0.0.1", "::1", self._host) if hosts is None else hosts)
         lifetime = datetime.timedelta(days=-1 if expired else 30)
@@ -195,7 +196,7 @@ class Security:
         fresh.replace(path)
 
     def close(self) -> None:
-        """Remove certificates and keys. Left alone, they go with this object or with the process."""
+        """Remove certificates and keys. Without a call they are removed with this object or the process."""
         if self._directory is not None:
             self._removal()
             self._directory = self._authority = None
@@ -214,7 +215,7 @@ class Security:
         return found.reveal()
 
     def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
-        """Settings for a client, by librdkafka's names, which Penstock's clients understand as well.
+        """Return settings for a client, by names that librdkafka and Penstock's clients know.
 
         `user` is the first user by default; `mechanism` the first of the broker's.
 
@@ -239,10 +240,10 @@ class Security:
 
 
 def security_of(given: Security | str) -> Security:
-    """Return what the argument `security` of `Broker` and `Cluster` stands for.
+    """Return the `Security` that the argument `security` of `Broker` and `Cluster` stands for.
 
     Raises:
-        ConfigError: it is neither a protocol nor a `Security`.
+        ConfigError: the argument is neither a protocol nor a `Security`.
     """
     if not isinstance(given, (str, Security)):
         raise ConfigError(f"security is {given!r}: text such as 'SASL_SSL' is needed, or a Security")

@@ -1,7 +1,7 @@
-"""Delegation tokens (KIP-48, KIP-373): who may make, renew, end and see them, and until when they last.
+"""Delegation tokens (KIP-48, KIP-373): who may create, renew, expire and see them, and their lifetimes.
 
-A token is an id and a code that only the broker's secret makes of it, which is the password of its login by
-SCRAM. The log holds everything but that code.
+A token is an id and an HMAC that only the broker's secret makes of it, which is the password for its login by
+SCRAM. The metadata log holds everything but the HMAC.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ ITERATIONS = 4096
 
 
 class TokenCredentials:
-    """SCRAM credentials of tokens, worked out at their first login and kept while there are few."""
+    """SCRAM credentials of tokens, computed at their first login and cached while there are few."""
 
     def __init__(self, secret: Secret, salt_key: bytes) -> None:
-        """Salts are made with `salt_key`: the same ones for a token whenever it logs in."""
+        """Prepare an empty cache. Salts come from `salt_key`: a token has the same ones at each login."""
         self._secret = secret
         self._salt_key = salt_key
         self._known: dict[tuple[str, str], ScramCredential] = {}
 
     def credential(self, token_id: str, mechanism: str) -> ScramCredential:
-        """Return the credential whose password is the base64 text of the token's code. Takes 2 ms at
-        first.
+        """Return the SCRAM credential whose password is the token's HMAC in base64.
+
+        The first call for a token takes 2 ms.
         """
         from penstock.security.scram import ScramCredential
         from penstock.security.unknown_users import derived_salt
@@ -60,7 +61,7 @@ class TokenCredentials:
 
 
 def records_of_expired(image: SecurityImage, now_ms: int) -> list[Message]:
-    """Records that remove the tokens whose time is over."""
+    """Return records that remove the tokens that have expired."""
     from penstock.protocol.messages.remove_delegation_token_record import RemoveDelegationTokenRecord
 
     return [
@@ -73,10 +74,10 @@ def records_of_expired(image: SecurityImage, now_ms: int) -> list[Message]:
 def renewed(
     token: DelegationToken, principal: str, now_ms: int, period_ms: int, limit_ms: int
 ) -> DelegationToken:
-    """Return the token with a later end. `period_ms` below 0 asks for as much as is allowed.
+    """Return the token with a later expiry. A negative `period_ms` asks for the longest allowed period.
 
     Raises:
-        KafkaError: it is not the principal's to renew (63), or has expired (66).
+        KafkaError: the principal may not renew the token (63), or it has expired (66).
     """
     if principal not in (token.owner, *token.renewers):
         raise _not_yours()
@@ -87,11 +88,10 @@ def renewed(
 
 
 def ended(token: DelegationToken, principal: str, now_ms: int, period_ms: int) -> DelegationToken | None:
-    """Return the token with another end; None where it is to be removed now, which `period_ms` below 0 asks
-    for.
+    """Return the token with another expiry, or None if it must be removed now (negative `period_ms`).
 
     Raises:
-        KafkaError: it is not the principal's to end (63), or has expired (66).
+        KafkaError: the principal may not expire the token (63), or it has expired (66).
     """
     if principal not in (token.owner, *token.renewers):
         raise _not_yours()

@@ -1,4 +1,4 @@
-"""Where a listener looks for users: PLAIN's in its settings, SCRAM's and tokens in the metadata log."""
+"""The users of a listener: PLAIN's are in its settings, SCRAM's and tokens in the metadata log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _USER = "user_"
 
 
 def plain_users(settings: SecuritySettings) -> dict[str, Secret]:
-    """Return the users of PLAIN of a listener: options ``user_NAME="PASSWORD"`` of its `sasl.jaas.config`.
+    """Return a listener's PLAIN users: options ``user_NAME="PASSWORD"`` of its `sasl.jaas.config`.
 
     Raises:
         ConfigError: the text is malformed.
@@ -34,7 +34,7 @@ def plain_users(settings: SecuritySettings) -> dict[str, Secret]:
 
 
 class ListenerUsers:
-    """The users of one listener."""
+    """Looks up the users of one listener: passwords, credentials and tokens."""
 
     def __init__(
         self,
@@ -43,8 +43,10 @@ class ListenerUsers:
         token_secret: Callable[[], Secret | None],
         salt_key: bytes,
     ) -> None:
-        """`salt_key` is a secret that stays with the data of the broker: salts of names that are none, and of
-        tokens, are made with it.
+        """Take the places of users. `passwords` are those of PLAIN, `image` has SCRAM users and tokens.
+
+        `salt_key` is a secret that stays with the data of the broker: salts for unknown names and for tokens
+        are made from it.
         """
         self.passwords = passwords
         self._image = image
@@ -53,17 +55,15 @@ class ListenerUsers:
         self._salt_key = salt_key
 
     def password(self, name: str) -> Secret | None:
-        """Return the password for PLAIN, None for an unknown user."""
+        """Return the password for PLAIN, or None for an unknown user."""
         return self.passwords.get(name)
 
     def credential(self, name: str, mechanism: str) -> ScramCredential | None:
-        """Return the credential for a mechanism of SCRAM, None where there is none."""
+        """Return a user's credential for a SCRAM mechanism, or None if there is none."""
         return self._image.credentials.get((name, SCRAM_CODES[mechanism]))
 
     def token_credential(self, token_id: str, mechanism: str) -> tuple[ScramCredential, str, int] | None:
-        """Return the credential of a delegation token, its owner's name, and when it expires (ms since
-        1970).
-        """
+        """Return a delegation token's credential, owner and expiry (ms since 1970), or None if unknown."""
         token, secret = self._image.tokens.get(token_id), self._token_secret()
         if token is None or secret is None:
             return None
@@ -73,7 +73,7 @@ class ListenerUsers:
         return credential, token.owner.partition(":")[2], min(token.expiry_ms, token.max_ms)
 
     def fake_credential(self, name: str, mechanism: str, *, is_token: bool) -> ScramCredential:
-        """Return a credential that nothing proves, in the shapes that those of users have, or of tokens."""
+        """Return a credential for an unknown name, which no proof matches and which looks like real ones."""
         from penstock.security.unknown_users import fake_credential
 
         shapes = None if is_token else self._image.credential_shapes.get(SCRAM_CODES[mechanism])
@@ -81,10 +81,10 @@ class ListenerUsers:
 
 
 def enabled_mechanisms(settings: SecuritySettings, supported: tuple[str, ...]) -> list[str]:
-    """Return the mechanisms that a listener offers.
+    """Return the SASL mechanisms that a listener offers.
 
     Raises:
-        ConfigError: none is named, or one that is not supported.
+        ConfigError: the settings name none, or one that is not supported.
     """
     text = settings.text("sasl.enabled.mechanisms") or ""
     names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))

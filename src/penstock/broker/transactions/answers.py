@@ -1,6 +1,6 @@
-"""Error codes for clients of older versions.
+"""Error codes of the transaction coordinator, translated for clients of older versions.
 
-The coordinator answers with the newest codes. Clients that came before a code get the one that stood for it.
+The coordinator answers with the newest codes. Clients that are older than a code get its predecessor.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ IMPLICIT_ADDS_SINCE: dict[int, int] = {ApiKey.PRODUCE: 12, ApiKey.TXN_OFFSET_COM
 
 
 def answer_of_coordinator(error: ErrorCode, api: int, version: int) -> ErrorCode:
-    """Return the error of a coordinator's API for a client of `version`."""
+    """Return the error code of a coordinator API for a client of `version`."""
     if error == ErrorCode.PRODUCER_FENCED and version < FENCED_SINCE.get(api, 0):
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error
 
 
 def answer_of_produce(error: ErrorCode, version: int) -> ErrorCode:
-    """Return the error of Produce for an error of adding, or verifying, a partition."""
+    """Return the error code of Produce if adding or verifying a partition fails with `error`."""
     if error == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error == ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE[ApiKey.PRODUCE]:
@@ -51,7 +51,7 @@ def answer_of_produce(error: ErrorCode, version: int) -> ErrorCode:
 
 
 def answer_of_offsets(error: ErrorCode, version: int) -> ErrorCode:
-    """Return the error of TxnOffsetCommit for an error of adding, or verifying, a partition."""
+    """Return the error code of TxnOffsetCommit if adding or verifying a partition fails with `error`."""
     if error == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error == ErrorCode.TRANSACTION_ABORTABLE and version < ABORTABLE_SINCE[ApiKey.TXN_OFFSET_COMMIT]:

@@ -1,11 +1,12 @@
 """All transactional ids of a broker: requests and time in, records, markers and answers out.
 
-Pure: no I/O, no clock of its own. A change is first put into `outbox` to be stored; it holds once `stored` is
-called, and only then are its markers sent and its request answered. While a change is being stored, and
-while markers are missing, requests for the id are answered CONCURRENT_TRANSACTIONS.
+Pure: no I/O, no clock of its own. A change is first put into `outbox` to be stored; it takes effect when
+`stored` is called, and only then are its markers sent and its request answered. While a change is being
+stored, and while markers are missing, requests for the id are answered CONCURRENT_TRANSACTIONS.
 
-What keeps a transaction whole: the outcome is stored before the first marker, and the end of the transaction
-after the last one. A coordinator that loads an id whose outcome is stored sends all its markers again.
+Two rules keep a transaction complete: the outcome is stored before the first marker is written, and the end
+of the transaction after the last one. A coordinator that loads an id whose outcome is stored sends all its
+markers again.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
 class Coordinator:
     """The transactional ids whose partitions of `__transaction_state` this broker leads.
 
-    `partition_count` is that of the topic; `feature_level` that of `transaction.version`. `new_id` gives out
-    a producer id, or None while there is none at hand.
+    `partition_count` is that of the topic; `feature_level` that of `transaction.version`. `new_id` returns
+    a new producer id, or None if none is available now.
     """
 
     def __init__(
@@ -72,8 +73,9 @@ class Coordinator:
     # --- InitProducerId ----------------------------------------------------------------------------------
 
     def initialize(self, request: Initialization, ticket: Ticket, now: Instant) -> None:
-        """Handle InitProducerId with a transactional id: give out a producer id and epoch that fence earlier
-        producers.
+        """Handle InitProducerId with a transactional id: assign a producer id and epoch.
+
+        The new epoch fences earlier producers of the transactional id.
         """
         refusal = self._refuse_initialization(request)
         if refusal:
@@ -193,8 +195,8 @@ class Coordinator:
     ) -> None:
         """Handle AddPartitionsToTxn and AddOffsetsToTxn: add partitions to the transaction of a producer.
 
-        `is_implicit` means that a partition's leader asks, because a producer of KIP-890 has written to it.
-        `connection` numbers the client's connections in the order in which they came up.
+        `is_implicit` means that a partition's leader asks, because a producer with KIP-890 has written to it.
+        `connection` numbers the client's connections in the order in which they were opened.
         """
         transaction, error = self._find_for(transactional_id, producer_id, epoch)
         if error or transaction is None:
@@ -225,7 +227,7 @@ class Coordinator:
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Return for each partition whether it is in the transaction: NONE, or TRANSACTION_ABORTABLE if not.
+        """Return for each partition NONE if it is in the transaction, otherwise TRANSACTION_ABORTABLE.
 
         Other errors concern the transaction, and are returned for each partition.
         """
@@ -273,9 +275,10 @@ class Coordinator:
     ) -> None:
         """Handle EndTxn. It is answered when the outcome is stored, before the first marker is sent.
 
-        `raises_epoch` means that the request is of KIP-890 (v5). An older request names no transaction, so
-        that a late one could end the next transaction (KAFKA-17754). A late request arrives over a
-        `connection` that is older than the one over which partitions were added; the coordinator ignores it.
+        `raises_epoch` means that the request follows KIP-890 (v5). An older request does not identify its
+        transaction, so that a late one could end the next transaction (KAFKA-17754). A late request arrives
+        over a `connection` that is older than the one over which partitions were added; the coordinator
+        ignores it.
         """
         transaction, error = self.registry.find(transactional_id)
         if not error and transaction is None:
@@ -315,7 +318,7 @@ class Coordinator:
     def _prepare(
         self, transaction: Transaction, is_commit: bool, ticket: Ticket, now: Instant, *, raises_epoch: bool
     ) -> None:
-        """Store the outcome that a client has asked for."""
+        """Store the outcome that a client has requested."""
         image = transaction.image
         next_id = NO_ID
         if raises_epoch and transaction.is_exhausted:
@@ -342,9 +345,10 @@ class Coordinator:
         self.registry.store(transaction, Change(changed, last_epoch, ticket, outcome))
 
     def _abort(self, transaction: Transaction, now: Instant, ticket: Ticket | None = None) -> None:
-        """End an open transaction whose time is up, or whose producer is replaced; the epoch is raised.
+        """Abort an open transaction that timed out or whose producer is replaced, and raise its epoch.
 
-        A request that waits for it gets CONCURRENT_TRANSACTIONS: when repeated, it gets an epoch of its own.
+        A request that waits for this gets CONCURRENT_TRANSACTIONS: when repeated, it gets an epoch of its
+        own.
         """
         image = transaction.image
         raised = min(image.epoch + 1, EPOCH_MAX)
@@ -373,13 +377,13 @@ class Coordinator:
     def load(
         self, index: int, epoch: int, stored: Mapping[str, TransactionLogValue], now: Instant
     ) -> list[str]:
-        """Load transactions with `Registry.load`; timeouts go on, and missing markers are sent again."""
+        """Load transactions with `Registry.load`; timeouts continue, and missing markers are sent again."""
         unusable = self.registry.load(index, epoch, stored, now)
         self._set_expiry(now)
         return unusable
 
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
-        """Resume the timeout of an open transaction."""
+        """Resume the timeout of an open transaction that was read from the log."""
         image = transaction.image
         if image.state is State.ONGOING:
             # The clock may have been put back meanwhile: never more than the whole timeout is left.
@@ -387,7 +391,7 @@ class Coordinator:
             self._set_deadline(transaction, image.timeout_ms - elapsed_ms, now)
 
     def was_stored(self, transaction: Transaction, now: Instant) -> None:
-        """Begin the timeout of a transaction, or end it."""
+        """Start the timeout of a transaction that has begun, or end it."""
         if transaction.state is not State.ONGOING:
             transaction.deadline_s = NEVER
             self._open.pop(transaction.id, None)
@@ -395,10 +399,10 @@ class Coordinator:
             self._set_deadline(transaction, transaction.image.timeout_ms, now)
 
     def was_not_stored(self, transaction: Transaction, now: Instant) -> None:
-        """Leave the timeout as it is."""
+        """Do nothing: the timeout does not change."""
 
     def was_forgotten(self, transaction: Transaction) -> None:
-        """End the timeout."""
+        """End the timeout of a transaction."""
         self._open.pop(transaction.id, None)
 
     def _set_deadline(self, transaction: Transaction, left_ms: int, now: Instant) -> None:
@@ -414,12 +418,12 @@ class Coordinator:
             self._expire_at_s = min(self._expire_at_s, now.uptime_s + interval_s)
 
     def next_deadline(self) -> float | None:
-        """Return the uptime in seconds at which `advance` has something to do; None without anything."""
+        """Return the uptime in seconds at which `advance` has something to do, or None."""
         earliest = min(self._abort_at_s, self._expire_at_s, self.marking.next_deadline())
         return None if earliest == NEVER else earliest
 
     def advance(self, now: Instant) -> None:
-        """Send markers again, abort transactions that timed out and expire ids, as far as each is due."""
+        """Do what is due: send markers again, abort transactions that timed out, expire ids."""
         self.marking.advance(now)
         if self._abort_at_s <= now.uptime_s:
             self._abort_at_s = NEVER
@@ -447,8 +451,9 @@ class Coordinator:
 
 
 def _refuse_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode:
-    """Return why a producer may not use a transactional id: INVALID_PRODUCER_ID_MAPPING or
-    PRODUCER_FENCED.
+    """Return the reason why a producer may not use a transactional id, or NONE.
+
+    Reasons are INVALID_PRODUCER_ID_MAPPING and PRODUCER_FENCED.
     """
     if transaction is None or transaction.image.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -458,6 +463,6 @@ def _refuse_producer(transaction: Transaction | None, producer_id: int, epoch: i
 
 
 def _can_be_stored(transactional_id: str) -> bool:
-    """Return whether an id fits into the key of a record, which has a length of two bytes."""
+    """Return True if a transactional id fits into the key of a record, which has a length of two bytes."""
     size = len(transactional_id)
     return size * 4 <= STRING_BYTES_MAX or len(transactional_id.encode()) <= STRING_BYTES_MAX

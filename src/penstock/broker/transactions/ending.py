@@ -1,7 +1,7 @@
 """EndTxn: what commit and abort mean in which state, as two tables.
 
-Before KIP-890 (EndTxn v0-v4) the epoch stays the same for all transactions of a producer, so that it has to
-be equal. Since then (v5) each end raises it, and by the epoch a repeated request is recognised.
+Before KIP-890 (EndTxn v0-v4) all transactions of a producer have the same epoch, and a request must have it.
+Since then (v5) each end raises the epoch, by which a repeated request is recognised.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.protocol.error_codes import ErrorCode
 
 
 class End(Enum):
-    """The outcome of an EndTxn that is not refused."""
+    """The outcome of an EndTxn request that is not refused."""
 
     PREPARE = auto()
     """The outcome is stored, then markers are written."""
@@ -71,27 +71,25 @@ ENDS: dict[tuple[State, Epoch, bool], End | ErrorCode] = {
 
 
 def is_exhausted_pair(image: Image, producer_id: int, epoch: int) -> bool:
-    """Return whether a producer id and epoch are the pair that was just replaced, because its epochs were
-    used up.
-    """
+    """Return True for the producer id and epoch that were replaced last, because epochs were used up."""
     return producer_id == image.previous_producer_id and epoch == LAST_CLIENT_EPOCH and image.epoch == 0
 
 
 def judge_old_end(image: Image, epoch: int, is_commit: bool) -> End | ErrorCode:
-    """Return the outcome of an EndTxn before KIP-890 (v0 to v4) that has the current producer id."""
+    """Decide about an EndTxn before KIP-890 (v0 to v4) that has the current producer id."""
     if epoch != image.epoch:
         return _FENCED
     return ENDS_OLD[image.state, is_commit]
 
 
 def judge_end(image: Image, producer_id: int, epoch: int, is_commit: bool) -> End | ErrorCode:
-    """Return the outcome of an EndTxn of KIP-890 (v5)."""
+    """Decide about an EndTxn of KIP-890 (v5)."""
     replaced = producer_id != image.producer_id and is_exhausted_pair(image, producer_id, epoch)
     if producer_id != image.producer_id and not replaced:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     relation = Epoch.OTHER
     if image.client_version >= 2 and (replaced or 0 <= epoch == image.epoch - 1):
-        # Only then was it an end that has raised the epoch. Otherwise this is the producer before the current
+        # From version 2 on, the end raised the epoch. Otherwise this is the producer before the current
         # one, which must not get its epoch.
         relation = Epoch.PREVIOUS
     elif epoch == image.epoch:

@@ -1,6 +1,6 @@
 """InitProducerId: which producer id and epoch a producer gets (KIP-98, KIP-360).
 
-`judge_initialization` decides for a transactional id that is known and has nothing under way.
+`judge_initialization` decides for a transactional id that exists and has no change in progress.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TWO_PHASE_TIMEOUT_MS = 2**31 - 1
 
 
 class Initialization(NamedTuple):
-    """An InitProducerId request with a transactional id. -1 stands for a producer id or epoch not given."""
+    """An InitProducerId request with a transactional id. -1 stands for a missing producer id or epoch."""
 
     transactional_id: str
     timeout_ms: int
@@ -27,7 +27,7 @@ class Initialization(NamedTuple):
 
     @property
     def names_producer(self) -> bool:
-        """Whether the request has the producer's id and epoch."""
+        """Whether the request has a producer id and epoch."""
         return self.producer_id != NO_ID
 
 
@@ -49,9 +49,7 @@ class Judgement(Enum):
 
 
 def judge_initialization(transaction: Transaction, request: Initialization) -> Judgement:
-    """Return the decision about `request`. The checks come in Apache Kafka's order, which clients can
-    observe.
-    """
+    """Decide about `request`. The checks are in Apache Kafka's order, which clients can observe."""
     image = transaction.image
     if request.names_producer and request.producer_id != image.producer_id:
         was_replaced = (

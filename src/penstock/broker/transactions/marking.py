@@ -1,7 +1,8 @@
 """Markers: the control batches that end a transaction in each of its partitions.
 
 They are sent once the outcome is stored, again and again until every partition has its own; then the end of
-the transaction is stored. A restart in between begins with all of them: a second marker does no harm.
+the transaction is stored. After a restart in between all of them are sent again: a second marker does no
+harm.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _MARKED = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.U
 
 
 class Marking:
-    """Completes the prepared transactions of a registry with markers."""
+    """Completes the prepared transactions of a registry by markers."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -34,22 +35,22 @@ class Marking:
         """Transactions that miss markers, or the record behind them, and are waiting to try again."""
 
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
-        """Send the markers of a transaction whose outcome is stored."""
+        """Send the markers of a transaction whose outcome was stored before it was loaded."""
         if transaction.state in PREPARED:
             self._begin_marking(transaction, now)
 
     def was_stored(self, transaction: Transaction, now: Instant) -> None:
-        """Send the markers of a transaction whose outcome is stored now."""
+        """Send the markers of a transaction whose outcome has just been stored."""
         if transaction.state in PREPARED:
             self._begin_marking(transaction, now)
 
     def was_not_stored(self, transaction: Transaction, now: Instant) -> None:
-        """Try again later to store that a transaction has ended."""
+        """Schedule another attempt to store that a transaction has ended."""
         if transaction.state in PREPARED:
             self._try_later(transaction, now)
 
     def was_forgotten(self, transaction: Transaction) -> None:
-        """Send nothing more."""
+        """Send no more markers of a transaction."""
         self._retries.pop(transaction.id, None)
 
     def _begin_marking(self, transaction: Transaction, now: Instant) -> None:
@@ -58,7 +59,7 @@ class Marking:
         self._go_on_marking(transaction, now)
 
     def _go_on_marking(self, transaction: Transaction, now: Instant) -> None:
-        """Send the markers that are missing, or store that none is."""
+        """Send the missing markers, or store the end of the transaction if none is missing."""
         image = transaction.image
         if not transaction.unmarked:
             self._complete(transaction, now)
@@ -76,10 +77,10 @@ class Marking:
         self._registry.outbox.markers.append(markers)
 
     def marked(self, markers: Markers, outcomes: Mapping[TopicPartition, ErrorCode], now: Instant) -> None:
-        """Note for each partition whether its marker was written.
+        """Record for each partition whether its marker was written.
 
-        A partition without an outcome counts as not reached. One that is gone, with its topic, is reported
-        as NONE: there is nothing left to mark. Those that failed are sent again until they are written.
+        A partition without an outcome counts as not reached. A deleted partition is reported
+        as NONE: there is nothing left to mark. Failed markers are sent again until they are written.
         """
         transaction = self._registry.transactions.get(markers.transactional_id)
         if transaction is None or transaction.state not in PREPARED or not transaction.is_sending:
@@ -104,9 +105,7 @@ class Marking:
         self._retries[transaction.id] = transaction
 
     def _complete(self, transaction: Transaction, now: Instant) -> None:
-        """Store that a transaction has ended. The same record replaces a producer id whose epochs are used
-        up.
-        """
+        """Store the end of a transaction, with the next producer id if the epochs are used up."""
         image = transaction.image
         is_replaced = image.next_producer_id != NO_ID
         changed = image._replace(
@@ -121,18 +120,18 @@ class Marking:
         self._registry.store(transaction, Change(changed, transaction.last_epoch, None, Outcome()))
 
     def retry(self, transactional_id: str, now: Instant) -> None:
-        """Send the missing markers of a transaction again, before it is time, since one may succeed now."""
+        """Send the missing markers of a transaction again at once, since one may succeed now."""
         transaction = self._retries.pop(transactional_id, None)
         if transaction is not None:
             transaction.retry_at_s = NEVER
             self._go_on_marking(transaction, now)
 
     def next_deadline(self) -> float:
-        """Return the uptime in seconds at which something is to be sent again."""
+        """Return the uptime in seconds at which a marker is due to be sent again."""
         return min((each.retry_at_s for each in self._retries.values()), default=NEVER)
 
     def advance(self, now: Instant) -> None:
-        """Send again what is due."""
+        """Send the markers again that are due."""
         for transaction in [each for each in self._retries.values() if each.retry_at_s <= now.uptime_s]:
             del self._retries[transaction.id]
             transaction.retry_at_s = NEVER

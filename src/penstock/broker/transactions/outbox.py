@@ -1,8 +1,8 @@
 """The coordinator's output, for its driver: records to store, markers to write, requests to answer.
 
 Every entry is taken once. A `Store` is answered with `Coordinator.stored` or `not_stored`, a `Markers` with
-`Coordinator.marked`, each exactly once; a lost coordinator partition drops those under way, and late reports
-about them are passed over.
+`Coordinator.marked`, each exactly once. A coordinator partition that is lost drops its pending entries, and
+late reports about them are ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Ticket = object
 
 
 class Outcome(NamedTuple):
-    """The answer to a request of any API. Errors are those of the newest version of each API."""
+    """The answer to a request of any API, with error codes of the API's newest version."""
 
     error: ErrorCode = ErrorCode.NONE
     producer_id: int = -1

@@ -15,7 +15,7 @@ STATE_NAMES = frozenset(state.value for state in State)
 
 
 class Description(NamedTuple):
-    """The description of one id. Unless `error` is NONE, the other fields have no meaning."""
+    """The description of one transactional id. Unless `error` is NONE, the other fields have no meaning."""
 
     error: ErrorCode = ErrorCode.NONE
     state: str = ""
@@ -28,7 +28,7 @@ class Description(NamedTuple):
 
 
 def describe(coordinator: Coordinator, transactional_id: str) -> Description:
-    """Describe one transactional id."""
+    """Return the description of one transactional id."""
     if not transactional_id:
         return Description(ErrorCode.INVALID_REQUEST)
     transaction = coordinator.registry.transactions.get(transactional_id)
@@ -60,8 +60,8 @@ def listed(
 ) -> list[Transaction]:
     """Return the transactions that pass all filters; an empty filter lets everything pass.
 
-    `longer_than_ms` is compared with the time since the start: since 1970 for an id without a transaction.
-    `is_wanted` says whether an id may be returned.
+    `longer_than_ms` is compared with the time since the start, which is 1970 for an id without a transaction.
+    `is_wanted` returns True if an id may be returned.
     """
     found = []
     for transaction in coordinator.registry.transactions.values():

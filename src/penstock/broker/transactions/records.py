@@ -1,7 +1,7 @@
 """The records of `__transaction_state`, byte by byte as Apache Kafka writes them.
 
-A key is a version (int16, 0) and the transactional id; a value is a version (int16, 0 or 1) and what is known
-of the id. No value is a tombstone: the id has expired.
+A key is a version (int16, 0) and the transactional id; a value is a version (int16, 0 or 1) and the state
+of the id. A record without a value is a tombstone: the id has expired.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class StoredTransaction(NamedTuple):
 
 
 def value_version(feature_level: int) -> int:
-    """Return the version in which values are written while `transaction.version` has this level."""
+    """Return the version of record values that are written at this level of `transaction.version`."""
     return TAGGED_VALUE_VERSION if feature_level >= 1 else 0
 
 
 def transaction_record(transactional_id: str, value: TransactionLogValue | None, version: int) -> KeyAndValue:
-    """Return key and value of a record; a value of None makes a tombstone."""
+    """Return key and value of a record; `value` None makes a tombstone."""
     key = KEY_VERSION.to_bytes(2, "big") + TransactionLogKey(transactional_id=transactional_id).encode(
         KEY_VERSION
     )
@@ -41,10 +41,10 @@ def transaction_record(transactional_id: str, value: TransactionLogValue | None,
 
 
 def read_record(key: bytes | None, value: bytes | None) -> StoredTransaction | None:
-    """Return the parsed record; None for one whose key is of a version that is not known.
+    """Return the parsed record, or None if its key has an unknown version.
 
     Raises:
-        DecodeError: the record is damaged, or its value of a version newer than is known.
+        DecodeError: the record is damaged, or its value has an unknown, newer version.
     """
     if key is None or len(key) < 2:
         raise DecodeError("a record of __transaction_state without a key")

@@ -1,7 +1,7 @@
-"""The transactional ids of a coordinator, and the changes of them that are being stored.
+"""The transactional ids of a coordinator, and their changes that are being stored.
 
-An id lives in one partition of `__transaction_state`. A change holds from when its record is in that log;
-requests wait for it, and are answered from here.
+An id belongs to one partition of `__transaction_state`. A change takes effect when its record is in that log;
+requests wait for that, and are answered from here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _STORE_ERRORS: dict[int, ErrorCode] = {
 
 
 class Change:
-    """A change of one transaction that is being stored, and what follows from it."""
+    """A change of one transaction that is being stored, and what happens after that."""
 
     __slots__ = ("image", "is_fence", "last_epoch", "outcome", "ticket")
 
@@ -70,23 +70,23 @@ class Change:
 
 
 class Follower(Protocol):
-    """A part that acts on changes of transactions: it sends markers, or keeps deadlines."""
+    """A part that reacts to changes of transactions: it sends markers, or keeps deadlines."""
 
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
-        """Take an id as it was read from the log."""
+        """React to an id that was read from the log."""
 
     def was_stored(self, transaction: Transaction, now: Instant) -> None:
-        """Act on a change that has been stored."""
+        """React to a change that has been stored."""
 
     def was_not_stored(self, transaction: Transaction, now: Instant) -> None:
-        """Act on a change that could not be stored."""
+        """React to a change that could not be stored."""
 
     def was_forgotten(self, transaction: Transaction) -> None:
-        """Act on an id that has been dropped."""
+        """React to an id that has been removed."""
 
 
 class Registry:
-    """The ids of all loaded partitions of `__transaction_state`. `followers` act on their changes."""
+    """The ids of all loaded partitions of `__transaction_state`. `followers` react to their changes."""
 
     def __init__(self, partition_count: int, feature_level: int) -> None:
         self.followers: list[Follower] = []
@@ -107,28 +107,28 @@ class Registry:
     # --- partitions of __transaction_state ---------------------------------------------------------------
 
     def partition_of(self, transactional_id: str) -> int:
-        """Return the partition of `__transaction_state` that an id lives in."""
+        """Return the number of the `__transaction_state` partition for an id."""
         return partition_of(transactional_id, self.partition_count)
 
     def is_loaded(self, index: int) -> bool:
-        """Return whether the ids of a partition are known."""
+        """Return True if the ids of a partition are loaded."""
         return index in self._epochs
 
     def epoch_of(self, index: int) -> int | None:
-        """Return the coordinator epoch of a partition; None where it is not loaded."""
+        """Return the coordinator epoch of a partition, or None if it is not loaded."""
         return self._epochs.get(index)
 
     def epoch_for(self, transaction: Transaction) -> int:
-        """Return the coordinator epoch of the partition that a transaction lives in."""
+        """Return the coordinator epoch of the partition that stores a transaction."""
         return self._epochs[self.partition_of(transaction.id)]
 
     def load(
         self, index: int, epoch: int, stored: Mapping[str, TransactionLogValue], now: Instant
     ) -> list[str]:
-        """Take over a partition, as its leader of `epoch`, with the last value stored for each id.
+        """Load a partition, as its leader of `epoch`, with the last value stored for each id.
 
-        Markers of transactions whose outcome is stored are sent again to all their partitions. Return the ids
-        whose values cannot be used.
+        Markers of transactions whose outcome is stored are sent again to all their partitions. Returns the
+        ids whose values cannot be used.
         """
         self.unload(index)
         self.loading.discard(index)
@@ -146,7 +146,7 @@ class Registry:
         return unusable
 
     def unload(self, index: int) -> None:
-        """Drop the ids of a partition. Requests under way are answered NOT_COORDINATOR."""
+        """Remove the ids of a partition. Requests in progress are answered NOT_COORDINATOR."""
         if self._epochs.pop(index, None) is None:
             return
         for transactional_id in [one for one in self.transactions if self.partition_of(one) == index]:
@@ -157,7 +157,7 @@ class Registry:
                 self.reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
 
     def find(self, transactional_id: str) -> tuple[Transaction | None, ErrorCode]:
-        """Return the transaction of an id, or the error if it cannot be used."""
+        """Return an id's transaction, or None for an unknown id, and the error if the id cannot be used."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         found = self.transactions.get(transactional_id)
@@ -171,7 +171,7 @@ class Registry:
         return None, ErrorCode.NONE
 
     def remember(self, transaction: Transaction) -> Transaction:
-        """Add an id, and return its transaction."""
+        """Add a transaction under its id, and return it."""
         self.transactions[transaction.id] = transaction
         self._weigh(transaction)
         return transaction
@@ -191,13 +191,14 @@ class Registry:
     # --- storing -----------------------------------------------------------------------------------------
 
     def store(self, transaction: Transaction, change: Change) -> None:
-        """Put a change into the outbox. It takes effect, and its request is answered, once `stored` is
-        called.
+        """Put a change into the outbox.
+
+        It takes effect, and its request is answered, once `stored` is called.
         """
         image = change.image
         index = self.partition_of(transaction.id)
         if index not in self._epochs:
-            # A producer id that was given out has brought metadata by which another node coordinates.
+            # Assigning a producer id has applied metadata by which another node coordinates the id.
             if self.transactions.get(transaction.id) is transaction:
                 self._forget(transaction)
             self.reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
@@ -213,7 +214,7 @@ class Registry:
         self.outbox.stores.append(store)
 
     def stored(self, store: Store, now: Instant) -> None:
-        """A record is in the log: its state holds from now on, and its request is answered."""
+        """Apply the change of a record that is in the log, and answer its request."""
         found = self._changes.pop(store, None)
         if found is None:
             return  # the partition has been dropped meanwhile
@@ -231,7 +232,7 @@ class Registry:
             follower.was_stored(transaction, now)
 
     def not_stored(self, store: Store, error: ErrorCode, now: Instant) -> None:
-        """A record could not be written: nothing has changed, and its request is refused."""
+        """Drop the change of a record that could not be written, and answer its request with an error."""
         found = self._changes.pop(store, None)
         if found is None:
             return
@@ -240,7 +241,7 @@ class Registry:
         if change.is_fence and self.feature_level < IMPLICIT_ADDS_SINCE:
             transaction.has_raised_epoch = True
         if transaction.image.epoch == NO_EPOCH:
-            self._forget(transaction)  # it was asked for, and never stored
+            self._forget(transaction)  # the id was new, and its first record was not stored
         else:
             for follower in self.followers:
                 follower.was_not_stored(transaction, now)

@@ -1,7 +1,7 @@
-"""Transactions at a broker: the coordinator, the topic that it is stored in, and the markers that it sends.
+"""Transactions at a broker: the coordinator, the topic that stores its state, and the markers that it sends.
 
-The shell around what decides: it stores what the coordinator asks to be stored, writes markers to partitions,
-and gives answers. All of that is done before a request returns, since logs take what they are given at once.
+`TransactionService` does the I/O for the coordinator: it stores records, writes markers to partitions, and
+gives answers. All of that is done before a request returns, since appends to logs complete at once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ WAKES_ALL = 1 << 40
 
 
 class Needs(Protocol):
-    """The parts of a broker that transactions work on."""
+    """The parts of a broker that transactions use."""
 
     config: BrokerConfig
     cluster: Cluster
@@ -78,22 +78,20 @@ class Elsewhere(Protocol):
     """How long after a marker was written it is looked at again first, and later on at most."""
 
     def is_replicated(self, transactional_id: str) -> bool:
-        """Return whether the outcome of a transaction is replicated; where not, its markers are asked for
-        again.
-        """
+        """Return True if a transaction's outcome is replicated; else its markers are checked again later."""
 
     def mark(self, partition: Partition, markers: Markers) -> ErrorCode:
-        """Write a marker at the partition's leader. NONE once its in-sync replicas have it."""
+        """Write a transaction marker at the partition's leader; return NONE once in-sync replicas have it."""
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
-        """Return the service that coordinates an id; None where it cannot be reached."""
+        """Return the service that coordinates a transactional id, or None if it cannot be reached."""
 
     def let_go(self) -> None:
-        """Drop the markers of transactions that this node coordinates no longer."""
+        """Drop the markers of transactions that this node does not coordinate any more."""
 
 
 class Answer:
-    """The answer that one request waits for. The coordinator has it as the ticket of the request."""
+    """The answer that one request waits for. It is the request's ticket at the coordinator."""
 
     __slots__ = ("outcome",)
 
@@ -102,13 +100,13 @@ class Answer:
 
 
 class TransactionService:
-    """Everything about transactions that one broker has.
+    """All transactions that one broker coordinates.
 
     Nothing is read before `open`, which may write markers, and so needs a node that has the service.
     """
 
     def __init__(self, node: Needs, elsewhere: Elsewhere | None = None) -> None:
-        """`elsewhere` are the other nodes, in a cluster of several."""
+        """Prepare the service. `elsewhere` are the other nodes, in a cluster of several."""
         config = node.config
         self._node = node
         self._elsewhere = elsewhere
@@ -132,7 +130,7 @@ class TransactionService:
     # --- loading -----------------------------------------------------------------------------------------
 
     def open(self) -> Coordinator:
-        """Return the coordinator, with everything read that is stored, and the level of the feature."""
+        """Return the coordinator, with all stored state read and the present feature level set."""
         coordinator = self.coordinator
         level, profile = self._node.cluster.features.get(TRANSACTION_FEATURE, 0), self._node.profile
         coordinator.registry.feature_level = (
@@ -145,7 +143,7 @@ class TransactionService:
         return coordinator
 
     def moved(self, partitions: Sequence[Partition]) -> None:
-        """Take over the partitions that this node leads, in their present epoch, and drop the others."""
+        """Load the partitions that this node leads, in their present epoch, and drop the others."""
         if not self._is_loaded:
             self.open()
             return
@@ -160,7 +158,7 @@ class TransactionService:
         self.settle()
 
     def create_topic(self, now_ms: int) -> None:
-        """Make `__transaction_state` if there is none.
+        """Create `__transaction_state` if it does not exist.
 
         Raises:
             StorageError: the metadata log cannot be written.
@@ -179,7 +177,7 @@ class TransactionService:
             losses.add(unusable)
 
     def forget_everything(self) -> None:
-        """Drop all transactions, because the topic was deleted by force."""
+        """Drop all transactions, because `__transaction_state` was deleted."""
         for index in range(self.coordinator.registry.partition_count):
             self.coordinator.registry.unload(index)
         self.loaded.clear()
@@ -220,7 +218,7 @@ class TransactionService:
         is_implicit: bool = False,
         connection: int = NO_CONNECTION,
     ) -> ErrorCode:
-        """Handle AddPartitionsToTxn, AddOffsetsToTxn, or the first write of a producer of KIP-890."""
+        """Handle AddPartitionsToTxn, AddOffsetsToTxn, or the first write of a producer with KIP-890."""
         coordinator = self.open()
         listed = list(partitions)
         size = sum(PARTITION_BYTES + len(topic) for topic, _ in listed)
@@ -241,7 +239,7 @@ class TransactionService:
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Return for each partition whether it is in the transaction."""
+        """Return for each partition NONE if it is in the transaction, otherwise an error."""
         return self.open().verify(transactional_id, producer_id, epoch, partitions)
 
     def end(
@@ -275,19 +273,20 @@ class TransactionService:
         return answer.outcome or Outcome(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def joining(self, transactional_id: str, version: int, *, of_offsets: bool = False) -> Joining:
-        """Return what adds partitions to the transaction of a Produce request of `version`, or with
-        `of_offsets` of a TxnOffsetCommit.
+        """Return an object that adds partitions to the transaction of a Produce request of `version`.
+
+        With `of_offsets` the request is a TxnOffsetCommit.
         """
         return Joining(self, transactional_id, version, of_offsets=of_offsets)
 
     def coordinator_of(self, transactional_id: str) -> TransactionService | None:
-        """Return the service that coordinates an id; None where it cannot be reached."""
+        """Return the service that coordinates a transactional id, or None if it cannot be reached."""
         return self if self._elsewhere is None else self._elsewhere.coordinator_of(transactional_id)
 
     # --- the coordinator's output ------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Store changes, write markers, give answers, and set the alarm for the next deadline."""
+        """Store changes, write markers, give answers, and set the timer for the next deadline."""
         outbox = self.coordinator.registry.outbox
         try:
             while outbox:
@@ -326,7 +325,7 @@ class TransactionService:
         return {each: self._mark_one(each, markers) for each in markers.partitions}
 
     def _mark_one(self, tp: TopicPartition, markers: Markers) -> ErrorCode:
-        """Write one marker. A partition that is gone has nothing to be marked: NONE."""
+        """Write one marker; return the error, or NONE. A deleted partition needs no marker."""
         topic = self._node.cluster.topics.get(tp[0])
         if topic is None or tp[1] >= len(topic.partitions):
             return ErrorCode.NONE
@@ -353,7 +352,7 @@ class TransactionService:
         is_commit: bool,
         version: int,
     ) -> ErrorCode:
-        """Write a marker to a partition, and wake readers and groups."""
+        """Write a marker to a partition, and wake waiting readers and groups."""
         try:
             append_marker(
                 partition,
@@ -365,7 +364,7 @@ class TransactionService:
                 self._node.clock.now_ms(),
             )
         except KafkaError as error:
-            if error.code != ErrorCode.NOT_LEADER_OR_FOLLOWER:  # who sent it asks another broker
+            if error.code != ErrorCode.NOT_LEADER_OR_FOLLOWER:  # the sender asks another broker
                 # A client may send thousands of markers in one request.
                 self._node.limited_log.write(
                     logging.WARNING,
@@ -398,14 +397,14 @@ class TransactionService:
     # --- time --------------------------------------------------------------------------------------------
 
     def look_again(self, transactional_id: str) -> None:
-        """Look again whether replicas have the markers of a transaction."""
+        """Check again whether replicas have the markers of a transaction, and send missing ones."""
         try:
             self.coordinator.marking.retry(transactional_id, self.now)
         finally:
             self.settle()
 
     def advance(self) -> None:
-        """Carry out everything that is due."""
+        """Do everything that is due."""
         self.open()
         try:
             self.coordinator.advance(self.now)
@@ -416,7 +415,7 @@ class TransactionService:
 class Joining:
     """Adds partitions to the transaction that a Produce or TxnOffsetCommit request belongs to.
 
-    `version` is that of the request; `of_offsets` distinguishes the two.
+    `version` is that of the request; `of_offsets` is True for a TxnOffsetCommit.
     """
 
     def __init__(
@@ -430,10 +429,10 @@ class Joining:
         self._of_offsets = of_offsets
 
     def join(self, topic: str, index: int, producer_id: int, epoch: int) -> None:
-        """Add a partition, or verify that it was added.
+        """Add a partition to the transaction, or verify that it was added.
 
         Raises:
-            KafkaError: the coordinator does not agree; the code is one for clients of the request's version.
+            KafkaError: the coordinator refuses; the code is one that clients of the request's version know.
         """
         tp, transactional_id = (topic, index), self._transactional_id
         service = self._service.coordinator_of(transactional_id)

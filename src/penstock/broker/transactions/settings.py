@@ -1,4 +1,4 @@
-"""The settings of transactions, under the names that the broker's configuration has for them."""
+"""The settings of transactions, with the broker configuration's names for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class TransactionSettings(NamedTuple):
-    """Times are in milliseconds; defaults are those of Apache Kafka 4.3."""
+    """The settings of transactions. Times are in milliseconds; defaults are those of Apache Kafka 4.3."""
 
     max_timeout_ms: int = 900_000
     """`transaction.max.timeout.ms`: the longest time that a producer may ask for."""

@@ -12,7 +12,7 @@ from penstock.common.transitions import Transitions
 
 
 class State(StrEnum):
-    """What a transactional id is doing. Values are the names in DescribeTransactions and ListTransactions."""
+    """The state of a transactional id. Values are the names in DescribeTransactions and ListTransactions."""
 
     EMPTY = "Empty"
     """It has a producer id, and no transaction since it got it."""
@@ -57,7 +57,7 @@ FINISHED = frozenset((State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT))
 
 
 class Event(StrEnum):
-    """What happens to a transactional id."""
+    """An event that changes the state of a transactional id."""
 
     INITIALIZE = "a producer gets its id and epoch"
     ADD = "partitions are added"

@@ -1,4 +1,4 @@
-"""`__transaction_state`: the topic that transactions are stored in, and read from after a start."""
+"""`__transaction_state`: the topic that stores transactions, from which they are read after a start."""
 
 from __future__ import annotations
 

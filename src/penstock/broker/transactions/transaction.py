@@ -28,7 +28,7 @@ TopicPartition = tuple[str, int]
 
 
 class Instant(NamedTuple):
-    """A point in time, on both clocks: the time of day goes into records, deadlines go by the other one."""
+    """A point in time on both clocks: the time of day for records, uptime for deadlines."""
 
     time_ms: int
     """Milliseconds since 1970. The clock of the machine may be put back and forth."""
@@ -37,7 +37,7 @@ class Instant(NamedTuple):
 
 
 class Image(NamedTuple):
-    """The part of a transaction that is stored. Apache Kafka's `TransactionLogValue`, field by field."""
+    """The stored part of a transaction: Apache Kafka's `TransactionLogValue`, field by field."""
 
     state: State
     producer_id: int
@@ -55,7 +55,7 @@ class Image(NamedTuple):
 
 
 class Transaction:
-    """One transactional id. `image` is what is stored; the rest lives in memory only."""
+    """One transactional id. `image` is its stored part; the rest is only in memory."""
 
     __slots__ = (
         "deadline_s",
@@ -101,14 +101,12 @@ class Transaction:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the producer id has no further epoch to give to a client."""
+        """Whether the producer id has no epoch left for a client."""
         return self.image.epoch >= LAST_CLIENT_EPOCH
 
 
 def stored_form(image: Image, version: int) -> TransactionLogValue:
-    """Return the value of the record in `__transaction_state` for an image; version 0 has no tagged
-    fields.
-    """
+    """Return the record value for an image in `__transaction_state`; version 0 has no tagged fields."""
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(image.partitions):
         topics.setdefault(topic, []).append(partition)
@@ -133,7 +131,7 @@ def image_of(stored: TransactionLogValue) -> Image:
     """Return the image that a stored value describes.
 
     Raises:
-        DecodeError: it names a state that is never stored, or an unknown one.
+        DecodeError: the value has a state that is unknown or never stored.
     """
     state = STORED.get(stored.transaction_status)
     if state is None:

@@ -1,1 +1,1 @@
-"""Producers of a partition: sequence numbers, epochs, transactions, and what is saved of them."""
+"""The producers of a partition: sequence numbers, epochs, transactions, and their snapshots."""

@@ -1,9 +1,9 @@
 """The aborted transactions of one partition, in Kafka's `.txnindex` files and in memory.
 
-Each segment has the entries of the markers that it holds, in their order; a segment without any has no file.
-An entry takes 34 bytes: version, producer id, first offset, marker's offset, last stable offset behind it.
+Each segment's file has entries for the markers in the segment, in their order; a segment without such markers
+has no file. An entry takes 34 bytes: version, producer id, first offset, marker's offset, last stable offset.
 
-The files are read once, and kept up from then on. What was written since the last producer snapshot is found
+The files are read once, and kept up to date from then on. Entries since the last producer snapshot are found
 again in the log, so that a crash may lose the end of a file.
 """
 
@@ -30,9 +30,9 @@ _MARKER, _STABLE = 2, 3
 
 
 class AbortedIndex:
-    """The entries of a partition, in the order of their markers.
+    """The aborted transactions of a partition, in the order of their markers.
 
-    `directory` is that of the partition; without one, nothing is written.
+    `directory` is that of the partition; without it, nothing is written.
     """
 
     def __init__(self, directory: str | None = None) -> None:
@@ -53,9 +53,9 @@ class AbortedIndex:
     # --- reading -----------------------------------------------------------------------------------------
 
     def overlapping(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Return the transactions that may have data in ``[offset, end_offset)``.
+        """Return the aborted transactions that may have records in ``[offset, end_offset)``.
 
-        Those whose marker is at `offset` or behind it and that begin before `end_offset`.
+        Those are the ones whose marker is at or after `offset` and that begin before `end_offset`.
         """
         flat = self._flat
         found = []
@@ -68,7 +68,7 @@ class AbortedIndex:
         return found
 
     def _position_of(self, marker_offset: int) -> int:
-        """Return the number of the first entry whose marker is at `marker_offset` or behind it."""
+        """Return the index of the first entry whose marker is at or after `marker_offset`."""
         low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2
@@ -81,7 +81,7 @@ class AbortedIndex:
     # --- files -------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read all files. One that does not follow the format is read as far as it does, and reported.
+        """Read all files. A malformed file is read up to the first wrong entry, and reported.
 
         Raises:
             StorageError: the directory or a file cannot be read.
@@ -94,7 +94,7 @@ class AbortedIndex:
             with storage("read", path), open(path, "rb") as file:
                 data = file.read()
             if len(data) % _ENTRY.size:
-                self._is_behind = True  # what is appended would not be found behind half an entry
+                self._is_behind = True  # an entry appended after half an entry would not be found
             for at in range(0, len(data) - _ENTRY.size + 1, _ENTRY.size):
                 version, *fields = _ENTRY.unpack_from(data, at)
                 if version == _VERSION and self._knows(fields):
@@ -110,11 +110,11 @@ class AbortedIndex:
         return self._flat[position : position + _FIELDS] == array("q", fields)
 
     def add(self, entry: AbortedTransaction, segment_bases: Sequence[int]) -> None:
-        """Take in a transaction whose marker is the last batch of the log, whose segments begin at the bases.
+        """Add a transaction whose marker is the last batch of the log. `segment_bases` are first offsets.
 
         Raises:
-            StorageError: it cannot be written. It is known in memory, found again in the log, and written
-                with the next entry, or before a snapshot lets a start do without that part of the log.
+            StorageError: the entry cannot be written. It is known in memory, found again in the log, and
+                written with the next entry, or before a snapshot lets a start skip that part of the log.
         """
         self._flat.extend(entry)
         if self._directory is None:
@@ -131,10 +131,10 @@ class AbortedIndex:
     def replace_from(
         self, offset: int, entries: Sequence[AbortedTransaction], segment_bases: Sequence[int]
     ) -> None:
-        """Take over the markers in the log from `offset` on, and correct the files where they differ.
+        """Replace the entries for markers from `offset` on, and rewrite the files if they differ.
 
         Raises:
-            StorageError: they cannot be written.
+            StorageError: the files cannot be written.
         """
         keep = self._position_of(offset) * _FIELDS
         known = self._flat[keep:]
@@ -144,13 +144,13 @@ class AbortedIndex:
             self.rewrite(segment_bases)
 
     def forget_before(self, start_offset: int) -> None:
-        """The log begins at `start_offset` now: transactions that ended before it are of no use."""
+        """Drop transactions that ended before `start_offset`, where the log begins now."""
         dropped = self._position_of(start_offset)
         if dropped:
             del self._flat[: _FIELDS * dropped]
 
     def drop(self, markers: Collection[int]) -> None:
-        """Remove the transactions of these markers; `rewrite` takes them out of the files."""
+        """Remove the transactions with these markers; a later `rewrite` removes them from the files."""
         kept = array("q")
         for entry in self:
             if entry.marker_offset not in markers:
@@ -158,10 +158,10 @@ class AbortedIndex:
         self._flat = kept
 
     def rewrite(self, segment_bases: Sequence[int]) -> None:
-        """Write all files anew, because segments have been put together or an entry was missing.
+        """Rewrite all files, because segments have been merged or an entry was missing.
 
         Raises:
-            StorageError: they cannot be written.
+            StorageError: the files cannot be written.
         """
         if self._directory is None:
             return
@@ -174,7 +174,7 @@ class AbortedIndex:
             if bases:
                 by_segment.setdefault(bases[position], []).append(entry)
         self._is_behind = True
-        # First written, then removed: a crash in between leaves an entry twice, and never not at all.
+        # Written before others are removed: a crash in between leaves an entry twice, and loses none.
         for base, entries in by_segment.items():
             write_whole(self._path(base), b"".join(_packed(entries)), sync=True)
         for base in set(self._bases()).difference(by_segment):
@@ -182,9 +182,9 @@ class AbortedIndex:
         self._is_behind = False
 
     def sync(self, segment_bases: Sequence[int]) -> None:
-        """Force the newest file to disk: a snapshot that is about to be written lets a start rely on it.
+        """Force the newest file to disk, before a snapshot is written that lets a start rely on it.
 
-        Files that lack an entry are written anew before.
+        Files that lack an entry are rewritten before.
 
         Raises:
             StorageError: the disk refuses.

@@ -1,4 +1,4 @@
-"""The state of a log's producers and transactions, read from a snapshot and the batches behind it."""
+"""Recovery of a log's producer states and transactions from a snapshot and the batches after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """What was read."""
+    """What `read_producers` found in the log besides the producers' states."""
 
     transactions: Transactions
     aborted: list[AbortedTransaction]
@@ -27,9 +27,9 @@ class Found(NamedTuple):
 def read_producers(
     log: Log, producers: Producers, from_offset: int, uptime_ms: int, batches_max: int | None = None
 ) -> Found | None:
-    """Bring `producers`, as they were at `from_offset`, up to the end of the log.
+    """Update `producers`, whose state is that at `from_offset`, to the end of the log.
 
-    Return what else was found; None if `batches_max` batches had to be looked at, and there are more.
+    Returns transactions and counts; None if there are more batches than `batches_max`.
 
     Raises:
         StorageError: the log cannot be read.
@@ -52,7 +52,7 @@ def read_producers(
 def read_batch(
     log: Log, header: BatchHeader, producers: Producers, transactions: Transactions, uptime_ms: int
 ) -> AbortedTransaction | None:
-    """Take note of one batch of a producer; return the transaction that it aborts, if any.
+    """Apply one batch of a producer to its state; return the transaction that it aborts, or None.
 
     Raises:
         StorageError: the log cannot be read.
@@ -75,7 +75,10 @@ def read_batch(
 def _read_control(
     log: Log, header: BatchHeader, transactions: Transactions, uptime_ms: int
 ) -> AbortedTransaction | None:
-    """Take note of a marker. Of one that compaction has emptied the epoch counts, of a broken one nothing."""
+    """Apply a transaction marker. One without a record, after compaction, only sets the epoch.
+
+    A malformed marker changes nothing.
+    """
     if not header.record_count:
         transactions.record_emptied(
             header.producer_id, header.producer_epoch, header.max_timestamp, uptime_ms

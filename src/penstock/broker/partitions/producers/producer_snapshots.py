@@ -1,11 +1,11 @@
 """Producer state on disk, in Kafka's `.snapshot` files, so that a start need not read the whole log.
 
-A snapshot at offset N has the state of the producers of a partition when its log ended at N: of
-each the epoch and the last batch. The two newest are kept, and the older one is where a start begins:
-the batches behind it, which are read from the log, fill the window of five again. One more is written when
-the broker stops in order, so that Apache Kafka, too, finds the producers of a directory that it takes over.
+A snapshot at offset N has the state of a partition's producers when its log ended at N: the epoch and the
+last batch of each. The two newest are kept, and a start begins with the older one: the batches after it,
+which are read from the log, restore the last five batches of each producer. One more is written when the
+broker stops in order, so that Apache Kafka, too, finds the producers of a directory that it takes over.
 
-A snapshot is only a shortcut. One that is damaged, or past the end of the log, is passed over.
+A snapshot only saves time. One that is damaged, or past the end of the log, is ignored.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ProducerSnapshots:
         return self._directory
 
     def offsets(self) -> list[int]:
-        """Return the offsets of the snapshots there are, ascending.
+        """Return the offsets of the snapshot files, in ascending order.
 
         Raises:
             StorageError: the directory cannot be read.
@@ -60,22 +60,22 @@ class ProducerSnapshots:
         return sorted(int(text) for text in digits if len(text) == 20 and text.isdecimal())
 
     def discard_after(self, end_offset: int) -> None:
-        """Remove snapshots of a log that was longer than it is now: other records may take their place.
+        """Remove the snapshots after `end_offset`, to which the log was cut.
 
         Raises:
-            StorageError: one cannot be removed.
+            StorageError: a snapshot cannot be removed.
         """
         for offset in self.offsets():
             if offset > end_offset:
                 remove_file(self._path(offset))
 
     def save(self, offset: int, producers: Producers, base: int | None = None) -> None:
-        """Write what is known now that the log ends at `offset`.
+        """Write a snapshot of `producers` at `offset`, the end of the log.
 
-        Of the older ones the newest is kept, or the one at `base` where that is given.
+        Of the older snapshots the newest is kept, or the one at `base` if given.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: the snapshot cannot be written.
         """
         # Not forced to disk: its checksum detects damage by a power cut, and it only saves reading.
         write_whole(self._path(offset), encode(producers), sync=False)
@@ -86,7 +86,7 @@ class ProducerSnapshots:
                 remove_file(self._path(older))
 
     def load(self, producers: Producers, start_offset: int, now_ms: int) -> int:
-        """Fill `producers` from a snapshot; return the offset from which the log has to be read.
+        """Fill `producers` from a snapshot; return the offset from which the log must be read.
 
         Raises:
             StorageError: the directory cannot be read.
@@ -100,11 +100,11 @@ class ProducerSnapshots:
         return start_offset
 
     def producer_ids(self, offset: int) -> Iterable[int] | None:
-        """Return the producer ids in the snapshot at `offset`; None if it cannot be read."""
+        """Return the producer ids in the snapshot at `offset`, or None if it cannot be read."""
         return self._read(offset, 0)
 
     def _read(self, offset: int, now_ms: int) -> dict[int, ProducerState] | None:
-        """Return the contents of a snapshot. One that cannot be read is reported and left out."""
+        """Return the states in a snapshot, or None, with a warning in the log, if it cannot be read."""
         path = self._path(offset)
         try:
             with open(path, "rb") as file:
@@ -118,7 +118,7 @@ class ProducerSnapshots:
 
 
 def encode(producers: Producers) -> bytes:
-    """Return the bytes of a snapshot file."""
+    """Return the bytes of a snapshot file with the states of `producers`."""
     entries = []
     for producer_id, state in producers.items():
         last = state.batches[-1] if state.batches else NO_BATCH
@@ -139,7 +139,7 @@ def encode(producers: Producers) -> bytes:
 
 
 def decode(data: bytes, now_ms: int) -> dict[int, ProducerState]:
-    """Return the contents of a snapshot file. Every producer in it counts as seen now.
+    """Return the producer states in the bytes of a snapshot file. Every producer counts as seen now.
 
     Raises:
         DecodeError: another version, a wrong checksum, or no such file at all.

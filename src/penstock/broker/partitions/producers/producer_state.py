@@ -1,11 +1,11 @@
 """Idempotence: which sequence numbers a partition has seen from which producer.
 
 For every producer id the partition keeps its epoch and its last five batches, because a producer may have
-five requests in flight and repeat any of them. `judge` decides on an arriving batch, `record`
-notes one that was written. Rebuilding the state after a restart is a `record` for every batch in the log.
+five requests in flight and repeat any of them. `judge` decides about an arriving batch, `record`
+notes one that was written. After a restart, a `record` for every batch in the log rebuilds the state.
 
 Independent of records and files; the time comes in as `now_ms`. Source of the rules: KIP-98,
-KIP-360; the table of cases stands at `judge`.
+KIP-360; the docstring of `judge` has a table of the cases.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NO_PRODUCER = -1
 
 
 class SeenBatch(NamedTuple):
-    """What a partition keeps of one written batch."""
+    """What a partition keeps of one batch of a producer: its sequence numbers, offsets and time."""
 
     first_sequence: int
     last_sequence: int
@@ -45,7 +45,7 @@ NO_OFFSET = -1
 
 
 class ProducerState:
-    """One producer id in one partition. `batches` holds the last five, oldest first.
+    """The state of one producer id in one partition. `batches` holds the last five, oldest first.
 
     `coordinator_epoch` is that of the last marker. `first_offset` is where the open transaction begins.
     """
@@ -73,7 +73,7 @@ def first_sequence(last_sequence: int, count: int) -> int:
 
 
 class Producers:
-    """The producers of one partition.
+    """The states of the producers of one partition, by producer id.
 
     `expiration_ms` is how long an idle producer is kept (`producer.id.expiration.ms`).
     """
@@ -91,16 +91,16 @@ class Producers:
     def judge(
         self, producer_id: int, epoch: int, first_sequence: int, count: int, now_ms: int
     ) -> SeenBatch | None:
-        """Return None where the batch may be written, or the batch it repeats.
+        """Return None if the batch may be written, or the earlier batch that it repeats.
 
         =====================================================  ==================
-        nothing known of the producer                          written
+        unknown producer                                       written
         epoch below the known one                              error 47
-        same epoch, which a marker has raised: first sequence 0   written
-        the same, other sequence                               error 45
-        epoch above it, first sequence 0                       written
-        epoch above it, other sequence                         error 45
-        same epoch, first and last as one of the five kept     the batch repeated
+        same epoch, set by a marker: first sequence 0          written
+        same epoch, set by a marker: other sequence            error 45
+        epoch above the known one, first sequence 0            written
+        epoch above the known one, other sequence              error 45
+        same epoch, first and last as one of the five kept     that batch repeated
         same epoch, first follows the last one                 written
         same epoch, anything else                              error 45
         =====================================================  ==================
@@ -149,7 +149,7 @@ class Producers:
             del batches[0]
 
     def get(self, producer_id: int) -> ProducerState | None:
-        """Return the state of a producer; None if the partition has none."""
+        """Return the state of a producer, or None if the partition has none."""
         return self._states.get(producer_id)
 
     def record_marker(
@@ -157,7 +157,7 @@ class Producers:
     ) -> ProducerState:
         """Record a marker that was written, or found in the log; return the state of its producer.
 
-        A marker that raises the epoch begins a new row of sequence numbers.
+        After a marker that raises the epoch, sequence numbers begin with 0 again.
         """
         state = self._states.get(producer_id)
         if state is None:
@@ -170,25 +170,23 @@ class Producers:
         return state
 
     def last_offsets(self) -> dict[int, int]:
-        """Return the offset of the last batch of every producer id: compaction keeps these."""
+        """Return the last offset of every producer id that has batches: compaction keeps those batches."""
         return {number: state.batches[-1].last_offset for number, state in self.items() if state.batches}
 
     def marker_epochs(self) -> dict[int, int]:
-        """Return the epoch of every producer id of which a marker was seen last: compaction keeps that
-        one.
-        """
+        """Return the epoch of every producer id whose last batch is a marker: compaction keeps these."""
         return {number: state.epoch for number, state in self.items() if not state.batches}
 
     def items(self) -> Iterator[tuple[int, ProducerState]]:
-        """Return every producer id and what is known of it."""
+        """Return an iterator over every producer id and its state."""
         return iter(self._states.items())
 
     def restore(self, states: dict[int, ProducerState]) -> None:
-        """Load the contents of a snapshot into an empty state."""
+        """Replace the states with those of a snapshot."""
         self._states = states
 
     def expire(self, now_ms: int) -> int:
-        """Drop producers that were idle too long; return how many."""
+        """Drop producers that have been idle too long; return how many."""
         old = [
             producer_id
             for producer_id, state in self._states.items()
@@ -199,7 +197,7 @@ class Producers:
         return len(old)
 
     def forget_idlest(self, most: int) -> int:
-        """Drop those that were idle longest, until there are `most` left; return how many."""
+        """Drop the producers idle for longest, until `most` are left; return how many were dropped."""
         surplus = len(self._states) - most
         if surplus <= 0:
             return 0

@@ -1,7 +1,7 @@
-"""The producer state of one open log: read from snapshots and batches when it is first needed, and saved.
+"""The producer states of one open log: read from snapshots and batches on first use, and saved.
 
-Apache Kafka's class of that name does the same. What a producer's state is and how batches are judged by it
-is `producer_state`; the files are `producer_snapshots`.
+Apache Kafka's class of that name does the same. `producer_state` has the states and the rules for batches;
+`producer_snapshots` the files.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class ProducerStateManager:
         *,
         reads_all: bool = False,
     ) -> None:
-        """`new` makes an empty table of producers. `uptime_ms` is the monotonic clock.
+        """Prepare to read the states. `new` makes an empty table of producers.
 
-        `reads_all` has snapshots passed over, and the whole log read instead. Without `snapshots`, nothing
-        outlives the log.
+        `uptime_ms` is the monotonic clock. `reads_all` ignores snapshots, and reads the whole log instead.
+        Without `snapshots`, the states exist only while the log is open.
 
         Raises:
             StorageError: snapshots of batches that are not in the log cannot be removed.
@@ -79,7 +79,7 @@ class ProducerStateManager:
         self._base_offset = self._batches_behind_base = 0
         if snapshots is not None:
             snapshots.discard_after(log.end_offset)
-        # An empty log has no producers: kept up from here on, they need never be read from it.
+        # An empty log has no producers: every later one is recorded when its batch is appended.
         self._producers: Producers | None = new() if log.end_offset == 0 else None
         self._transactions: Transactions | None = None
         self.aborted = AbortedIndex(None if snapshots is None else snapshots.directory)
@@ -92,7 +92,7 @@ class ProducerStateManager:
             self.open = self._transactions.open
 
     def __len__(self) -> int:
-        """Return how many producers are in memory."""
+        """Return the number of producers in memory."""
         return 0 if self._producers is None else len(self._producers)
 
     @property
@@ -114,7 +114,7 @@ class ProducerStateManager:
 
     @property
     def transactions(self) -> Transactions:
-        """The open transactions, read as `producers` are.
+        """The open transactions; read from snapshots and log on first use after a start.
 
         Raises:
             StorageError: the log cannot be read.
@@ -125,8 +125,9 @@ class ProducerStateManager:
         return self._transactions
 
     def aborted_in(self, offset: int, size: int, stable_offset: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that may have data in `size` bytes from `offset` on, ordered by
-        markers.
+        """Return aborted transactions that may have records in `size` bytes from `offset` on.
+
+        They are ordered by their markers' offsets.
 
         Raises:
             StorageError: the log cannot be read.
@@ -147,19 +148,19 @@ class ProducerStateManager:
         return [segment.base_offset for segment in self._log.segments]
 
     def compacted(self, spent_markers: Collection[int]) -> None:
-        """Compaction has put segments together: the entries of aborted transactions go along.
+        """Update the index of aborted transactions after compaction has merged segments.
 
-        Those of `spent_markers` go, since the log has no batch of theirs any more.
+        Transactions of `spent_markers` are removed, since the log has no batch of theirs any more.
 
         Raises:
-            StorageError: they cannot be written.
+            StorageError: the index cannot be written.
         """
         if len(self.aborted):
             self.aborted.drop(spent_markers)
             self.aborted.rewrite(self.segment_bases())
 
     def check_append(self, header: BatchHeader, verification: Verification | None) -> None:
-        """Check that a batch may be appended that is part of a transaction, or comes while one is open.
+        """Check that a batch may be appended that is part of a transaction, or arrives while one is open.
 
         Raises:
             KafkaError: INVALID_TXN_STATE (48), INVALID_PRODUCER_EPOCH (47), OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -175,7 +176,7 @@ class ProducerStateManager:
         )
 
     def appended(self, header: BatchHeader, first_offset: int, max_timestamp: int) -> None:
-        """Take note of a batch with a producer that was appended to the log."""
+        """Record a producer's batch that was appended to the log."""
         producers, first, delta = self._producers, header.base_sequence, header.last_offset_delta
         if producers is None:
             producers = self.producers
@@ -186,7 +187,7 @@ class ProducerStateManager:
             self.transactions.record_data(header.producer_id, first_offset)
 
     def replicated(self, header: BatchHeader) -> None:
-        """Take note of a batch that a leader has judged and this log has copied.
+        """Record a batch that the leader has validated and this log has copied.
 
         Raises:
             StorageError: the log cannot be read.
@@ -201,7 +202,7 @@ class ProducerStateManager:
             self.aborted.add(aborted, self.segment_bases())
 
     def truncated(self) -> None:
-        """The end of the log was cut: read everything anew when it is next needed.
+        """Read the states again, because the end of the log was cut.
 
         Raises:
             StorageError: snapshots of batches that are gone cannot be removed.
@@ -214,7 +215,7 @@ class ProducerStateManager:
         _ = self.producers
 
     def maintain(self, uptime_ms: int) -> None:
-        """Drop idle producers, and save the others where many batches lie behind the last snapshot.
+        """Drop idle producers, and save the others if there are many batches after the last snapshot.
 
         Raises:
             StorageError: the snapshot cannot be written.
@@ -229,15 +230,15 @@ class ProducerStateManager:
             self._save(self._snapshots, self._log.end_offset, self.producers)
 
     def forget_idlest(self, most: int) -> None:
-        """Keep `most` producers in memory; the others are as if their time had expired."""
+        """Keep `most` producers in memory; drop the idlest ones as if they had expired."""
         if self._producers is not None:
             self._producers.forget_idlest(most)
 
     def _save(self, snapshots: ProducerSnapshots, offset: int, producers: Producers) -> None:
-        """Write a snapshot; the one before it is where the next start begins to read.
+        """Write a snapshot; the next start begins to read at the snapshot before.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: the snapshot cannot be written.
         """
         self.aborted.sync(self.segment_bases())
         snapshots.save(offset, producers)
@@ -245,19 +246,19 @@ class ProducerStateManager:
         self._base_offset = max((each for each in snapshots.offsets() if each < offset), default=0)
 
     def note(self) -> None:
-        """Write down what is known of the producers, because the broker stops in order.
+        """Save the producer states, because the broker shuts down in order.
 
-        The snapshot that a start begins with stays as long as not too much lies behind it: a snapshot
-        has the last batch of each producer only, and the walk from there finds the last five.
+        The snapshot that a start begins with is kept unless too many batches follow it: a snapshot
+        has only the last batch of each producer, and reading the log from there finds the last five.
 
         Raises:
-            StorageError: the log cannot be read, or the snapshot not be written.
+            StorageError: the log cannot be read, or the snapshot cannot be written.
         """
         log, snapshots = self._log, self._snapshots
         if snapshots is None:
             return
         there = snapshots.offsets()
-        # A reader walks on behind any snapshot; without one, Kafka takes it that there are no producers.
+        # A start reads the log after any snapshot; without one, Kafka assumes that there are no producers.
         is_needed = not there if self._producers is None else log.end_offset not in there
         if not is_needed or log.end_offset == 0:
             return
@@ -270,7 +271,7 @@ class ProducerStateManager:
             snapshots.save(log.end_offset, producers, self._base_offset)
 
     def _read(self, batches_max: int | None = None) -> Producers | None:
-        """Return the state of producers from snapshots and the log; None if more batches had to be looked at.
+        """Return the producer states from snapshots and the log; None if that takes `batches_max` batches.
 
         Raises:
             StorageError: the log cannot be read.

@@ -1,4 +1,4 @@
-"""What transactions append to a partition: batches that take part in one, offsets of groups, and markers."""
+"""Appends of transactions to a partition: transactional batches, committed offsets of groups, and markers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PRODUCER_BYTES = 10
 
 
 class Target(Protocol):
-    """A partition that is appended to."""
+    """A partition that transactions append to."""
 
     topic: str
     index: int
@@ -46,7 +46,7 @@ class Target(Protocol):
 
 
 class Joining(Protocol):
-    """Has partitions take part in the transaction that a request belongs to."""
+    """Adds partitions to the transaction that a request belongs to."""
 
     is_implicit: bool
     """Whether writing to a partition adds it to the transaction (KIP-890); if not, it has been added."""
@@ -54,25 +54,25 @@ class Joining(Protocol):
     """Whether the last batch was refused before its partition was asked."""
 
     def join(self, topic: str, index: int, producer_id: int, epoch: int) -> None:
-        """Ask the coordinator about a partition.
+        """Add a partition to the transaction, or verify it, at the coordinator.
 
         Raises:
-            KafkaError: it does not agree, or cannot be asked.
+            KafkaError: the coordinator refuses, or cannot be reached.
         """
 
 
 def refusal_of(error: KafkaError, records: memoryview | None, joining: Joining | None) -> KafkaError:
-    """Return the error to answer a refused Produce with: which of several reasons Apache Kafka gives.
+    """Return the error for a refused Produce: of several reasons, the one that Apache Kafka answers.
 
-    It looks first whether a batch of a transaction comes in a request without a transactional id (53).
+    A transactional batch in a request without a transactional id (53) is the first reason.
     """
     return _without_id() if joining is None and is_transactional(records) else error
 
 
 def refusal_of_all(batches: Iterable[memoryview | None], transactional_id: str | None) -> KafkaError | None:
-    """Return why a Produce of several batches is refused as a whole; None where it is not.
+    """Return the error that refuses a Produce of several batches as a whole, or None.
 
-    That is a batch of a transaction in a request without a transactional id (53), or batches of transactions
+    Reasons are a transactional batch in a request without a transactional id (53), and transactional batches
     of two producers (49).
     """
     producer = None
@@ -91,7 +91,7 @@ def refusal_of_all(batches: Iterable[memoryview | None], transactional_id: str |
 
 
 def is_transactional(records: memoryview | None) -> bool:
-    """Return whether records are a batch of a transaction."""
+    """Return True if `records` begin as a transactional batch."""
     return (
         records is not None
         and len(records) >= HEADER_BYTES
@@ -110,13 +110,13 @@ def _without_id() -> KafkaError:
 def join(
     partition: Target, producer_id: int, epoch: int, first_sequence: int, joining: Joining | None
 ) -> Verification | None:
-    """Ask the coordinator to add or verify the partition of a batch, if it has not yet.
+    """Let the coordinator add or verify the partition of a batch, unless its transaction is open already.
 
-    Return what the batch is to be appended with.
+    Returns the verification that the append needs, or None.
 
     Raises:
-        KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53), the request names no transactional id; or what
-            the coordinator or the partition refuses it with.
+        KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53), the request names no transactional id; or the
+            error of the coordinator or of the partition.
         StorageError: the log cannot be opened or read.
     """
     if joining is None:
@@ -133,7 +133,7 @@ def join(
 
 
 def join_batch(partition: Target, header: BatchHeader, joining: Joining | None) -> Verification | None:
-    """Return what `join` returns for the producer of the batch with this header."""
+    """Call `join` for the producer of the batch with this header; return the result."""
     return join(partition, header.producer_id, header.producer_epoch, header.base_sequence, joining)
 
 
@@ -144,14 +144,13 @@ def append_offsets(
     now_ms: int,
     verification: Verification | None,
 ) -> int:
-    """Append records of the broker's own that belong to a transaction: offsets of a group.
+    """Append a group's committed offsets, which belong to a transaction; return the first offset.
 
-    `verification` is what `join` has returned. Sequence numbers are not looked at. Return the offset of the
-    first record.
+    `verification` is what `join` has returned. Sequence numbers are not checked.
 
     Raises:
         KafkaError: the transaction has ended meanwhile.
-        StorageError: they could not be written; nothing has changed.
+        StorageError: the records could not be written; nothing has changed.
     """
     states = partition.states
     states.check_append(header, verification)
@@ -186,7 +185,7 @@ def append_marker(
     Raises:
         KafkaError: INVALID_PRODUCER_EPOCH (47), TRANSACTION_COORDINATOR_FENCED (52), NOT_LEADER_OR_FOLLOWER
             (6).
-        StorageError: it could not be written; nothing has changed.
+        StorageError: the marker could not be written; nothing has changed.
     """
     partition.check_leads()
     log, states = partition.log, partition.states

@@ -1,12 +1,12 @@
 """Transactions in one partition: which are open, how the others have ended, and what a reader may see.
 
-Data of a transaction stay out of sight of `read_committed` until its marker is in the log. The partition
-keeps the first offset of each open transaction, so that the last stable offset is known at any time, and an
-entry for each aborted one (`.txnindex`), by which readers leave its data out.
+Records of a transaction are hidden from `read_committed` consumers until its marker is in the log. The
+partition keeps the first offset of each open transaction, so that the last stable offset is known at any
+time, and an entry for each aborted one (`.txnindex`), by which readers skip its records.
 
 A batch may only open a transaction that the coordinator has (KIP-890): it is verified first, and the
-`Verification` that the partition gave out for it is checked again when the batch is appended. A marker in
-between makes it void, so that a late batch cannot open a transaction that will never be ended.
+`Verification` that the partition created for it is checked again when the batch is appended. A marker in
+between makes the verification void, so that a late batch cannot open a transaction that will never be ended.
 
 Pure: offsets, epochs and times come in as arguments; independent of records and files.
 """
@@ -32,7 +32,7 @@ VERIFICATIONS_MAX = 10_000
 
 
 class AbortedTransaction(NamedTuple):
-    """One entry of a `.txnindex` file, in its order."""
+    """One aborted transaction, with the fields of an entry in a `.txnindex` file, in their order."""
 
     producer_id: int
     first_offset: int
@@ -42,7 +42,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class Verification:
-    """The permission to open a transaction, while the coordinator is asked. Compared by identity."""
+    """The permission to open a transaction, while the coordinator verifies it. Compared by identity."""
 
     __slots__ = ("asked_ms", "epoch", "is_implicit", "lowest_sequence")
 
@@ -55,7 +55,7 @@ class Verification:
 
 
 class Transactions:
-    """The transactions of one partition. Epochs and sequence numbers are kept by `producers`."""
+    """The transactions of one partition. `producers` has the epochs and sequence numbers."""
 
     def __init__(self, producers: Producers) -> None:
         self._producers = producers
@@ -74,25 +74,25 @@ class Transactions:
         return next(iter(self.open.values()), None)
 
     def last_stable_offset(self, start_offset: int, high_watermark: int) -> int:
-        """Return the offset up to which everything is decided, within the log."""
+        """Return the last stable offset, at least `start_offset` and at most `high_watermark`."""
         first = self.first_unstable_offset
         return high_watermark if first is None else min(max(first, start_offset), high_watermark)
 
     def open_transactions(self) -> Iterator[tuple[int, int]]:
-        """Producer id and first offset of every open transaction, the oldest first."""
+        """Return an iterator over producer id and first offset of every open transaction, oldest first."""
         return iter(self.open.items())
 
     # --- data --------------------------------------------------------------------------------------------
 
     def is_open(self, producer_id: int, epoch: int) -> bool:
-        """Return whether a producer has a transaction open in this epoch."""
+        """Return True if a producer has a transaction open in this epoch."""
         state = self._producers.get(producer_id)
         return state is not None and state.epoch == epoch and producer_id in self.open
 
     def begin_verification(
         self, producer_id: int, epoch: int, first_sequence: int, is_implicit: bool, now_ms: int
     ) -> Verification | None:
-        """Return what to append a transactional batch with once the coordinator has agreed.
+        """Return the verification for a transactional batch, which is valid once the coordinator has agreed.
 
         None means that the coordinator need not be asked: the transaction is open already.
 
@@ -126,9 +126,9 @@ class Transactions:
         is_transactional: bool,
         verification: Verification | None,
     ) -> None:
-        """Check that a new batch may be written, as far as transactions are concerned.
+        """Check that the state of transactions allows a new batch.
 
-        Without `verification` only a transaction that is open already may be added to.
+        Without `verification`, a batch may only continue a transaction that is open already.
 
         Raises:
             KafkaError: INVALID_TXN_STATE (48), INVALID_PRODUCER_EPOCH (47), or
@@ -161,7 +161,7 @@ class Transactions:
             )
 
     def record_data(self, producer_id: int, first_offset: int) -> None:
-        """A transactional batch was written, or found in the log; its producer is recorded already."""
+        """Record a transactional batch that was written or found, after its producer was recorded."""
         self._verifications.pop(producer_id, None)
         if producer_id not in self.open:
             self.open[producer_id] = first_offset
@@ -184,7 +184,7 @@ class Transactions:
             return
         is_stale = epoch < state.epoch
         if transaction_version >= STRICT_MARKERS_SINCE and epoch == state.epoch:
-            # One that comes again does no harm. The last epoch there is can only be met by itself.
+            # A repeated marker does no harm. The greatest epoch has no successor, so that it may be equal.
             is_stale = producer_id in self.open and epoch != EPOCH_MAX
         if is_stale:
             raise _fenced(producer_id, epoch, state.epoch)
@@ -207,7 +207,7 @@ class Transactions:
         *,
         transaction_version: int = 0,
     ) -> AbortedTransaction | None:
-        """A marker was written, or found in the log. Return the entry that an aborted transaction gets."""
+        """Record a marker that was written or found; return the entry of the transaction if it aborts one."""
         found = self._verifications.get(producer_id)
         is_of_next = found is not None and found.is_implicit and found.epoch == epoch
         if found is not None and not (is_of_next and transaction_version >= STRICT_MARKERS_SINCE):
@@ -222,13 +222,16 @@ class Transactions:
         )
 
     def record_emptied(self, producer_id: int, epoch: int, timestamp: int, now_ms: int) -> None:
-        """A marker was found of which compaction has left the producer's epoch: it ends nothing any more."""
+        """Record a marker without a record, of which compaction has kept only the producer's epoch.
+
+        Such a marker ends no transaction any more.
+        """
         state = self._producers.get(producer_id)
         coordinator_epoch = NO_COORDINATOR if state is None else state.coordinator_epoch
         self._producers.record_marker(producer_id, epoch, coordinator_epoch, timestamp, now_ms)
 
     def expire_verifications(self, before_ms: int) -> None:
-        """Drop the verifications that were requested before a time and were never followed by an append."""
+        """Drop the verifications from before a time that no append has used."""
         for producer_id, each in list(self._verifications.items()):
             if each.asked_ms < before_ms:
                 del self._verifications[producer_id]

@@ -1,11 +1,11 @@
-"""Which compacted topic is compacted next: the dirtiest, one at a time, in a thread of its own.
+"""`Compactor`: compacts the topic partition with the most to gain, one at a time, in a thread of its own.
 
 The thread reads and writes files; everything about partitions is decided in the broker's own thread, which
-calls `step` once a second. Requests are served meanwhile. Schedules run on the monotonic clock; the time of
-day is only compared with the times of records.
+calls `step` once a second. Requests are served meanwhile. Schedules use the monotonic clock; the time of
+day is only compared with the timestamps of records.
 
 A compaction that fails, for any reason, leaves its log as it was. The partition is then marked as failed
-and tried again later, after `RETRY_S`, twice that, and so on; other partitions are not held up.
+and tried again after `RETRY_S`, then after twice that, and so on; other partitions are not held up.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RETRY_S_MAX = 4 * 3600.0
 
 
 class Compactor:
-    """The compactions of one broker."""
+    """The compactions of one broker, one after the other in a thread."""
 
     def __init__(self, config: BrokerConfig, store: LogStore, clock: Clock, failures: Failures) -> None:
         self._config = config
@@ -61,7 +61,7 @@ class Compactor:
         return self._config.integer("log.cleaner.backoff.ms") / 1000
 
     def step(self, partitions: Iterable[Partition], now_ms: int) -> list[StorageError]:
-        """Finish what is done, begin what is due; return what went wrong."""
+        """Finish the compaction that has ended, or begin the next; return errors."""
         if self._thread is not None:
             if self._thread.is_alive():
                 return []
@@ -76,7 +76,7 @@ class Compactor:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a compaction is under way, or waits to be put in place."""
+        """Whether a compaction is running, or its result waits to be put in place."""
         return self._thread is not None
 
     @property
@@ -85,7 +85,7 @@ class Compactor:
         return list(self._failed)
 
     def wait(self) -> list[StorageError]:
-        """Wait for the compaction under way, and put its result in place; return what went wrong."""
+        """Wait for the running compaction, and put its result in place; return errors."""
         if self._thread is None:
             return []
         self._thread.join()
@@ -115,7 +115,7 @@ class Compactor:
         return problems
 
     def _dirt_of(self, partition: Partition, now_ms: int) -> Dirt | None:
-        """Return the part of a partition that is worth compacting now; None if there is none."""
+        """Return the part of a partition that is worth compacting now, or None."""
         log = partition.open_log
         if not partition.config.compacted or log is None:
             return None
@@ -142,7 +142,7 @@ class Compactor:
         self._partition, self._work, self._thread = partition, work, thread
 
     def _run(self, work: Compaction, partition: Partition) -> None:
-        """The thread. However it ends, `work.is_complete` is whether there is something to put in place."""
+        """Run a compaction in the thread. Afterwards `work.is_complete` says whether it has a result."""
         try:
             work.run()
         except StorageError as error:
@@ -164,7 +164,7 @@ class Compactor:
                 self._store.end_checkpoint(())
                 logger.info("compacted %r: %d bytes to %d", work.log, work.bytes_before, work.bytes_after)
                 self._failed.pop(partition, None)
-                self._due_s = self._monotonic()  # there may be more of it, or of others
+                self._due_s = self._monotonic()  # this partition or others may have more to compact
             elif not is_complete and not work.log.is_closed:
                 raise failure or StorageError(f"the compaction of {partition} ended early")
         except Exception as error:
@@ -172,7 +172,7 @@ class Compactor:
         return []
 
     def _gave_up(self, partition: Partition, error: Exception) -> StorageError:
-        """Mark a partition as failed while an exception is handled; return what to report."""
+        """Mark a partition as failed while an exception is handled; return the error to report."""
         if not isinstance(error, StorageError):
             self._failures.caught("compactor", f"compaction of {partition}")
             error = _unexpected(partition, error)
@@ -189,14 +189,12 @@ def _unexpected(partition: Partition, error: BaseException) -> StorageError:
 
 
 def _stable_offset(partition: Partition, log: Log) -> int:
-    """Return the first offset of an open transaction, as far as producers have been read, or the end of the
-    log.
-    """
+    """Return the first offset of the oldest open transaction that is known, or the end of the log."""
     return next(iter(partition.states.open.values()), log.end_offset)
 
 
 def _kept(partition: Partition, log: Log) -> Kept:
-    """Return the records that producers need of a partition; the first call reads its log.
+    """Return the records that compaction must keep for producers; the first call reads the log.
 
     Raises:
         StorageError: the log cannot be read.
@@ -211,7 +209,7 @@ def _kept(partition: Partition, log: Log) -> Kept:
 
 
 def policy_of(config: TopicConfig) -> CompactionPolicy:
-    """Return the settings of a topic that its compaction obeys."""
+    """Return the compaction settings of a topic."""
     ratio = config["min.cleanable.dirty.ratio"]
     return CompactionPolicy(
         min_lag_ms=config.integer("min.compaction.lag.ms"),

@@ -1,7 +1,7 @@
 """Flushes of logs in threads, so that the event loop and other requests do not wait for the disk.
 
-A topic with `flush.messages` or `flush.ms` has its log flushed in a thread; a Produce that has to wait for it
-is parked meanwhile. Appends made while one flush is under way share the next one, so
+The log of a topic with `flush.messages` or `flush.ms` is flushed in a thread; a Produce request that has to
+wait for that is parked meanwhile. Appends made during a flush share the next one, so
 that many producers cost few flushes.
 
 A node without an event loop has no `Flusher`: its logs flush themselves.
@@ -27,7 +27,10 @@ THREADS = 4
 
 
 class FlushTask:
-    """One flush of one log, to be begun or under way. It is itself the key under which Produce waits."""
+    """One flush of one log, waiting or running.
+
+    The object itself is the purgatory key of Produce requests.
+    """
 
     __slots__ = ("failure", "partition")
 
@@ -37,12 +40,12 @@ class FlushTask:
 
 
 class Flusher:
-    """The flushes of one broker."""
+    """The flushes of one broker, in threads."""
 
     def __init__(
         self, purgatory: Purgatory, call: Callable[[Callable[[], None]], object], barriers: Failures
     ) -> None:
-        """`call` has a function run in the broker's own thread, soon, from any thread."""
+        """Prepare the threads. `call` runs a function soon in the broker's own thread, from any thread."""
         self._purgatory = purgatory
         self._barriers = barriers
         self._call = call
@@ -53,7 +56,7 @@ class Flusher:
         """What went wrong since this list was last emptied."""
 
     def flush(self, partition: Partition) -> FlushTask:
-        """See to it that all that a log holds by now reaches the disk; return what to wait for.
+        """Flush everything that a log holds by now; return the task that requests wait for.
 
         Raises:
             StorageError: a file of the log cannot be opened.
@@ -103,7 +106,7 @@ class Flusher:
             self._begin_waiting(waiting, log)
 
     def _begin_waiting(self, flush: FlushTask, log: Log) -> None:
-        """Begin the flush that was requested meanwhile; if that is impossible, its requests get the error."""
+        """Begin a flush that waited for another; if that fails, the requests that wait get the error."""
         partition = flush.partition
         try:
             if not log.is_closed:
@@ -117,5 +120,5 @@ class Flusher:
         self._purgatory.notify(flush)
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Cancel the flushes that have not begun."""
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,7 +1,7 @@
-"""What is missing in the data directory is logged at every start, by a thread that holds up no request.
+"""A check for missing files in the data directory at every start, in a thread that holds up no request.
 
-A log is opened when it is first used, which may be days later, or never; and what is missing would then only
-show as an error to a reader, or as offsets that are given out again.
+A log is opened when it is first used, which may be days later, or never; without the check, a missing file
+would only show as an error to a reader, or as offsets that are assigned a second time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ logger = logger_named("penstock.broker")
 
 
 class Inspection:
-    """One look through the data directory. `problems` are what it finds, one after the other."""
+    """One check of the data directory, in a thread. `problems` yields what is missing."""
 
     def __init__(self, problems: Iterator[str], failures: Failures) -> None:
         self._problems = problems
@@ -28,7 +28,7 @@ class Inspection:
         self._thread = threading.Thread(target=self._run, name="penstock-inspection", daemon=True)
 
     def start(self) -> None:
-        """Begin; each problem becomes a line in the log."""
+        """Start the thread, which writes each problem to the log."""
         self._thread.start()
 
     def _run(self) -> None:
@@ -40,11 +40,11 @@ class Inspection:
                     logger.error("%s", problem)
 
     def wait(self) -> None:
-        """Wait until all has been looked at."""
+        """Wait until the check has ended."""
         self._thread.join()
 
     def stop(self) -> None:
-        """End after the partition that is being looked at."""
+        """Stop the check after the partition that it is at."""
         self._is_over = True
         if self._thread.ident is not None:
             self._thread.join()

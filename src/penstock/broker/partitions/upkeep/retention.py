@@ -1,7 +1,8 @@
-"""Retention: when old records go, of logs that are open and of those that were not used since the start.
+"""Retention: the deletion of expired records, from open logs and from logs not used since the start.
 
-Open logs are asked at once. Of the others, so many a second are looked up by their files alone, and few are
-opened: those from which something has to go. A broker with many idle partitions is not held up by them.
+Every pass enforces retention on all open logs. Closed logs are checked by their files, a few in each second,
+and only those are opened from which something must be deleted. So a broker with many idle partitions is not
+held up.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ OPENED_PER_STEP = 25
 
 
 class KeptPartitions(Protocol):
-    """The partitions of a broker."""
+    """The partitions of a broker, as retention uses them."""
 
     @property
     def opened(self) -> Iterable[Partition]:
-        """Those whose logs are open."""
+        """The partitions whose logs are open."""
 
     def partitions(self) -> Iterable[Partition]:
-        """Return all of them."""
+        """Return all partitions."""
 
 
 class Retention:
@@ -44,7 +45,7 @@ class Retention:
         self._closed: list[Partition] = []
 
     def step(self, now: float, now_ms: int) -> list[StorageError]:
-        """Do what is due at `now`; return what went wrong. One log that fails does not stop the rest."""
+        """Enforce the retention that is due at `now`; return the errors, which do not stop the other logs."""
         errors: list[StorageError] = []
         if now >= self._due_at:
             self._due_at = now + self._interval_s

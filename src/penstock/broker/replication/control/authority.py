@@ -1,10 +1,10 @@
-"""The controller as one node reaches it: what the node decides is decided at the end of the metadata log.
+"""`Authority`: a node's way to the controller and the metadata log.
 
-A node's image may be behind the log: records are on their way to it, or it has stood still. So before a node
-decides about a change, it takes in all that has been written (`catch_up`), and what it has decided is
-written only if nothing else has been written since (`commit`). All changes are so decided one after the
-other, each against the outcome of all before it, as by the one controller of Apache Kafka that brokers
-forward such requests to.
+A node's metadata may be behind the log: records are on their way to it, or it has been paused. So before a
+node decides about a change, it applies all that has been written (`catch_up`), and its decision is written
+only if nothing else has been written since (`commit`). So all changes are decided one after the other, each
+against the outcome of all before it, as by the one controller to which brokers of Apache Kafka forward such
+requests.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class Passing(Protocol):
-    """The links between nodes and the controller."""
+    """The links between nodes and the controller, which may be cut."""
 
     def passes(self, source: int, target: int) -> bool:
-        """Return whether a message from one node reaches another now."""
+        """Return True if a message from `source` reaches `target` now."""
 
 
 class Taking(Protocol):
-    """A node, as far as it takes in metadata."""
+    """A node that applies metadata."""
 
     node_id: int
     next_batch: int
@@ -39,11 +39,11 @@ class Taking(Protocol):
     ended: bool
 
     def take(self, batches: Sequence[Batch]) -> None:
-        """Apply batches, each once and in order."""
+        """Apply batches of metadata, each once and in order."""
 
 
 class Authority:
-    """The controller of `quorum` as `member` reaches it over `links`, in a cluster of `size` brokers."""
+    """The way of `member` to the controller of `quorum` over `links`, in a cluster of `size` brokers."""
 
     log_on_disk: MetadataLog | None = None
     """None: the log is the controller's, not this broker's."""
@@ -60,7 +60,7 @@ class Authority:
 
     @property
     def is_reachable(self) -> bool:
-        """Whether a message of this life of the node reaches the controller, and its answer the node."""
+        """Whether a message of this node reaches the controller, and the answer the node."""
         node, passes = self._member.node_id, self._links.passes
         return not self._member.ended and passes(node, CONTROLLER) and passes(CONTROLLER, node)
 
@@ -75,12 +75,13 @@ class Authority:
         return self._quorum.epoch
 
     def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes]:
-        """Return no directory in particular for each replica: its broker chooses."""
+        """Return an unassigned directory id for each replica: its broker chooses the directory."""
         return [bytes(16)] * len(replicas)
 
     def catch_up(self) -> None:
-        """Apply all metadata that have been written to the node. A node that is cut off stays behind, and its
-        decisions are not written.
+        """Apply all metadata that have been written to the node.
+
+        A node that is cut off stays behind, and its decisions are not written.
         """
         if self.is_reachable:
             self._take()
@@ -90,7 +91,7 @@ class Authority:
 
         Raises:
             StaleDecisionError: other metadata were written since the node caught up; it has them now.
-            StorageError: they could not be written, or the controller cannot be reached.
+            StorageError: the records could not be written, or the controller cannot be reached.
         """
         member = self._member
         if not self.is_reachable:

@@ -1,7 +1,7 @@
 """The controller of a cluster: it decides about brokers, leaders and replicas, and returns metadata records.
 
 Without I/O and clocks: times are seconds of a monotonic clock, given by the caller, who writes the records
-and applies them before it asks again. Rules as in Apache Kafka's controller (KIP-455, KIP-460, KIP-497,
+and applies them before the next call. Rules as in Apache Kafka's controller (KIP-455, KIP-460, KIP-497,
 KIP-841, KIP-966).
 """
 
@@ -35,7 +35,7 @@ SAME_LEADER = -2
 
 
 class Controller:
-    """The controller's decisions. `image` and `brokers` are the state that its records have made."""
+    """The controller's decisions. `image` and `brokers` are the state after the records written so far."""
 
     def __init__(
         self,
@@ -46,8 +46,9 @@ class Controller:
         unclean_default: Callable[[], bool] = lambda: False,
         minimum_default: Callable[[], int] = lambda: 1,
     ) -> None:
-        """`session_s` is how many seconds without a heartbeat fence a broker. The defaults are those that
-        brokers have been started with, of topic settings.
+        """Prepare to decide. A broker is fenced after `session_s` seconds without a heartbeat.
+
+        The defaults are those of topic settings that brokers have been started with.
         """
         self._image = image
         self._brokers = brokers
@@ -65,8 +66,9 @@ class Controller:
     # --- brokers -----------------------------------------------------------------------------------------
 
     def register(self, registration: Registration, broker_epoch: int) -> list[list[Message]]:
-        """Return the records of a node's start, in steps: the first end its earlier life, the last register
-        it, fenced.
+        """Return the records of a node's start in two steps: end its earlier registration, then register it.
+
+        The new registration is fenced.
         """
         node = registration.node
         known = self._brokers.by_id.get(node)
@@ -88,8 +90,9 @@ class Controller:
         return [self._leave(node, was_clean=registration.was_clean), [record]]
 
     def heartbeat(self, beat: Heartbeat, now_s: float) -> tuple[bool, list[Message]]:
-        """Take a heartbeat; return whether the broker is registered with this epoch, and the records to
-        write.
+        """Process a heartbeat; return the records to write.
+
+        The first value returned is True if the broker is registered with this epoch.
         """
         broker = self._brokers.by_id.get(beat.node)
         if broker is None or broker.epoch != beat.broker_epoch:
@@ -105,32 +108,28 @@ class Controller:
         return True, [change, *self._elect_leaderless(beat.node)]
 
     def heard(self, node: int, now_s: float) -> None:
-        """Count a broker that is alive as if it had sent a heartbeat now."""
+        """Count a live broker as if it had sent a heartbeat now."""
         if node in self._heard:
             self._heard[node] = now_s
 
     def excuse(self, seconds: float, now_s: float) -> None:
-        """Let every session end so many seconds later, as if no heartbeat had come after `now_s`."""
+        """Extend all sessions by `seconds`, but not beyond those of brokers with a heartbeat at `now_s`."""
         for node, heard in self._heard.items():
             self._heard[node] = max(heard, min(heard + seconds, now_s))
 
     def leads_anything(self, node: int) -> bool:
-        """Return whether a broker leads a partition."""
+        """Return True if a broker leads a partition."""
         return any(each.leader == node for _, each in self._partitions())
 
     def expire(self, now_s: float) -> list[Message]:
-        """Fence the first broker whose heartbeats stopped for longer than a session; return the records to
-        write.
-        """
+        """Fence the first broker whose session has expired; return the records to write."""
         for node, heard in self._heard.items():
             if now_s - heard > self.session_s:
                 return self.fence(node)
         return []
 
     def next_expiry(self) -> float | None:
-        """Return when the next broker will be fenced unless it sends a heartbeat; None if no broker is
-        alive.
-        """
+        """Return when the next session expires without a heartbeat, or None if no broker is alive."""
         return min(self._heard.values()) + self.session_s if self._heard else None
 
     def fence(self, node: int) -> list[Message]:
@@ -145,7 +144,7 @@ class Controller:
     def unregister(self, node: int) -> list[Message]:
         """Remove a broker from the metadata (UnregisterBroker); return the records to write.
 
-        A broker that is alive registers again.
+        A live broker registers again.
 
         Raises:
             KafkaError: BROKER_ID_NOT_REGISTERED (102).
@@ -166,11 +165,10 @@ class Controller:
         return [change, *self._leave(node)]
 
     def _leave(self, node: int, *, was_clean: bool = True) -> list[Message]:
-        """Return the records with which a broker leaves every ISR where it is not the last, and leads nothing
-        any more.
+        """Return the records that remove a broker from ISRs and leaderships.
 
-        With eligible leader replicas it leaves every ISR, and may lead again unless it has ended uncleanly:
-        then it may have lost records.
+        Without eligible leader replicas the broker stays in an ISR of which it is the last member. With them
+        it leaves every ISR, and may lead again unless it has ended uncleanly: then it may have lost records.
         """
         has_elr = self.eligibility.is_on
 
@@ -195,7 +193,7 @@ class Controller:
         return records
 
     def _elect_leaderless(self, joining: int) -> list[Message]:
-        """Return the elections for partitions without a living leader, because a broker has become alive."""
+        """Return the elections for partitions without a live leader, because a broker has become alive."""
 
         def is_acceptable(replica: int) -> bool:
             return replica == joining or self._brokers.is_acceptable(replica)
@@ -216,7 +214,11 @@ class Controller:
                 yield topic.name, partition
 
     def _find(self, topic: str, index: int) -> PartitionImage:
-        """Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3)."""
+        """Return a partition's metadata.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3).
+        """
         found = self._image.topics.get(topic)
         if found is None or not 0 <= index < len(found.partitions):
             raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}")
@@ -237,8 +239,9 @@ class Controller:
         kind: Kind = Kind.ONLINE,
         unsure: int | None = None,
     ) -> PartitionChangeRecord | None:
-        """Return the record of a change, with the election that it makes necessary; None if nothing
-        changes. `unsure` is a replica that may have lost records.
+        """Return the record of a change, with the election that it requires, or None if nothing changes.
+
+        `unsure` is a replica that may have lost records.
         """
         before = partition.replicas
         target = moved or Moved(before.assigned, before.adding, before.removing)
@@ -289,15 +292,13 @@ class Controller:
         return None if is_same else record
 
     def propose(self, proposal: Proposal) -> tuple[Decision, list[Message]]:
-        """Check the ISRs that a leader proposes (AlterPartition); return the answer, and the records to
-        write.
-        """
+        """Check the ISRs that a leader proposes (AlterPartition); return the answer and records to write."""
         node = proposal.node
         broker = self._brokers.by_id.get(node)
         if broker is None or broker.epoch != proposal.broker_epoch:
             return Decision(ErrorCode.STALE_BROKER_EPOCH), []
         if proposal.number:
-            # A copy that comes late must not be written after its leader has had it refused.
+            # A late copy of a proposal must not be written after the leader was answered that it was refused.
             if (proposal.broker_epoch, proposal.number) <= self._proposals.get(node, (-1, 0)):
                 return Decision(ErrorCode.INVALID_UPDATE_VERSION), []
             self._proposals[node] = proposal.broker_epoch, proposal.number
@@ -306,7 +307,7 @@ class Controller:
         return Decision(ErrorCode.NONE, tuple(error for error, _ in judged)), written
 
     def _judge(self, node: int, change: IsrChange) -> tuple[int, PartitionChangeRecord | None]:
-        """Return an error or 0, and the record of the change; None where nothing changes."""
+        """Return the error of an ISR change, or 0, and its record, or None if nothing changes."""
         topic = self._image.topics_by_id.get(change.topic_id)
         if topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID, None
@@ -378,11 +379,11 @@ class Controller:
         return [found]
 
     def lead(self, topic: str, index: int, node: int) -> list[Message]:
-        """Make a replica that is in sync and alive the leader: a lever for tests. Return the records to
-        write.
+        """Make a replica that is in sync and alive the leader, for tests; return the records to write.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3); ELIGIBLE_LEADERS_NOT_AVAILABLE (83), it may not lead.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3); ELIGIBLE_LEADERS_NOT_AVAILABLE (83), the replica may
+                not lead.
         """
         partition = self._find(topic, index)
         if partition.leader == node:
@@ -395,10 +396,10 @@ class Controller:
         return [PartitionChangeRecord(partition_id=index, topic_id=partition.topic_id, leader=node)]
 
     def shrink(self, topic: str, index: int, node: int) -> list[Message]:
-        """Remove a follower from the ISR: a lever for tests. Return the records to write.
+        """Remove a follower from the ISR, for tests; return the records to write.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3); INVALID_REQUEST (42), it leads.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3); INVALID_REQUEST (42), the broker leads the partition.
         """
         partition = self._find(topic, index)
         if partition.leader == node:
@@ -410,7 +411,7 @@ class Controller:
     def reassign(
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool
     ) -> list[Message]:
-        """Move replicas (AlterPartitionReassignments); None cancels a move. Return the records to write.
+        """Begin or, with `target` None, cancel a reassignment of replicas; return the records to write.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), NO_REASSIGNMENT_IN_PROGRESS (85),
@@ -441,7 +442,7 @@ class Controller:
         return [] if found is None else [found]
 
     def moving(self, wanted: Iterable[tuple[str, int]] | None) -> list[tuple[str, PartitionImage]]:
-        """Return the partitions of `wanted` whose replicas are moving; None stands for all partitions."""
+        """Return the partitions of `wanted` that are being reassigned; None stands for all partitions."""
         names = None if wanted is None else set(wanted)
         return [
             (topic, each)
@@ -453,10 +454,11 @@ class Controller:
     # --- placement ---------------------------------------------------------------------------------------
 
     def check_assignment(self, replicas: Sequence[int]) -> None:
-        """Check replicas that were assigned by hand.
+        """Check replicas that a client has assigned.
 
         Raises:
-            KafkaError: INVALID_REPLICA_ASSIGNMENT (39): empty, a broker twice, or one that is not registered.
+            KafkaError: INVALID_REPLICA_ASSIGNMENT (39): the list is empty, or has a broker twice or one that
+                is not registered.
         """
         if not replicas or len(set(replicas)) < len(replicas):
             raise error_for(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"replicas on brokers {list(replicas)}")
@@ -468,9 +470,9 @@ class Controller:
             )
 
     def candidates(self) -> list[Candidate]:
-        """Return the brokers that new replicas can be placed on: not one that is about to stop.
+        """Return the brokers for new replicas: all except those that are about to stop.
 
-        One that has stopped counts, as at Apache Kafka: it may come back.
+        A broker that has stopped is included, as in Apache Kafka: it may come back.
         """
         return [
             Candidate(each.id, each.rack, each.fenced)
@@ -491,5 +493,5 @@ class Controller:
             raise error_for(ErrorCode.INVALID_REPLICATION_FACTOR, text) from None
 
     def in_sync_of(self, replicas: Sequence[int]) -> tuple[int, ...]:
-        """Return the first ISR of a new partition: its replicas that are alive. The first of them leads."""
+        """Return the first ISR of a new partition: its live replicas, of which the first leads."""
         return tuple(each for each in replicas if self._brokers.is_acceptable(each))

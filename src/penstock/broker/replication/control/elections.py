@@ -1,4 +1,4 @@
-"""Elections of leaders: who leads a partition next, and with which in-sync replicas. Without I/O.
+"""Elections: which replica leads a partition next, and with which in-sync replicas. Without I/O.
 
 The rules are those of Apache Kafka's controller: the present leader stays if it can; else the first replica
 that is in sync and acceptable; else, where unclean elections are allowed, the first that is acceptable at
@@ -16,7 +16,7 @@ NO_LEADER = -1
 
 
 class Kind(IntEnum):
-    """The kind of an election. The numbers are those of ElectLeaders, but for ONLINE."""
+    """The kind of an election. The numbers are those of ElectLeaders, except for ONLINE."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -25,8 +25,9 @@ class Kind(IntEnum):
 
 
 class Elected(NamedTuple):
-    """The outcome. `leader` is -1 where no replica can lead; `in_sync` is the leader alone where it was not
-    in sync before.
+    """The outcome of an election. `leader` is -1 if no replica can lead.
+
+    `in_sync` is only the leader after an unclean election.
     """
 
     leader: int
@@ -47,7 +48,7 @@ def elect(
 ) -> Elected:
     """Return the next leader of a partition; `unclean` allows a replica that is not in sync.
 
-    `eligible` may lead where no replica is in sync; where there are none, `last_known`, if it is one.
+    If no replica is in sync, one of `eligible` may lead, and if those are empty the one in `last_known`.
     """
     isr = tuple(in_sync)
     candidates = isr or eligible

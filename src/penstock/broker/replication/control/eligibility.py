@@ -1,4 +1,4 @@
-"""Eligible leader replicas (KIP-966): those that have all that is committed, although they are not in sync.
+"""Eligible leader replicas (KIP-966): replicas with all committed records that are not in sync.
 
 Below the minimum of in-sync replicas nothing more is committed. So a replica that was in sync then, and has
 not lost records since, may lead. Without I/O.
@@ -23,9 +23,7 @@ MINIMUM = "min.insync.replicas"
 
 
 class Eligibility:
-    """The eligible leader replicas by the metadata `image`. `minimum_default` is the minimum that brokers
-    were started with.
-    """
+    """The eligible leader replicas in the metadata. `minimum_default` is what brokers were started with."""
 
     def __init__(self, image: ClusterImage, minimum_default: Callable[[], int]) -> None:
         self._image = image
@@ -33,11 +31,11 @@ class Eligibility:
 
     @property
     def is_on(self) -> bool:
-        """Whether there are eligible leader replicas (KIP-966)."""
+        """Whether the cluster uses eligible leader replicas (KIP-966)."""
         return self._image.features.get(ELR_FEATURE, 0) > 0
 
     def _minimum(self, topic: str, replicas: int) -> int:
-        """Return how many replicas of a partition have to be in sync: never more than there are."""
+        """Return how many replicas of a partition must be in sync; at most the number of replicas."""
         text = self._image.topics[topic].overrides.get(MINIMUM)
         if text is None:
             text = self._image.broker_configs.get(ALL_BROKERS, {}).get(MINIMUM)
@@ -46,18 +44,17 @@ class Eligibility:
     def of(
         self, topic: str, before: Replicas, assigned: Sequence[int], isr: Sequence[int], unsure: int | None
     ) -> tuple[int, ...]:
-        """Return the replicas that may lead without being in sync, once `isr` is."""
+        """Return the replicas that may lead without being in sync, once the ISR is `isr`."""
         if not self.is_on or len(isr) >= self._minimum(topic, len(assigned)):
             return ()
         candidates = {*before.eligible, *before.in_sync} & set(assigned)
         return tuple(sorted(candidates - {*isr, unsure}))
 
     def consequences(self, records: Sequence[Message]) -> list[Message]:
-        """Return the records about eligible replicas that have to be written with records that clients asked
-        for.
+        """Return the records about eligible replicas to write with records that clients asked for.
 
         Replicas are eligible by a minimum of in-sync replicas that all brokers have: it is written when the
-        feature begins. A replica that was eligible by another minimum is so no longer.
+        feature begins. A change of the minimum ends the eligibility of replicas.
         """
         if not self.is_on:
             begins = any(

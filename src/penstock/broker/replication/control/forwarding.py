@@ -1,8 +1,7 @@
-"""Requests that brokers of Apache Kafka forward to the controller: a node here applies all metadata first.
+"""Requests that brokers of Apache Kafka forward to the controller: here, the node first applies all metadata.
 
-An interceptor outside of authorization, since rights are judged by the controller as well. A node that
-cannot reach the controller answers REQUEST_TIMED_OUT (7) at once; what it would have decided by itself does
-not count.
+An interceptor outside of authorization, since the controller checks permissions as well. A node that
+cannot reach the controller answers REQUEST_TIMED_OUT (7) at once; its own decision would not count.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ FORWARDED = frozenset(
 
 
 class Reaching(Protocol):
-    """The controller as one node reaches it."""
+    """A node's way to the controller."""
 
     @property
     def is_reachable(self) -> bool:
@@ -54,13 +53,13 @@ class Reaching(Protocol):
 
 
 class Forwarding:
-    """The interceptor of one node."""
+    """The interceptor of one node for requests that the controller decides."""
 
     def __init__(self, authority: Reaching) -> None:
         self._authority = authority
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Wrap the route of a forwarded API, so that its handler has all metadata."""
+        """Wrap the route of a forwarded API: the node applies all metadata before the handler runs."""
         if route.key not in FORWARDED:
             return route
         inner, authority = route.handle, self._authority
@@ -69,7 +68,7 @@ class Forwarding:
             if authority.is_reachable:
                 authority.catch_up()
                 return inner(request, context)
-            # The handler says what the answer names; nothing that it decides can be written, nor counted.
+            # The handler gives the answer its shape; nothing that it decides can be written or counted.
             context.mutations = None
             return when_answered(inner(request, context), _timed_out)
 
@@ -77,7 +76,7 @@ class Forwarding:
 
 
 def _timed_out(response: Any) -> Any:
-    """Set REQUEST_TIMED_OUT (7) in all parts of an answer, because the controller was not reached."""
+    """Set REQUEST_TIMED_OUT (7) in all parts of a response, because the controller was not reached."""
     if isinstance(response, Struct):
         for name in response.__slots__:
             value = getattr(response, name)

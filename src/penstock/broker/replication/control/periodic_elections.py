@@ -1,7 +1,7 @@
-"""Elections that the controller holds by itself from time to time: leaders go back to the preferred replicas.
+"""Elections that the controller holds from time to time: leaders return to the preferred replicas.
 
-Without I/O and clocks, as the controller. Rules as in Apache Kafka's KRaft controller, which takes every
-partition back that it can: `leader.imbalance.per.broker.percentage` has no effect there.
+Without I/O and clocks, like the controller. Rules as in Apache Kafka's KRaft controller, which moves every
+partition that it can: `leader.imbalance.per.broker.percentage` has no effect there.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ ELECTIONS_MAX = 1_000
 
 
 class PeriodicElections:
-    """When the next elections are due. `preferred_s` is `leader.imbalance.check.interval.seconds`; None where
-    `auto.leader.rebalance.enable` is off. `unclean_s` is `unclean.leader.election.interval.ms` in seconds.
+    """The schedule of periodic elections.
+
+    `preferred_s` is `leader.imbalance.check.interval.seconds`, or None if `auto.leader.rebalance.enable` is
+    off. `unclean_s` is `unclean.leader.election.interval.ms` in seconds.
     """
 
     def __init__(
@@ -37,14 +39,14 @@ class PeriodicElections:
         self._due = {kind: now_s + interval_s for kind, interval_s in self._intervals.items()}
 
     def take_due(self, now_s: float) -> list[Message]:
-        """Return the records of the elections that are due; they are due again after their interval."""
+        """Return the records of the elections that are due, and schedule the next ones."""
         records: list[Message] = []
         for kind, interval_s in self._intervals.items():
             if now_s >= self._due[kind]:
                 found = self._controller.elections(kind, ELECTIONS_MAX)
                 self._due[kind] = now_s if len(found) >= ELECTIONS_MAX else now_s + interval_s
                 if found:
-                    # What another kind of election decides has to see what this one has changed.
+                    # The next kind of election must see the changes of this one.
                     records = found
                     break
         return records

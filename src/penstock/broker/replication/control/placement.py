@@ -1,7 +1,7 @@
-"""Placement of replicas over brokers and racks, as Apache Kafka's StripedReplicaPlacer does it.
+"""Placement of replicas on brokers and racks, like Apache Kafka's StripedReplicaPlacer.
 
-Brokers are dealt out rack by rack from random beginnings: no broker twice in a partition, replicas over as
-many racks as there are, a living broker first, and leaders spread evenly.
+Brokers are dealt out rack by rack from random starting points: no broker twice in a partition, replicas over
+as many racks as there are, a live broker first, and leaders spread evenly.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ class Candidate(NamedTuple):
 
 
 class _Deck:
-    """A deck of brokers, dealt in turn: each once for a partition, and each partition begins one broker
-    later.
-    """
+    """Brokers dealt out in turn: each once per partition; each partition begins one broker later."""
 
     def __init__(self, ids: list[int], random: Random) -> None:
         self._ids = sorted(ids)
@@ -40,7 +38,7 @@ class _Deck:
         self._random.shuffle(self._ids)
 
     def next(self, epoch: int) -> int | None:
-        """Return the next broker for a partition, None when all have been given to it."""
+        """Return the next broker for a partition, or None if the partition has all of them."""
         if not self._ids:
             return None
         if self._epoch != epoch:
@@ -104,7 +102,7 @@ def place(
 
 
 def _deal(racks: Sequence[_Rack], start: int, epoch: int, replicas: int) -> tuple[int, ...]:
-    """Return the replicas of one partition: a living broker first, then one of each further rack in turn."""
+    """Return the replicas of one partition: a live broker first, then one of each further rack in turn."""
     count = len(racks)
     first_rack, first = 0, -1
     for step in range(count):

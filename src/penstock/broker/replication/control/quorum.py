@@ -1,8 +1,7 @@
-"""The one authority over the metadata of a cluster: it writes what the controller decides, and sends it to
-the nodes.
+"""`Quorum`: the metadata log of a cluster; it writes what the controller decides, and sends it to the nodes.
 
 Where Apache Kafka has a quorum of controllers, here is one object in the process of the nodes, which never
-fails. It is reached as a node is, over the transport, so that nodes can be cut off from it.
+fails. Nodes reach it over the transport, so that they can be cut off from it.
 """
 
 from __future__ import annotations
@@ -61,11 +60,11 @@ BATCHES_KEPT = 10_000
 
 
 class StaleDecisionError(StorageError):
-    """A change was decided against metadata that are not the newest: it is not written."""
+    """A change was decided on metadata that are not the newest: it is not written."""
 
 
 class Quorum:
-    """The authority. `log` keeps the records; `session_s` seconds without a heartbeat fence a node."""
+    """The only voter of the metadata log. `session_s` seconds without a heartbeat fence a node."""
 
     def __init__(
         self,
@@ -80,9 +79,10 @@ class Quorum:
         minimum_default: Callable[[], int] = lambda: 1,
         unclean_s: float = UNCLEAN_S,
     ) -> None:
-        """Read what was written before. Every `rebalance_s` seconds leaders go back to preferred replicas,
-        and every `unclean_s` partitions without a leader are looked at. The defaults are those of topic
-        settings.
+        """Read the metadata in `log`.
+
+        Every `rebalance_s` seconds leaders return to preferred replicas, and every `unclean_s` seconds
+        unclean elections are held if allowed. The defaults are those of topic settings.
 
         Raises:
             StorageError: the log cannot be read or written.
@@ -144,14 +144,14 @@ class Quorum:
         beside: int | None = None,
         decided_at: int | None = None,
     ) -> None:
-        """Write records, apply them, and send them to the nodes, but for `beside`, which takes them itself.
+        """Write records, apply them, and send them to all nodes except `beside`, which applies them itself.
 
         `decided_at` is the number of the first batch that the deciding node had not applied; None if the
         controller itself has decided. No other batch may lie between a decision and its own batch.
 
         Raises:
             StaleDecisionError: other metadata have been written since; nothing has changed.
-            StorageError: they could not be written, or do not fit the image; nothing has changed.
+            StorageError: the records could not be written, or do not fit the image; nothing has changed.
         """
         if not records:
             return
@@ -186,18 +186,18 @@ class Quorum:
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last record that was written."""
+        """The offset after the last record of the metadata log."""
         return self._log.end_offset
 
     @property
     def epoch(self) -> int:
-        """The epoch in which it leads the metadata log."""
+        """The epoch in which this quorum leads the metadata log."""
         return self._log.epoch
 
     # --- nodes -------------------------------------------------------------------------------------------
 
     def everything(self) -> tuple[list[Message], int]:
-        """Return all records of the present state, for a node that starts, and the number of the next batch.
+        """Return records that make the present state, for a starting node, and the next batch number.
 
         Raises:
             StorageError: the log cannot be read.
@@ -221,7 +221,7 @@ class Quorum:
         return records, self._next_batch
 
     def receive(self, source: int, asked: Any, answer: Callable[[Any], None]) -> None:
-        """Take a message of a node.
+        """Handle a message of a node.
 
         Raises:
             StorageError: the records that the message leads to could not be written.
@@ -258,11 +258,11 @@ class Quorum:
         self._observers[node] = Observer(node, self.end_offset - lacks, now_ms, caught_up_ms)
 
     def observers(self) -> list[Observer]:
-        """Return the nodes that are alive, as readers of the metadata log, in order of their ids."""
+        """Return the live nodes, as readers of the metadata log, in order of their ids."""
         return [self._observers[each.id] for each in self.brokers.living() if each.id in self._observers]
 
     def since(self, number: int) -> list[Batch]:
-        """Return the batches from a number on."""
+        """Return the metadata batches from `number` on."""
         if number >= self._next_batch:
             return []
         first = self._batches[0].number
@@ -272,7 +272,7 @@ class Quorum:
         """Fence a node at once, because it has shut down in order.
 
         Raises:
-            StorageError: it could not be written.
+            StorageError: the fencing could not be written.
         """
         self._nodes.pop(node, None)
         self._commit(self.controller.fence(node))
@@ -282,10 +282,10 @@ class Quorum:
         self.controller.excuse(seconds, self._clock.monotonic())
 
     def expire(self) -> None:
-        """Fence the nodes that have sent no heartbeat for too long, and hold the elections that are due.
+        """Fence the nodes whose sessions have expired, and hold the elections that are due.
 
         Raises:
-            StorageError: it could not be written.
+            StorageError: the records could not be written.
         """
         now_s = self._clock.monotonic()
         while records := self.controller.expire(now_s):
@@ -294,4 +294,4 @@ class Quorum:
 
 
 def _ignore(answer: object) -> None:
-    """Ignore the answer: nodes ask for the metadata that they miss with their next heartbeat."""
+    """Ignore the answer of a node: nodes request missing metadata with their next heartbeat."""

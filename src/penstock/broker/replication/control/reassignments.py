@@ -1,4 +1,4 @@
-"""Reassignments of partitions (KIP-455): from the present replicas to the wanted ones. Without I/O."""
+"""Reassignments of partitions (KIP-455): from the present replicas to the target. Without I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Moved(NamedTuple):
-    """The replicas of a partition that moves: first the target, then those to be removed."""
+    """The replicas of a partition during a reassignment: first the target, then those to be removed."""
 
     assigned: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -18,7 +18,7 @@ class Moved(NamedTuple):
 
 
 def begin(replicas: Replicas, target: Sequence[int]) -> Moved:
-    """Return the replicas with which a move to `target` begins; another move under way is replaced."""
+    """Return the replicas at the beginning of a reassignment to `target`, which replaces any other."""
     settled = [each for each in replicas.assigned if each not in replicas.adding]
     removing = tuple(sorted(each for each in settled if each not in target))
     adding = tuple(sorted(each for each in target if each not in settled))
@@ -26,14 +26,12 @@ def begin(replicas: Replicas, target: Sequence[int]) -> Moved:
 
 
 def cancel(replicas: Replicas) -> Moved:
-    """Return the replicas after a move has been given up: those there were, in the order they now have."""
+    """Return the replicas after a reassignment was cancelled: the original ones, in their present order."""
     return Moved(tuple(each for each in replicas.assigned if each not in replicas.adding))
 
 
 def complete(replicas: Replicas, in_sync: Sequence[int]) -> Moved | None:
-    """Return the replicas after a completed move; None while the move is incomplete, or if there is no
-    move.
-    """
+    """Return the replicas after a completed reassignment, or None if there is none or it is incomplete."""
     if not (replicas.adding or replicas.removing):
         return None
     target = tuple(each for each in replicas.assigned if each not in replicas.removing)

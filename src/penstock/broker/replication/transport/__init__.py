@@ -1,1 +1,1 @@
-"""Messages between the nodes of a cluster and its controller, and what carries them."""
+"""Messages between the nodes of a cluster and its controller, and the transport that carries them."""

@@ -20,30 +20,30 @@ class Transport(Protocol):
 
 
 class Links:
-    """What tests have done to the links between nodes: cut, or slowed down."""
+    """The state of the links between nodes, which tests cut and slow down."""
 
     def __init__(self) -> None:
         self._cut: set[tuple[int, int]] = set()
         self._delays: dict[tuple[int, int], float] = {}
 
     def cut(self, one: int, other: int) -> None:
-        """Let nothing pass between two nodes, in both directions."""
+        """Cut the link between two nodes, in both directions."""
         self._cut |= {(one, other), (other, one)}
 
     def heal(self, one: int | None = None, other: int | None = None) -> None:
-        """Let everything pass again: between two nodes, to and from one, or everywhere; without delay."""
+        """Restore links, without delay: between two nodes, all those of one node, or all links."""
         wanted = {each for each in (one, other) if each is not None}
         self._cut = {link for link in self._cut if not wanted <= set(link)}
         self._delays = {link: delay for link, delay in self._delays.items() if not wanted <= set(link)}
 
     def slow(self, one: int, other: int, delay_s: float) -> None:
-        """Deliver everything between two nodes so many seconds late."""
+        """Delay every message between two nodes by `delay_s` seconds."""
         self._delays[one, other] = self._delays[other, one] = delay_s
 
     def passes(self, source: int, target: int) -> bool:
-        """Return whether a message from one node reaches another now."""
+        """Return True if a message from `source` reaches `target` now."""
         return (source, target) not in self._cut
 
     def delay_s(self, source: int, target: int) -> float:
-        """Return how late a message arrives, in seconds."""
+        """Return the delay of messages on a link, in seconds."""
         return self._delays.get((source, target), 0.0)

@@ -1,6 +1,4 @@
-"""The transport between nodes of one process: messages are calls, made by the event loop, one after the
-other.
-"""
+"""The transport between nodes in one process: the event loop makes a call for each message, one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Loop(Protocol):
-    """What the transport needs of an event loop."""
+    """The part of an event loop that the transport uses."""
 
     def call_soon(self, callback: Callable[..., Any], *args: Any) -> object: ...
     def call_later(self, delay: float, callback: Callable[..., Any], *args: Any) -> object: ...
@@ -33,28 +31,28 @@ class LocalTransport:
         self._held: dict[int, list[Callable[[], None]]] = {}
 
     def attach(self, node: int, receive: Receive, after: Callable[[], None]) -> None:
-        """Deliver messages for a node to `receive` from now on; `after` is called behind each."""
+        """Deliver messages for a node to `receive` from now on; `after` is called after each."""
         self._lives[node] = self._lives.get(node, 0) + 1
         self._receivers[node], self._after[node] = receive, after
 
     def detach(self, node: int) -> None:
-        """Detach a node that has ended. Messages under way to it are lost."""
+        """Detach a node that has ended. Messages on their way to it are lost."""
         self._lives[node] = self._lives.get(node, 0) + 1
         self._receivers.pop(node, None)
         self._after.pop(node, None)
         self._held.pop(node, None)
 
     def pause(self, node: int) -> None:
-        """Hold what arrives for a node."""
+        """Hold messages that arrive for a node, until `resume`."""
         self._held.setdefault(node, [])
 
     def resume(self, node: int) -> None:
-        """Deliver what was held, and go on."""
+        """Deliver the messages that `pause` held, and later ones as they arrive."""
         for deliver in self._held.pop(node, ()):
             self._loop.call_soon(deliver)
 
     def send(self, source: int, target: int, message: Any, answered: Answered) -> None:
-        """Send a message. `answered` gets None where the link is cut, or the target is not there."""
+        """Send a message. `answered` gets None if the link is cut or the target is not attached."""
         life = self._lives.get(source, 0)
 
         def answer(response: Any) -> None:

@@ -1,7 +1,7 @@
 """Messages between the nodes of a cluster and its controller. Fetches use Kafka's own messages.
 
-They stand for BrokerRegistration, BrokerHeartbeat and AlterPartition, and for what nodes read of the metadata
-log. All nodes are in one process, so these are never bytes.
+They stand for BrokerRegistration, BrokerHeartbeat and AlterPartition, and for fetches of the metadata
+log. All nodes are in one process, so these messages are never encoded.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ CONTROLLER = -1
 
 
 class Batch(NamedTuple):
-    """Metadata records that count together. `number` counts batches from 0, without gaps."""
+    """Metadata records that are applied together. `number` counts batches from 0, without gaps."""
 
     number: int
     records: tuple[Message, ...]
 
 
 class Registration(NamedTuple):
-    """A node has started. `endpoints` are host and port by the name of the listener."""
+    """The message of a node that has started. `endpoints` are host and port by listener name."""
 
     node: int
     incarnation: int
@@ -36,13 +36,13 @@ class Registration(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """The answer: the broker epoch that the node has from now on, and the metadata it lacks."""
+    """The answer to a registration: the node's broker epoch, and the metadata that it lacks."""
 
     broker_epoch: int
 
 
 class Heartbeat(NamedTuple):
-    """A node lives. `next_batch` is the number of the first batch of metadata that it does not have."""
+    """The heartbeat of a live node. `next_batch` is the number of the first metadata batch that it lacks."""
 
     node: int
     broker_epoch: int
@@ -51,7 +51,10 @@ class Heartbeat(NamedTuple):
 
 
 class HeartbeatAnswer(NamedTuple):
-    """`is_known` is False where the node has to register again; `may_stop` where it may shut down now."""
+    """The answer to a heartbeat.
+
+    `is_known` is False if the node must register again; `may_stop` is True if it may shut down now.
+    """
 
     is_known: bool
     may_stop: bool
@@ -59,7 +62,7 @@ class HeartbeatAnswer(NamedTuple):
 
 
 class IsrChange(NamedTuple):
-    """Another ISR of one partition, given with the broker epoch of each member; -1 is not compared."""
+    """A new ISR of one partition, with the broker epoch of each member; epoch -1 is not compared."""
 
     topic_id: bytes
     partition: int
@@ -69,7 +72,7 @@ class IsrChange(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A leader proposes other ISRs of partitions that it leads, each of them once (AlterPartition)."""
+    """The new ISRs that a leader proposes for partitions that it leads, each once (AlterPartition)."""
 
     node: int
     broker_epoch: int
@@ -88,7 +91,7 @@ class Decision(NamedTuple):
 
 
 class Feed(NamedTuple):
-    """Metadata as it is written."""
+    """A metadata batch that the controller sends to a node after writing it."""
 
     batch: Batch
 

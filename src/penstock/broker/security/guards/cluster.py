@@ -1,4 +1,4 @@
-"""Guards of settings, and the refusals of cluster APIs whose responses do not mirror their requests."""
+"""Guards of APIs about settings, and of cluster APIs whose refusals have a shape of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 
 def guard_scram_changes(request: Any, asking: Asking) -> Any:
-    """ALTER on the cluster. AlterUserScramCredentials refuses each user once, in order of their names."""
+    """Require ALTER on the cluster. A refusal of AlterUserScramCredentials has each user once, by name."""
     if asking.rights.on_cluster(Operation.ALTER):
         return asking.proceed(request)
     response = asking.refuse(request, _REFUSED)
@@ -25,7 +25,7 @@ def guard_scram_changes(request: Any, asking: Asking) -> Any:
 
 
 def guard_describe_client_quotas(request: Any, asking: Asking) -> Any:
-    """DESCRIBE_CONFIGS on the cluster. A refusal has null in place of entries."""
+    """Require DESCRIBE_CONFIGS on the cluster. A refusal has null in place of entries."""
     if asking.rights.on_cluster(Operation.DESCRIBE_CONFIGS):
         return asking.proceed(request)
     response = asking.refuse(request, _REFUSED)
@@ -34,7 +34,7 @@ def guard_describe_client_quotas(request: Any, asking: Asking) -> Any:
 
 
 def guard_list_partition_reassignments(request: Any, asking: Asking) -> Any:
-    """DESCRIBE on the cluster. A refusal names partitions that are asked for, without replicas."""
+    """Require DESCRIBE on the cluster. A refusal lists the partitions named, without replicas."""
     if asking.rights.on_cluster(Operation.DESCRIBE):
         return asking.proceed(request)
     from penstock.protocol.messages.list_partition_reassignments_response import (
@@ -56,7 +56,7 @@ def guard_list_partition_reassignments(request: Any, asking: Asking) -> Any:
 
 
 def on_configs(operation: Operation, answer: str) -> Guard:
-    """Return a guard of settings: the operation on each resource whose settings are read or changed."""
+    """Return a guard that requires `operation` on each resource whose settings are read or changed."""
 
     def guard(request: Any, asking: Asking) -> Any:
         rights = asking.rights

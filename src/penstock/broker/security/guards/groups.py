@@ -1,4 +1,4 @@
-"""Guards of APIs that act on groups and their offsets, and what their responses hide."""
+"""Guards of APIs about groups and their offsets, and functions that hide parts of their responses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUP_KEY, _TRANSACTION_KEY = 0, 1
 
 
 def guard_find_coordinator(request: Any, asking: Asking) -> Any:
-    """DESCRIBE on each group or transactional id; CLUSTER_ACTION for share groups."""
+    """Require DESCRIBE on each group or transactional id, CLUSTER_ACTION for share partitions."""
 
     def refusal(key: str) -> ErrorCode:
         if request.key_type == _GROUP_KEY:
@@ -47,7 +47,7 @@ def guard_find_coordinator(request: Any, asking: Asking) -> Any:
 
 
 def guard_sync_group(request: Any, asking: Asking) -> Any:
-    """READ on the group. A request that does not name its protocol is wrong before anything else."""
+    """Require READ on the group. A request without a protocol name is refused for that first."""
     names_protocol = None not in (request.protocol_type, request.protocol_name)
     is_judged = asking.context.version < PROTOCOL_NAMED_SINCE or names_protocol
     if is_judged and not asking.rights.on_group(Operation.READ, request.group_id):
@@ -56,7 +56,7 @@ def guard_sync_group(request: Any, asking: Asking) -> Any:
 
 
 def guard_consumer_group_heartbeat(request: Any, asking: Asking) -> Any:
-    """READ on the group, DESCRIBE on each topic in the request: without one of them all of it is refused."""
+    """Require READ on the group and DESCRIBE on each topic in the request, or refuse all of it."""
     rights = asking.rights
     if not rights.on_group(Operation.READ, request.group_id):
         return asking.refuse(request, _NO_GROUP)
@@ -66,9 +66,9 @@ def guard_consumer_group_heartbeat(request: Any, asking: Asking) -> Any:
 
 
 def guard_streams_group_heartbeat(request: Any, asking: Asking) -> Any:
-    """READ on the group, DESCRIBE on each topic of the topology: without one of them all of it is refused.
+    """Require READ on the group and DESCRIBE on each topic of the topology, or refuse all of it.
 
-    Whether the member may create internal topics is checked by the handler, which finds what is missing.
+    The handler checks whether the member may create internal topics, since it finds what is missing.
     """
     rights = asking.rights
     if not rights.on_group(Operation.READ, request.group_id):
@@ -89,7 +89,7 @@ def _topics_of_subtopologies(subtopologies: Any) -> set[str]:
 
 
 def guard_offset_fetch(request: Any, asking: Asking) -> Any:
-    """DESCRIBE on each group; and on each topic: others are left out of "all", and refused by name."""
+    """Require DESCRIBE on each group and topic; other topics are left out of "all", and refused by name."""
     if asking.context.version >= SEVERAL_GROUPS_SINCE:
         return _guard_several_groups(request, asking)
     rights = asking.rights
@@ -147,7 +147,7 @@ def _guard_several_groups(request: Any, asking: Asking) -> Any:
 
 
 def guard_describe_share_group_offsets(request: Any, asking: Asking) -> Any:
-    """DESCRIBE on each group; and on each topic: others are left out of "all", and refused by name."""
+    """Require DESCRIBE on each group and topic; other topics are left out of "all", and refused by name."""
     from penstock.protocol.messages.describe_share_group_offsets_response import (
         DescribeShareGroupOffsetsResponse,
     )
@@ -182,7 +182,7 @@ def guard_describe_share_group_offsets(request: Any, asking: Asking) -> Any:
 
 
 def mask_groups(response: Any, asking: Asking) -> None:
-    """DescribeGroups: name only the operations that the principal may do."""
+    """Reduce the authorized operations in DescribeGroups to those that the principal may do."""
     for group in response.groups:
         group.authorized_operations = masked(
             group.authorized_operations, asking.rights, ResourceType.GROUP, group.group_id
@@ -190,8 +190,9 @@ def mask_groups(response: Any, asking: Asking) -> None:
 
 
 def mask_consumer_groups(response: Any, asking: Asking) -> None:
-    """ConsumerGroupDescribe and ShareGroupDescribe: refuse groups whose members have a topic that may not be
-    described.
+    """Refuse groups in a response whose members have a topic that the principal may not describe.
+
+    For ConsumerGroupDescribe and ShareGroupDescribe.
     """
     for group in response.groups:
         if not all(asking.rights.on_topic(Operation.DESCRIBE, name) for name in _topics_of(group)):
@@ -201,7 +202,7 @@ def mask_consumer_groups(response: Any, asking: Asking) -> None:
 
 
 def mask_streams_groups(response: Any, asking: Asking) -> None:
-    """StreamsGroupDescribe: refuse groups whose topology has a topic that may not be described."""
+    """Refuse groups in StreamsGroupDescribe whose topology has a topic the principal may not describe."""
     for group in response.groups:
         subtopologies = group.topology.subtopologies if group.topology is not None else ()
         names = _topics_of_subtopologies(subtopologies or ())
@@ -225,7 +226,7 @@ def _topics_of(group: Any) -> set[str]:
 
 
 def hide_groups(response: Any, asking: Asking) -> None:
-    """ListGroups: without DESCRIBE on the cluster, list only groups that may be described."""
+    """Reduce ListGroups to groups the principal may describe, unless it has DESCRIBE on the cluster."""
     rights = asking.rights
     if not rights.on_cluster(Operation.DESCRIBE):
         response.groups = [

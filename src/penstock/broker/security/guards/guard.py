@@ -1,4 +1,4 @@
-"""What guards share: their signature, splitting a request, completing a response, texts of refusals."""
+"""Parts that guards share: their signature, and functions that split requests and complete responses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class Asking(NamedTuple):
-    """One request before its handler: the client's principal, and the handler to call."""
+    """A request before its handler runs: the client's rights, and the handler to call."""
 
     key: int
     """The API."""
@@ -51,18 +51,18 @@ class Asking(NamedTuple):
     """Calls the handler with a request, and returns the response, a `Wait` or None."""
 
     def refuse(self, request: Any, code: ErrorCode) -> Any:
-        """Make the response of a request that is refused as a whole."""
+        """Return the response of a request that is refused as a whole."""
         return error_response(self.key, self.context.version, request, code, self._message(code))
 
     def refused(self, field: str, items: Iterable[object], code: ErrorCode) -> list[Any]:
-        """Make entries of the list `field` of the response for what is refused of the request."""
+        """Return entries of the response's list `field` for the refused `items` of the request."""
         return error_entries(self.key, self.context.version, field, items, code, self._message(code))
 
     def _message(self, code: ErrorCode) -> str | None:
         return None if self.key in WITHOUT_MESSAGE else MESSAGES.get(code)
 
     def then(self, request: Any, complete: Callable[[Any], Any]) -> Any:
-        """Let the handler answer, now or later, and return what `complete` makes of the response."""
+        """Call the handler; return what `complete` makes of the response, now or after a wait."""
         from penstock.broker.interceptors import when_answered
 
         return when_answered(self.proceed(request), complete)
@@ -70,13 +70,13 @@ class Asking(NamedTuple):
     def partly(
         self, request: Any, field: str, allowed: list[Any], answer_field: str, refused: Sequence[Any]
     ) -> Any:
-        """Let the handler answer for what is allowed, and add entries of the response for the rest."""
+        """Call the handler with the allowed part of a request, and add refused entries to the response."""
         if not refused:
             return self.proceed(request)
         return self.then(with_fields(request, **{field: allowed}), extended(answer_field, refused))
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """Return the name of the topic with this id; None where there is none."""
+        """Return the name of the topic with this id, or None if there is none."""
         topic = self.context.node.cluster.topics_by_id.get(topic_id)
         return None if topic is None else topic.name
 
@@ -94,7 +94,7 @@ def with_fields(request: T, **fields: object) -> T:
 
 
 def split(items: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T], list[T]]:
-    """Return the items that are allowed, and those that are not, each in their order."""
+    """Return the items that are allowed, and those that are not, both in order."""
     allowed: list[T] = []
     refused: list[T] = []
     for item in items:
@@ -103,16 +103,14 @@ def split(items: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T],
 
 
 def masked(operations: int, rights: Rights, resource_type: ResourceType, name: str) -> int:
-    """Return the authorized-operations field of a resource, where the handler has put `operations` into
-    it.
-    """
+    """Return a resource's authorized-operations field for a principal; `operations` is the handler's."""
     if operations == NOT_ASKED:
         return operations
     return rights.operations(resource_type, name) & FITTING_OPERATIONS[resource_type]
 
 
 def extended(field: str, more: Sequence[Any]) -> Callable[[Any], Any]:
-    """Return what adds entries to a list of the response."""
+    """Return a function that adds entries to a list of the response."""
 
     def complete(response: Any) -> Any:
         if response is not None and more:

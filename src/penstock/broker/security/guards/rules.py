@@ -1,4 +1,4 @@
-"""Rules of authorization as data: rights for a whole request, and rights for each thing that it names."""
+"""Rules of authorization as data: rights for a whole request, and rights for each resource that it names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEVER = 1 << 15
 
 
 class Need(NamedTuple):
-    """One of some operations on one resource, for the request as a whole."""
+    """A requirement for a whole request: at least one of some operations on one resource."""
 
     resource_type: ResourceType
     operations: tuple[Operation, ...]
@@ -24,13 +24,13 @@ class Need(NamedTuple):
     """The field of the request with the resource's name; None for the cluster."""
 
     def is_met(self, request: Any, asking: Asking) -> bool:
-        """Return whether the principal may do one of the operations."""
+        """Return True if the principal may do one of the operations."""
         name = CLUSTER_NAME if self.field is None else getattr(request, self.field)
         return any(asking.rights.allows(each, self.resource_type, name) for each in self.operations)
 
 
 class Each(NamedTuple):
-    """An operation on each resource that a list of the request names; the others get an error each."""
+    """A requirement for each resource in a list of the request; refused resources get an error each."""
 
     resource_type: ResourceType
     operation: Operation
@@ -44,7 +44,7 @@ class Each(NamedTuple):
     """The version from which on topics are named by id. The handler refuses topics that do not exist."""
 
     def may(self, item: Any, asking: Asking) -> bool:
-        """Return whether the principal may do the operation on what an item names."""
+        """Return True if the principal may do the operation on the resource that an item names."""
         if asking.context.version >= self.ids_since:
             found = asking.topic_name(item.topic_id)
             return found is None or asking.rights.allows(self.operation, self.resource_type, found)
@@ -53,12 +53,12 @@ class Each(NamedTuple):
 
 
 class Rule:
-    """The guard of an API, as data: called with a request, it answers like every guard.
+    """The guard of an API as data: called with a request, it answers like every guard.
 
     Args:
-        needs: what is needed for the whole; the first need that is not met refuses the request.
-        each: what is needed for each thing that the request names.
-        unless: a right with which the things that the request names need none.
+        needs: rights for the whole request, which the first missing one refuses.
+        each: the right for each resource that the request names.
+        unless: a right that replaces `each` for all resources.
         complete: changes the handler's response, to hide what may not be described.
     """
 
@@ -77,7 +77,7 @@ class Rule:
         self._complete = complete
 
     def __call__(self, request: Any, asking: Asking) -> Any:
-        """Refuse the request, or have the handler answer for what is allowed and add the rest."""
+        """Refuse the request, or call the handler for the allowed part and add refusals for the rest."""
         for need in self._needs:
             if not need.is_met(request, asking):
                 return asking.refuse(request, REFUSALS[need.resource_type])
@@ -105,27 +105,27 @@ class Rule:
 
 
 def on_cluster(*operations: Operation) -> Need:
-    """Return one of the operations on the cluster."""
+    """Return the `Need` of at least one of these operations on the cluster."""
     return Need(ResourceType.CLUSTER, operations)
 
 
 def on_group(operation: Operation) -> Need:
-    """Return the operation on the group that `group_id` names."""
+    """Return the `Need` of an operation on the group in the request's `group_id`."""
     return Need(ResourceType.GROUP, (operation,), "group_id")
 
 
 def on_transactional_id(operation: Operation) -> Need:
-    """Return the operation on the transactional id of the request."""
+    """Return the `Need` of an operation on the request's transactional id."""
     return Need(ResourceType.TRANSACTIONAL_ID, (operation,), "transactional_id")
 
 
 def each_topic(
     operation: Operation, answer: str = "topics", *, name: str = "name", ids_since: int = NEVER
 ) -> Each:
-    """Return the operation on each of `topics`."""
+    """Return the requirement (`Each`) of an operation on each topic in the request's `topics`."""
     return Each(ResourceType.TOPIC, operation, "topics", answer, name, ids_since)
 
 
 def each_group(operation: Operation, field: str, answer: str) -> Each:
-    """Return the operation on each group that a list names."""
+    """Return the requirement (`Each`) of an operation on each group in a list of the request."""
     return Each(ResourceType.GROUP, operation, field, answer, None)

@@ -1,6 +1,6 @@
-"""The guard of every API, and the interceptor that puts them before the handlers.
+"""The table of guards by API, and the interceptor that calls them before the handlers.
 
-What each API needs is that of Apache Kafka 4.3. An API that has neither a guard nor is open is refused to all
+What each API requires is that of Apache Kafka 4.3. An API that has no guard and is not open is refused to all
 but super users: a new handler without a row here is not exposed.
 """
 
@@ -144,7 +144,7 @@ GUARDS: dict[int, Guard] = {
 
 
 def refuse_all(request: Any, asking: Asking) -> Any:
-    """Return the guard of an API that has none."""
+    """Guard an API without a rule: allow it to super users, and close the connection of others."""
     if asking.rights.operations(ResourceType.CLUSTER, CLUSTER_NAME) == EVERY_OPERATION:
         return asking.proceed(request)
     raise CloseConnection(f"{asking.rights.principal} asks for an API without a rule of who may")

@@ -13,7 +13,7 @@ _REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def cluster_operations(operations: int, asking: Asking) -> int:
-    """Return the authorized-operations field of the cluster; 0 without DESCRIBE on it."""
+    """Return the authorized-operations field of the cluster, or 0 without DESCRIBE on the cluster."""
     if operations == NOT_ASKED:
         return operations
     if not asking.rights.on_cluster(Operation.DESCRIBE):
@@ -22,9 +22,9 @@ def cluster_operations(operations: int, asking: Asking) -> int:
 
 
 def guard_metadata(request: Any, asking: Asking) -> Any:
-    """DESCRIBE on each topic: others are left out of "all", and refused by name, whether they exist or not.
+    """Require DESCRIBE on each topic; others are left out of "all", and refused by name even if unknown.
 
-    Automatic creation needs CREATE as well, on the cluster or the topic.
+    Automatic creation requires CREATE as well, on the cluster or the topic.
     """
     from penstock.protocol.messages.metadata_response import MetadataResponseTopic
 
@@ -87,7 +87,7 @@ def _may_see_or_make(name: str, request: Any, asking: Asking) -> bool:
 
 
 def guard_describe_topic_partitions(request: Any, asking: Asking) -> Any:
-    """DESCRIBE on each topic: others are left out of "all", and refused by name."""
+    """Require DESCRIBE on each topic; other topics are left out of "all", and refused by name."""
     from penstock.protocol.messages.describe_topic_partitions_request import TopicRequest
     from penstock.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 
@@ -119,7 +119,10 @@ def guard_describe_topic_partitions(request: Any, asking: Asking) -> Any:
 
 
 def guard_create_topics(request: Any, asking: Asking) -> Any:
-    """CREATE on the cluster or on each topic. Without DESCRIBE_CONFIGS the response has no settings."""
+    """Require CREATE on the cluster or on each topic.
+
+    Without DESCRIBE_CONFIGS the response has no settings.
+    """
     rights = asking.rights
     may_make_all = rights.on_cluster(Operation.CREATE)
     allowed, refused = split(
@@ -142,7 +145,7 @@ def guard_create_topics(request: Any, asking: Asking) -> Any:
 
 
 def guard_delete_topics(request: Any, asking: Asking) -> Any:
-    """DELETE on the cluster or on each topic; what may not be described is hidden."""
+    """Require DELETE on the cluster or on each topic; hide topics that the principal may not describe."""
     from penstock.protocol.messages.delete_topics_request import DeleteTopicState
 
     rights = asking.rights
@@ -173,7 +176,7 @@ def guard_delete_topics(request: Any, asking: Asking) -> Any:
 
 
 def guard_describe_cluster(request: Any, asking: Asking) -> Any:
-    """Nothing is needed; the field of authorized operations needs DESCRIBE on the cluster."""
+    """Require nothing, except DESCRIBE on the cluster for the field of authorized operations."""
 
     def complete(response: Any) -> Any:
         response.cluster_authorized_operations = cluster_operations(

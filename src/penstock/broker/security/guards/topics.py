@@ -1,4 +1,4 @@
-"""Guards of Produce and Fetch."""
+"""Guards of Produce and Fetch: the rights that they require on topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_SESSION, _FIRST_EPOCH, _FINAL_EPOCH = 0, 0, -1
 
 
 def guard_produce(request: Any, asking: Asking) -> Any:
-    """WRITE on each topic; and on the transactional id, if a batch is part of a transaction."""
+    """Require WRITE on each topic, and on the transactional id if a batch is part of a transaction."""
     rights, by_id = asking.rights, asking.context.version >= IDS_IN_PRODUCE_SINCE
     if _has_transactional_batch(request) and not (
         request.transactional_id is not None
@@ -64,9 +64,9 @@ def _has_transactional_batch(request: Any) -> bool:
 
 
 def guard_fetch(request: Any, asking: Asking) -> Any:
-    """READ on each topic; for a replica CLUSTER_ACTION instead.
+    """Require READ on each topic, or CLUSTER_ACTION for a replica.
 
-    A request that names refused topics gets no fetch session: sessions hold nothing that may not be read.
+    A request that names refused topics gets no fetch session: sessions hold only topics that may be read.
     """
     from penstock.protocol.messages.fetch_response import FetchResponse
 
@@ -103,7 +103,7 @@ def guard_fetch(request: Any, asking: Asking) -> Any:
 
 
 def _as_asked(topic: Any) -> Any:
-    """Make the part of a request that a topic of a response answers."""
+    """Return the entry of a request that corresponds to a topic of a response."""
     from penstock.protocol.messages.fetch_request import FetchPartition, FetchTopic
 
     partitions = [FetchPartition(partition=each.partition_index) for each in topic.partitions]

@@ -1,4 +1,4 @@
-"""Guards of the APIs of transactional producers, and what the lists of their transactions hide."""
+"""Guards of the APIs of transactional producers, and functions that hide parts of their responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OF_BROKERS_SINCE = 4
 
 
 def guard_init_producer_id(request: Any, asking: Asking) -> Any:
-    """WRITE on the transactional id; without one, IDEMPOTENT_WRITE or WRITE on any topic at all (KIP-679)."""
+    """Require WRITE on the transactional id, or without an id IDEMPOTENT_WRITE or any WRITE (KIP-679)."""
     rights = asking.rights
     if request.transactional_id is not None:
         needed = [Operation.WRITE]
@@ -33,9 +33,9 @@ def guard_init_producer_id(request: Any, asking: Asking) -> Any:
 
 
 def guard_add_partitions_to_txn(request: Any, asking: Asking) -> Any:
-    """WRITE on the transactional id and on each topic; CLUSTER_ACTION for the versions of brokers.
+    """Require WRITE on the transactional id and each topic; CLUSTER_ACTION for versions of brokers.
 
-    One topic that is refused keeps all others from being added.
+    If one topic is refused, no topic is added.
     """
     rights = asking.rights
     if asking.context.version >= OF_BROKERS_SINCE:
@@ -63,7 +63,7 @@ def guard_add_partitions_to_txn(request: Any, asking: Asking) -> Any:
 
 
 def hide_topics_of_transactions(response: Any, asking: Asking) -> None:
-    """DescribeTransactions: leave out topics that may not be described."""
+    """Remove topics that the principal may not describe from DescribeTransactions."""
     for state in response.transaction_states:
         state.topics = [
             each for each in state.topics if asking.rights.on_topic(Operation.DESCRIBE, each.topic)
@@ -71,7 +71,7 @@ def hide_topics_of_transactions(response: Any, asking: Asking) -> None:
 
 
 def hide_transactions(response: Any, asking: Asking) -> None:
-    """ListTransactions: leave out transactional ids that may not be described."""
+    """Remove transactional ids that the principal may not describe from ListTransactions."""
     response.transaction_states = [
         each
         for each in response.transaction_states
