@@ -5,6 +5,7 @@ each partition. v1 throttle time, v2 log-append time, v3 transactional id, v5 lo
 v8 error messages, v10 leader hint, v13 topics by id.
 
 acks=0 has no answer, and an error closes the connection; acks of -1 and 1 are the same with one replica.
+In a cluster, `broker.replication.gate` keeps an answer to acks=-1 (all) until the replicas have the records.
 Error 56 (storage) is new in v4; older clients get 6 and refresh their metadata.
 """
 
