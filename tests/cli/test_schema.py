@@ -92,7 +92,7 @@ def test_code_is_python(schema: Schema) -> None:
         code, out, _ = schema("code", "Metadata", version)
         assert code == 0
         compile(out, "shown", "exec")
-        assert out.count("def decode(") == out.count("def write(") == 2
+        assert out.count("def decode(") == out.count("def encode(") == 2
         assert f"# MetadataResponse v{version}" in out
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from for_each import for_each
-from penstock.protocol.compiler.compile import decoder_source, encoder_source
+from penstock.protocol.compiler.compile import decoder_source, encoder_source, writer_source
 from penstock.protocol.compiler.layout import resolve
 from penstock.protocol.inspect.evolution import compare
 from penstock.protocol.inspect.json_form import from_json, to_json
@@ -159,6 +159,7 @@ def use(source: dict[str, Any]) -> type[Message]:
             decoder_source(layout),
             decoder_source(layout, from_views=True),
             encoder_source(layout),
+            writer_source(layout),
         ):
             ast.parse(text)
         list(grammar(found, version))

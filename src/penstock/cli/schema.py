@@ -90,7 +90,7 @@ def code(api: str, version: int) -> None:
     for number, definition in enumerate(_in_version(_definitions(api), version)):
         layout = resolve(definition, version)
         for source, constants in (decoder_source(layout), encoder_source(layout)):
-            if number or source.startswith("def write"):
+            if number or source.startswith("def encode"):
                 put()
             put(f"# {definition.name} v{version}", bold=True)
             if constants:

@@ -35,7 +35,8 @@ class Codec(Generic[M]):
     """
 
     __slots__ = (
-        "_has_large", "_is_compiled", "_layout", "_read_view", "_write", "decode", "message_class", "version",
+        "_has_large", "_is_compiled", "_layout", "_read_view", "_write", "decode", "encode", "message_class",
+        "version",
     )  # fmt: skip
 
     decode: Callable[..., tuple[M, int]]
@@ -43,6 +44,12 @@ class Codec(Generic[M]):
 
     Trailing bytes are ignored, unknown tagged fields kept. `records` come as views of `data`.
     Raises DecodeError for bytes that are no such message.
+    """
+
+    encode: Callable[[M], bytes]
+    """encode(message) -> the bytes of a message.
+
+    Raises EncodeError where a value does not fit its type, or this version cannot carry it.
     """
 
     def __init__(self, message_class: type[M], version: int) -> None:
@@ -54,6 +61,7 @@ class Codec(Generic[M]):
         self._layout: Any = None
         self._has_large = True
         self._write: Callable[[M, list[Any]], None] = self._compile_write
+        self.encode = self._first_encode
         self.decode = self._first_decode
         self._is_compiled = False
         self._read_view: Decode[M] | None = None
@@ -66,19 +74,6 @@ class Codec(Generic[M]):
         """
         try:
             self._write(message, parts)
-        except Exception as error:
-            raise self._explain(message, error) from error
-
-    def encode(self, message: M) -> bytes:
-        """Return the bytes of a message.
-
-        Raises:
-            EncodeError: a value does not fit its type, or the version lacks a field that is set.
-        """
-        parts: list[Any] = []
-        try:
-            self._write(message, parts)
-            return b"".join(parts)
         except Exception as error:
             raise self._explain(message, error) from error
 
@@ -119,31 +114,43 @@ class Codec(Generic[M]):
         return self.decode(data, position)
 
     def _compile_decode(self, from_bytes: bool) -> None:
-        from penstock.protocol.compiler.compile import build, classes_of, decoder_source
+        from penstock.protocol.compiler.compile import decoder_source
 
         layout = self.layout
         source, constants = decoder_source(layout, from_views=layout.holds_records and not from_bytes)
         constants["decode_view"] = self._decode_view
-        classes = classes_of(self.message_class)
-        self.decode = build("decode", layout, source, constants, classes)
+        self.decode = self._build("decode", source, constants)
 
     def _decode_view(self, data: Any, position: int) -> tuple[M, int]:
         """Decode from a view, if the codec was compiled for bytes."""
-        from penstock.protocol.compiler.compile import build, classes_of, decoder_source
+        from penstock.protocol.compiler.compile import decoder_source
 
         if self._read_view is None:
-            source, constants = decoder_source(self.layout, from_views=True)
-            self._read_view = build("decode", self.layout, source, constants, classes_of(self.message_class))
+            self._read_view = self._build("decode", *decoder_source(self.layout, from_views=True))
         return self._read_view(data, position)
 
-    def _compile_write(self, message: M, parts: list[Any]) -> None:
-        from penstock.protocol.compiler.compile import build, classes_of, encoder_source
+    def _first_encode(self, message: M) -> bytes:
+        """Compile what `encode` is from now on; calls of this function are sent there."""
+        if self.encode == self._first_encode:
+            from penstock.protocol.compiler.compile import encoder_source
 
-        layout = self.layout
-        self._has_large = layout.holds_blobs
-        source, constants = encoder_source(layout)
-        self._write = build("write", layout, source, constants, classes_of(self.message_class))
+            source, constants = encoder_source(self.layout)
+            constants["explain"] = self._explain
+            self.encode = self._build("encode", source, constants)
+        return self.encode(message)
+
+    def _compile_write(self, message: M, parts: list[Any]) -> None:
+        from penstock.protocol.compiler.compile import writer_source
+
+        self._has_large = self.layout.holds_blobs
+        self._write = self._build("write", *writer_source(self.layout))
         self._write(message, parts)
+
+    def _build(self, name: str, source: str, constants: dict[str, Any]) -> Any:
+        """Return the function `name` that is compiled from source."""
+        from penstock.protocol.compiler.compile import build, classes_of
+
+        return build(name, self.layout, source, constants, classes_of(self.message_class))
 
     @property
     def layout(self) -> Any:

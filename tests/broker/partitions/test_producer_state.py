@@ -12,6 +12,8 @@ from penstock.broker.partitions.producers.producer_state import (
 )
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
+from penstock.records.batch import encode_batch
+from penstock.records.format.batch_header import read_header
 
 HOUR_MS = 3_600_000
 NEWEST = 2**31 - 1
@@ -92,3 +94,14 @@ def test_last_sequence_wraps() -> None:
     assert last_sequence(0, 1) == 0
     assert last_sequence(NEWEST, 1) == NEWEST
     assert last_sequence(NEWEST, 2) == 0
+
+
+@pytest.mark.parametrize(("first", "count", "last"), [(-1, 3, -1), (0, 3, 2), (NEWEST, 2, 0)])
+def test_a_batch_is_recorded_by_its_header(first: int, count: int, last: int) -> None:
+    """The broker's own batches have no sequence numbers, as a start reads them off the log, too."""
+    batch = encode_batch([(None, b"", (), 5)] * count, producer_id=7, producer_epoch=2, base_sequence=first)
+    producers = Producers(HOUR_MS)
+    producers.record_batch(read_header(batch), 100, 5, 0)
+    (state,) = (state for _, state in producers.items())
+    assert state.epoch == 2
+    assert state.batches == [SeenBatch(first, last, 100, 99 + count, 5)]

@@ -6,7 +6,7 @@ A key begins with an int16 type: 0 and 1 are offsets, and any other type belongs
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from penstock.broker.coordination.records import KeyAndValue, stored_version
@@ -25,6 +25,8 @@ _OFFSET_PREFIX = OFFSET_KEY.to_bytes(2, "big")
 
 VALUE_VERSION = 0
 """The one version of the values of consumer, share and streams groups."""
+
+_VALUE_PREFIX = VALUE_VERSION.to_bytes(2, "big")
 
 StoredKey = tuple[int, str, str]
 """The key of a record of these groups: its type, the group's id, and the member's id or regular expression.
@@ -116,21 +118,59 @@ def _read_offset(value: bytes | None) -> Committed | None:
     )
 
 
+class RecordType(NamedTuple):
+    """A type of record of a kind of groups: what it changes of a group, to bytes and back.
+
+    A change is a tuple whose last field is a value, or None for a tombstone.
+    """
+
+    number: int
+    """What keys begin with."""
+    change: Callable[..., Any]
+    key: type[Any]
+    write: Callable[[Any], Message]
+    """Makes the message of the value of a change."""
+    read: Callable[[bytes], Any]
+    """Makes the value of a change of the bytes of the message. Raises DecodeError."""
+    subject: str = "member_id"
+    """The field of the key that is the first field of the change; empty where the whole group has changed."""
+
+
+class RecordTypes:
+    """The records of one kind of groups: from changes and back."""
+
+    def __init__(self, kind: str, *types: RecordType) -> None:
+        """`kind` is what errors name."""
+        self._kind = kind
+        self._by_change: dict[object, RecordType] = {each.change: each for each in types}
+        self._by_number = {each.number: each for each in types}
+
+    def record_of(self, group_id: str, change: Any) -> KeyAndValue:
+        """Return the record of a change to a group."""
+        found, value = self._by_change[type(change)], change[-1]
+        key = found.key(group_id=group_id, **({found.subject: change[0]} if found.subject else {}))
+        if value is None:
+            return key_bytes(found.number, key), None
+        return key_bytes(found.number, key), _VALUE_PREFIX + found.write(value).encode(VALUE_VERSION)
+
+    def read(self, number: int, key: bytes, value: bytes | None) -> tuple[StoredKey, Any]:
+        """Return what a record is about, and the change that it is; None for a tombstone.
+
+        `number` is the type of its key, `key` the rest of that.
+
+        Raises:
+            DecodeError: the record is damaged, or its value of a newer version than is supported.
+        """
+        found = self._by_number[number]
+        about = found.key.decode(key, 0)
+        subject = [getattr(about, found.subject)] if found.subject else []
+        stored = number, about.group_id, "".join(subject)
+        if value is None:
+            return stored, None
+        stored_version(value, VALUE_VERSION, self._kind)
+        return stored, found.change(*subject, found.read(value[2:]))
+
+
 def key_bytes(key_type: int, key: Message) -> bytes:
     """Return a key of a consumer, share or streams group's record: its type, then its fields."""
     return key_type.to_bytes(2, "big") + key.encode(0)
-
-
-def value_bytes(value: Message | None) -> bytes | None:
-    """Return a value of a consumer, share or streams group's record, with its version; None stays None."""
-    return None if value is None else VALUE_VERSION.to_bytes(2, "big") + value.encode(VALUE_VERSION)
-
-
-def value_body(value: bytes, kind: str) -> bytes:
-    """Return the fields of such a value, without the version. `kind` names the record in errors.
-
-    Raises:
-        DecodeError: the value is damaged, or has a newer version than is supported.
-    """
-    stored_version(value, VALUE_VERSION, kind)
-    return value[2:]

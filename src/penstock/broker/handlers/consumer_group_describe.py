@@ -13,11 +13,9 @@ from penstock.broker.groups.consumer.group import ConsumerGroup, assignor_of
 from penstock.broker.groups.consumer.state import MEMBER_BYTES, Partition
 from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.handlers.consumer_group_heartbeat import Needs, has_consumer_groups
-from penstock.broker.handlers.describe_groups import GROUP_OPERATIONS
+from penstock.broker.handlers.describe_groups import describe_kind
 from penstock.errors import KafkaError
-from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.error_response import error_response
 from penstock.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from penstock.protocol.messages.consumer_group_describe_response import (
     Assignment,
@@ -36,20 +34,9 @@ def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: Context[Needs]
 ) -> ConsumerGroupDescribeResponse:
     """Describe consumer groups by their ids; a group that is named repeatedly is described once."""
-    request.group_ids = list(dict.fromkeys(request.group_ids))
-    if not has_consumer_groups(context):
-        refused: ConsumerGroupDescribeResponse = error_response(
-            ApiKey.CONSUMER_GROUP_DESCRIBE, context.version, request, ErrorCode.UNSUPPORTED_VERSION
-        )
-        return refused
-    context.begin_claims()
-    context.node.groups.settle(context.now)
-    groups = [_describe(group_id, context) for group_id in request.group_ids]
-    if request.include_authorized_operations:
-        for group in groups:
-            if not group.error_code:
-                group.authorized_operations = GROUP_OPERATIONS
-    return ConsumerGroupDescribeResponse(groups=groups)
+    return describe_kind(
+        ConsumerGroupDescribeResponse, request, context, _describe, is_offered=has_consumer_groups(context)
+    )
 
 
 def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
@@ -60,6 +47,7 @@ def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
     service = context.node.groups
     try:
         service.open(group_id)
+        service.settle(context.now)
     except KafkaError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.detail)
     group = service.consumer.groups.get(group_id)

@@ -6,7 +6,8 @@ before, it was a group in state Dead.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from penstock.broker.context import Context, Parts
 from penstock.broker.groups.classic.group import Group
@@ -14,6 +15,7 @@ from penstock.broker.groups.classic.member import Member
 from penstock.broker.groups.classic.states import State
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.error_response import error_response
 from penstock.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from penstock.protocol.messages.describe_groups_response import (
     DescribedGroup,
@@ -23,6 +25,11 @@ from penstock.protocol.messages.describe_groups_response import (
 
 if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
+
+R = TypeVar("R")
+
+Describe: TypeAlias = "Callable[[str, Context[Any]], Any]"
+"""Returns the description of the group with an id, as the response has it."""
 
 NOT_FOUND_SINCE = 6
 
@@ -45,13 +52,33 @@ def describe_groups(request: DescribeGroupsRequest, context: Context[Needs]) -> 
 
     A group that does not exist is described as dead, from v6 on with error 69.
     """
+    return DescribeGroupsResponse(groups=_describe_each(request.groups, request, context, _describe))
+
+
+def describe_kind(
+    response: Callable[..., R], request: Any, context: Context[Any], describe: Describe, *, is_offered: bool
+) -> R:
+    """Answer an API that describes groups of one kind by their ids; each once, however often it is named.
+
+    Without `is_offered` the broker has no such groups, and refuses all with UNSUPPORTED_VERSION (35).
+    """
+    request.group_ids = list(dict.fromkeys(request.group_ids))
+    if not is_offered:
+        refused: R = error_response(request.API_KEY, context.version, request, ErrorCode.UNSUPPORTED_VERSION)
+        return refused
+    return response(groups=_describe_each(request.group_ids, request, context, describe))
+
+
+def _describe_each(
+    group_ids: Iterable[str], request: Any, context: Context[Any], describe: Describe
+) -> list[Any]:
     context.begin_claims()
-    groups = [_describe(group_id, context) for group_id in dict.fromkeys(request.groups)]
+    groups = [describe(group_id, context) for group_id in dict.fromkeys(group_ids)]
     if request.include_authorized_operations:
         for group in groups:
             if not group.error_code:
                 group.authorized_operations = GROUP_OPERATIONS
-    return DescribeGroupsResponse(groups=groups)
+    return groups
 
 
 def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:

@@ -4,7 +4,8 @@ v0-v2 carry message sets, or the format of the magic byte; v3 and later exactly 
 each partition. v1 adds the throttle time, v2 log-append time, v3 the transactional id, v5 the log start
 offset, v7 zstd, v8 error messages, v10 the leader hint, v13 topics by id.
 
-acks=0 has no response, and an error closes the connection; acks of -1 and 1 are the same with one replica.
+acks=0 has no answer, and an error closes the connection; acks of -1 and 1 are the same with one replica.
+In a cluster, `broker.replication.gate` keeps an answer to acks=-1 (all) until the replicas have the records.
 Error 56 (storage) is new in v4; older clients get 6 and refresh their metadata.
 """
 

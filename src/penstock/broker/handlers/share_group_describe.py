@@ -8,12 +8,10 @@ from penstock.broker.groups.share.coordinator import GROUP_BYTES, not_a_share_gr
 from penstock.broker.groups.share.group import ShareGroup
 from penstock.broker.groups.share.settings import SIMPLE
 from penstock.broker.groups.share.state import MEMBER_BYTES
-from penstock.broker.handlers.describe_groups import GROUP_OPERATIONS
+from penstock.broker.handlers.describe_groups import describe_kind
 from penstock.broker.handlers.share_groups import Needs, has_share_groups, open_group
 from penstock.errors import KafkaError
-from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
-from penstock.protocol.error_response import error_response
 from penstock.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from penstock.protocol.messages.share_group_describe_response import (
     Assignment,
@@ -28,19 +26,9 @@ def share_group_describe(
     request: ShareGroupDescribeRequest, context: Context[Needs]
 ) -> ShareGroupDescribeResponse:
     """Describe share groups by their ids; a group that is named repeatedly is described once."""
-    request.group_ids = list(dict.fromkeys(request.group_ids))
-    if not has_share_groups(context):
-        refused: ShareGroupDescribeResponse = error_response(
-            ApiKey.SHARE_GROUP_DESCRIBE, context.version, request, ErrorCode.UNSUPPORTED_VERSION
-        )
-        return refused
-    context.begin_claims()
-    groups = [_describe(group_id, context) for group_id in request.group_ids]
-    if request.include_authorized_operations:
-        for group in groups:
-            if not group.error_code:
-                group.authorized_operations = GROUP_OPERATIONS
-    return ShareGroupDescribeResponse(groups=groups)
+    return describe_kind(
+        ShareGroupDescribeResponse, request, context, _describe, is_offered=has_share_groups(context)
+    )
 
 
 def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:

@@ -11,12 +11,10 @@ from penstock.broker.groups.streams.group import StreamsGroup
 from penstock.broker.groups.streams.state import MEMBER_BYTES, StreamsState
 from penstock.broker.groups.streams.tasks import Task, Tasks, by_subtopology
 from penstock.broker.groups.streams.topology import InternalTopic
-from penstock.broker.handlers.describe_groups import GROUP_OPERATIONS
+from penstock.broker.handlers.describe_groups import describe_kind
 from penstock.broker.handlers.streams_groups import Needs, has_streams_groups
 from penstock.errors import KafkaError
-from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode, error_for
-from penstock.protocol.error_response import error_response
 from penstock.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from penstock.protocol.messages.streams_group_describe_response import (
     Assignment,
@@ -36,19 +34,9 @@ def streams_group_describe(
     request: StreamsGroupDescribeRequest, context: Context[Needs]
 ) -> StreamsGroupDescribeResponse:
     """Describe streams groups by their ids; a group that is named repeatedly is described once."""
-    request.group_ids = list(dict.fromkeys(request.group_ids))
-    if not has_streams_groups(context):
-        refused: StreamsGroupDescribeResponse = error_response(
-            ApiKey.STREAMS_GROUP_DESCRIBE, context.version, request, ErrorCode.UNSUPPORTED_VERSION
-        )
-        return refused
-    context.begin_claims()
-    groups = [_describe(group_id, context) for group_id in request.group_ids]
-    if request.include_authorized_operations:
-        for group in groups:
-            if not group.error_code:
-                group.authorized_operations = GROUP_OPERATIONS
-    return StreamsGroupDescribeResponse(groups=groups)
+    return describe_kind(
+        StreamsGroupDescribeResponse, request, context, _describe, is_offered=has_streams_groups(context)
+    )
 
 
 def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:

@@ -306,8 +306,10 @@ class MetadataLog:
             return None
         return unframe(value)
 
-    def append(self, records: Sequence[Message], now_ms: int) -> None:
+    def append(self, records: Sequence[Message], now_ms: int, *, flushes: bool = True) -> None:
         """Append records in one batch and force it to disk: after a crash all of them are there, or none.
+
+        Without `flushes` the batch reaches the disk at the latest with the next one.
 
         Raises:
             StorageError: the records could not be written.
@@ -329,7 +331,8 @@ class MetadataLog:
             self._log.append(
                 batch, first_offset=first_offset, last_offset=last_offset, max_timestamp=now_ms, now_ms=now_ms
             )
-            self._log.flush()
+            if flushes:
+                self._log.flush()
         except BaseException:
             with suppress(StorageError):
                 self._take_back()

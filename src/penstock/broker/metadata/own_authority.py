@@ -65,7 +65,9 @@ class OwnAuthority:
             if isinstance(record, RemoveTopicRecord):
                 removed_ids.add(record.topic_id)
         if is_new:
-            self.commit(self._first_records(config), now_ms)
+            # A change is acknowledged after it was committed, which flushes these records, too. A start that
+            # finds them gone after a power cut begins anew.
+            self.commit(self._first_records(config), now_ms, flushes=False)
         self._note_level()
         self._store.broker_epoch = self.log.registrations.get(self._store.node_id, NOT_REGISTERED)
         if not is_new:
@@ -154,15 +156,17 @@ class OwnAuthority:
     def catch_up(self) -> None:
         """Do nothing: a single broker always has all metadata."""
 
-    def commit(self, records: Sequence[Message], now_ms: int) -> None:
+    def commit(self, records: Sequence[Message], now_ms: int, *, flushes: bool = True) -> None:
         """Write records, apply them, and delete the data of topics that they remove.
+
+        Without `flushes` a power cut may take the records back.
 
         Raises:
             StorageError: the records could not be written, or do not fit the image; nothing has changed. Or
                 the disk refuses to delete data.
         """
         self._image.check(records)
-        self.log.append(records, now_ms)
+        self.log.append(records, now_ms, flushes=flushes)
         removed = [
             self._replicas.topics_by_id[record.topic_id]
             for record in records

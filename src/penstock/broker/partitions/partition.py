@@ -657,7 +657,8 @@ class Partition:
         if header.producer_id >= 0:
             in_transaction = header.attributes & TRANSACTIONAL_BIT
             verification = join_batch(self, header, joining) if in_transaction else None
-            repeated = states.producers.judge(
+            producers = states.producers if states.loaded is None else states.loaded
+            repeated = producers.judge(
                 header.producer_id,
                 header.producer_epoch,
                 header.base_sequence,
@@ -691,7 +692,9 @@ class Partition:
         )
         states.batches_since_snapshot += 1
         if header.producer_id >= 0:
-            states.appended(header, first_offset, max_timestamp)
+            producers.record_batch(header, first_offset, max_timestamp, states.uptime_ms)
+            if in_transaction:
+                states.transactions.record_data(header.producer_id, first_offset)
         if self.replication is None and not states.open:
             self._high_watermark = self._last_stable_offset = last_offset + 1
         else:

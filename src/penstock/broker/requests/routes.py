@@ -41,8 +41,9 @@ class Decoder(Protocol):
 class Encoder(Protocol):
     """The part of a codec that encodes responses."""
 
-    def encode(self, message: Any) -> bytes:
-        """Return the bytes of a response."""
+    @property
+    def encode(self) -> Callable[[Any], bytes]:
+        """encode(message) -> the bytes of a response."""
 
     def encode_chunks(self, message: Any) -> list[Any]:
         """Return the bytes of a response in pieces, so that large values are not copied."""

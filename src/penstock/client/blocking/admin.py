@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from penstock.client.admin.security import QuotaEntity
+    from penstock.client.cluster.instance_id import HasInstanceId
     from penstock.client.options import AdminOptions
     from penstock.client.statistics import Statistics
     from penstock.security.secrets import Secret
@@ -57,23 +58,11 @@ class Admin(Blocking):
         super().__init__()
         self._admin = AsyncAdmin(bootstrap_servers, config, **options)
 
-    def _twin(self) -> object:
+    def _twin(self) -> HasInstanceId:
         return self._admin
 
     def _start(self) -> None:
         self._run(self._admin.start())
-
-    def client_instance_id(self, timeout: float | None = None) -> str:
-        """Return the id that a broker has given this client, by which its metrics are known (KIP-714).
-
-        The id is text, as Kafka prints ids. The call waits for `timeout` seconds at most, by default 30.
-
-        Raises:
-            ConfigError: ``enable.metrics.push`` is false.
-            UnsupportedVersionError: the broker that was asked for metadata takes no metrics.
-            NetworkError, RequestTimeoutError: no broker answers, or not in time.
-        """
-        return self._run(self._admin.client_instance_id(timeout))
 
     def stats(self) -> Statistics:
         """Return a snapshot of this client's counters and connections. Any thread may call this method.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client.background_loop import run
 from penstock.common.operating_system import after_fork_in_child
 from penstock.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.client.cluster.instance_id import HasInstanceId
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Blocking")
@@ -39,8 +42,20 @@ class Blocking(ABC):
         # What the asyncio client says of itself, under the name of this class.
         return repr(self._twin()).replace(f"<{type(self._twin()).__name__} ", f"<{type(self).__name__} ", 1)
 
+    def client_instance_id(self, timeout: float | None = None) -> str:
+        """Return the id that a broker has given this client, by which its metrics are known (KIP-714).
+
+        It is text, as Kafka prints ids. Waits for `timeout` seconds at most, by default 30.
+
+        Raises:
+            ConfigError: ``enable.metrics.push`` is false.
+            UnsupportedVersionError: the broker that was asked for metadata takes no metrics.
+            NetworkError, RequestTimeoutError: no broker answers, or not in time.
+        """
+        return self._run(self._twin().client_instance_id(timeout))
+
     @abstractmethod
-    def _twin(self) -> object:
+    def _twin(self) -> HasInstanceId:
         """Return the asyncio client that does the work."""
 
     @abstractmethod

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.client.cluster.instance_id import HasInstanceId
     from penstock.client.fetch.cursors import FetchedPart
     from penstock.client.options import ConsumerOptions
     from penstock.client.statistics import Statistics
@@ -82,23 +83,11 @@ class Consumer(Blocking, Generic[K, V]):
             **options,
         )
 
-    def _twin(self) -> object:
+    def _twin(self) -> HasInstanceId:
         return self._consumer
 
     def _start(self) -> None:
         self._run(self._consumer.start())
-
-    def client_instance_id(self, timeout: float | None = None) -> str:
-        """Return the id that a broker has given this client, by which its metrics are known (KIP-714).
-
-        The id is text, as Kafka prints ids. The call waits for `timeout` seconds at most, by default 30.
-
-        Raises:
-            ConfigError: ``enable.metrics.push`` is false.
-            UnsupportedVersionError: the broker that was asked for metadata takes no metrics.
-            NetworkError, RequestTimeoutError: no broker answers, or not in time.
-        """
-        return self._run(self._consumer.client_instance_id(timeout))
 
     def stats(self) -> Statistics:
         """Return a snapshot of this consumer's counters and positions. Any thread may call this method.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.client.cluster.instance_id import HasInstanceId
     from penstock.client.group.offsets import Committable, GroupMetadata
     from penstock.client.options import ProducerOptions
     from penstock.client.produce.encoded import EncodedBatch, TableDelivery
@@ -91,23 +92,11 @@ class Producer(Blocking, Generic[K, V]):
         self._lanes, self._key_lanes = self._producer.lanes, self._producer.key_lanes
         _unclosed.add(self)
 
-    def _twin(self) -> object:
+    def _twin(self) -> HasInstanceId:
         return self._producer
 
     def _start(self) -> None:
         self._run(self._producer.start())
-
-    def client_instance_id(self, timeout: float | None = None) -> str:
-        """Return the id that a broker has given this client, by which its metrics are known (KIP-714).
-
-        The id is text, as Kafka prints ids. The call waits for `timeout` seconds at most, by default 30.
-
-        Raises:
-            ConfigError: ``enable.metrics.push`` is false.
-            UnsupportedVersionError: the broker that was asked for metadata takes no metrics.
-            NetworkError, RequestTimeoutError: no broker answers, or not in time.
-        """
-        return self._run(self._producer.client_instance_id(timeout))
 
     def stats(self) -> Statistics:
         """Return a snapshot of this producer's counters and buffers. Any thread may call this method.

@@ -74,12 +74,30 @@ def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str,
 
 
 def encoder_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
-    """Return the source of ``write(message, parts)``, and the constants that it uses."""
+    """Return the source of ``encode(message)``, and the constants it needs, `explain` excepted."""
+    out = EncodeEmitter(layout.spec.name)
+    with out.block("def encode(message):"):
+        out.line("parts = []")
+        with out.block("try:"):
+            _append_message(out, layout)
+            out.line('return b"".join(parts)')
+        out.line("except Exception as error:")
+        out.line("    raise explain(message, error) from error")
+    return out.source(), out.constants
+
+
+def writer_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
+    """Return the source of ``write(message, parts)``, and the constants it needs."""
     out = EncodeEmitter(layout.spec.name)
     with out.block("def write(message, parts):"):
-        out.line("append = parts.append")
-        encode_struct(out, layout, "message")
+        _append_message(out, layout)
     return out.source(), out.constants
+
+
+def _append_message(out: EncodeEmitter, layout: StructLayout) -> None:
+    out.line("append = parts.append")
+    encode_struct(out, layout, "message")
+    out.flush()
 
 
 def build(

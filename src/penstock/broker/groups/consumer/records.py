@@ -19,15 +19,16 @@ from penstock.broker.groups.consumer.key_types import (
     TARGET_KEY,
     TARGET_MEMBER_KEY,
 )
-from penstock.broker.groups.consumer.state import Change, Current, MemberState, Partition, Subscription
-from penstock.broker.groups.metadata_view import by_topic
-from penstock.broker.groups.records import (
-    VALUE_VERSION,
-    StoredKey,
-    key_bytes,
-    value_body,
-    value_bytes,
+from penstock.broker.groups.consumer.state import (
+    Change,
+    Current,
+    MemberState,
+    Partition,
+    Resolved,
+    Subscription,
 )
+from penstock.broker.groups.metadata_view import by_topic
+from penstock.broker.groups.records import VALUE_VERSION, RecordType, RecordTypes, StoredKey, key_bytes
 from penstock.errors import DecodeError
 from penstock.protocol.message import Message
 from penstock.protocol.messages import consumer_group_current_member_assignment_value as current_value
@@ -56,10 +57,6 @@ from penstock.protocol.messages.consumer_group_target_assignment_metadata_value 
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 
-KIND = "consumer group"
-"""The kind of group that errors name."""
-
-
 # --- writing ---------------------------------------------------------------------------------------------
 
 
@@ -73,51 +70,11 @@ def records_of(group_id: str, changes: Iterable[Change]) -> list[KeyAndValue]:
         if isinstance(change, state.SetEpoch) and change.value is None:
             key = ConsumerGroupPartitionMetadataKey(group_id=group_id)
             records.append((key_bytes(METADATA_KEY, key), None))
-        records.append(_record(group_id, change))
+        records.append(_RECORDS.record_of(group_id, change))
     return records
 
 
-def _record(group_id: str, change: Change) -> KeyAndValue:
-    if isinstance(change, state.SetCurrent):
-        key: Message = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=change.member_id)
-        return key_bytes(CURRENT_KEY, key), value_bytes(
-            _current_value(change.value) if change.value else None
-        )
-    if isinstance(change, state.SetTarget):
-        key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=change.member_id)
-        return key_bytes(TARGET_MEMBER_KEY, key), value_bytes(
-            None if change.value is None else _target_value(change.value)
-        )
-    if isinstance(change, state.SetSubscription):
-        key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=change.member_id)
-        return key_bytes(MEMBER_KEY, key), value_bytes(_member_value(change.value) if change.value else None)
-    if isinstance(change, state.SetTargetEpoch):
-        key = ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id)
-        value: Message | None = None
-        if change.value is not None:
-            epoch, time_ms = change.value
-            value = ConsumerGroupTargetAssignmentMetadataValue(
-                assignment_epoch=epoch, assignment_timestamp=time_ms
-            )
-        return key_bytes(TARGET_KEY, key), value_bytes(value)
-    if isinstance(change, state.SetEpoch):
-        key = ConsumerGroupMetadataKey(group_id=group_id)
-        value = None
-        if change.value is not None:
-            value = ConsumerGroupMetadataValue(epoch=change.value[0], metadata_hash=change.value[1])
-        return key_bytes(GROUP_KEY, key), value_bytes(value)
-    key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=change.regex)
-    value = None
-    if change.value is not None:
-        value = ConsumerGroupRegularExpressionValue(
-            topics=list(change.value.topics),
-            version=change.value.version,
-            timestamp=change.value.timestamp_ms,
-        )
-    return key_bytes(REGEX_KEY, key), value_bytes(value)
-
-
-def _member_value(value: Subscription) -> Message:
+def _member(value: Subscription) -> Message:
     classic = None
     if value.session_timeout_ms is not None:
         protocols = [member_value.ClassicProtocol(name=name, metadata=data) for name, data in value.protocols]
@@ -137,7 +94,7 @@ def _member_value(value: Subscription) -> Message:
     )
 
 
-def _target_value(partitions: frozenset[Partition]) -> Message:
+def _target(partitions: frozenset[Partition]) -> Message:
     return target_value.ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             target_value.TopicPartition(topic_id=topic, partitions=indexes)
@@ -146,13 +103,29 @@ def _target_value(partitions: frozenset[Partition]) -> Message:
     )
 
 
-def _current_value(value: Current) -> Message:
+def _current(value: Current) -> Message:
     return current_value.ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=value.epoch,
         previous_member_epoch=value.previous_epoch,
         state=value.state,
         assigned_partitions=_with_epochs(value.assigned),
         partitions_pending_revocation=_with_epochs(value.revoking),
+    )
+
+
+def _target_epoch(value: tuple[int, int]) -> Message:
+    return ConsumerGroupTargetAssignmentMetadataValue(
+        assignment_epoch=value[0], assignment_timestamp=value[1]
+    )
+
+
+def _epoch(value: tuple[int, int]) -> Message:
+    return ConsumerGroupMetadataValue(epoch=value[0], metadata_hash=value[1])
+
+
+def _regex(value: Resolved) -> Message:
+    return ConsumerGroupRegularExpressionValue(
+        topics=list(value.topics), version=value.version, timestamp=value.timestamp_ms
     )
 
 
@@ -178,46 +151,14 @@ def read_change(key_type: int, key: bytes, value: bytes | None) -> tuple[StoredK
     Raises:
         DecodeError: the record is damaged, or its value has a newer version than is supported.
     """
-    if key_type == CURRENT_KEY:
-        current = ConsumerGroupCurrentMemberAssignmentKey.decode(key, 0)
-        stored = key_type, current.group_id, current.member_id
-        return stored, None if value is None else state.SetCurrent(current.member_id, _read_current(value))
-    if key_type == TARGET_MEMBER_KEY:
-        target = ConsumerGroupTargetAssignmentMemberKey.decode(key, 0)
-        stored = key_type, target.group_id, target.member_id
-        return stored, None if value is None else state.SetTarget(target.member_id, _read_target(value))
-    if key_type == MEMBER_KEY:
-        member = ConsumerGroupMemberMetadataKey.decode(key, 0)
-        stored = key_type, member.group_id, member.member_id
-        return stored, None if value is None else state.SetSubscription(member.member_id, _read_member(value))
-    if key_type == REGEX_KEY:
-        regex = ConsumerGroupRegularExpressionKey.decode(key, 0)
-        stored = key_type, regex.group_id, regex.regular_expression
-        return stored, None if value is None else state.SetRegex(regex.regular_expression, _read_regex(value))
-    return _read_of_group(key_type, key, value)
+    if key_type == METADATA_KEY:
+        # Apache Kafka 4.0 stored the topics of a group; its later releases and Penstock have a hash of them.
+        return (key_type, ConsumerGroupPartitionMetadataKey.decode(key, 0).group_id, ""), None
+    return _RECORDS.read(key_type, key, value)
 
 
-def _read_of_group(key_type: int, key: bytes, value: bytes | None) -> tuple[StoredKey, Change | None]:
-    if key_type == TARGET_KEY:
-        group_id = ConsumerGroupTargetAssignmentMetadataKey.decode(key, 0).group_id
-        if value is None:
-            return (key_type, group_id, ""), None
-        target = ConsumerGroupTargetAssignmentMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
-        return (key_type, group_id, ""), state.SetTargetEpoch(
-            (target.assignment_epoch, target.assignment_timestamp)
-        )
-    if key_type == GROUP_KEY:
-        group_id = ConsumerGroupMetadataKey.decode(key, 0).group_id
-        if value is None:
-            return (key_type, group_id, ""), None
-        group = ConsumerGroupMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
-        return (key_type, group_id, ""), state.SetEpoch((group.epoch, group.metadata_hash))
-    # Apache Kafka 4.0 stored the topics of a group; its later releases and Penstock have a hash of them.
-    return (key_type, ConsumerGroupPartitionMetadataKey.decode(key, 0).group_id, ""), None
-
-
-def _read_member(value: bytes) -> Subscription:
-    read = member_value.ConsumerGroupMemberMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
+def _read_member(body: bytes) -> Subscription:
+    read = member_value.ConsumerGroupMemberMetadataValue.decode(body, VALUE_VERSION)
     classic = read.classic_member_metadata
     if classic is not None and not classic.session_timeout_ms and not classic.supported_protocols:
         classic = None  # the field is missing
@@ -235,17 +176,13 @@ def _read_member(value: bytes) -> Subscription:
     )
 
 
-def _read_target(value: bytes) -> frozenset[Partition]:
-    read = target_value.ConsumerGroupTargetAssignmentMemberValue.decode(
-        value_body(value, KIND), VALUE_VERSION
-    )
+def _read_target(body: bytes) -> frozenset[Partition]:
+    read = target_value.ConsumerGroupTargetAssignmentMemberValue.decode(body, VALUE_VERSION)
     return frozenset((each.topic_id, index) for each in read.topic_partitions for index in each.partitions)
 
 
-def _read_current(value: bytes) -> Current:
-    read = current_value.ConsumerGroupCurrentMemberAssignmentValue.decode(
-        value_body(value, KIND), VALUE_VERSION
-    )
+def _read_current(body: bytes) -> Current:
+    read = current_value.ConsumerGroupCurrentMemberAssignmentValue.decode(body, VALUE_VERSION)
     try:
         member_state = MemberState(read.state)
     except ValueError:
@@ -275,6 +212,47 @@ def _read_epochs(topics: Iterable[current_value.TopicPartitions], member_epoch: 
     return found
 
 
-def _read_regex(value: bytes) -> state.Resolved:
-    read = ConsumerGroupRegularExpressionValue.decode(value_body(value, KIND), VALUE_VERSION)
-    return state.Resolved(tuple(sorted(read.topics)), read.version, read.timestamp)
+def _read_regex(body: bytes) -> Resolved:
+    read = ConsumerGroupRegularExpressionValue.decode(body, VALUE_VERSION)
+    return Resolved(tuple(sorted(read.topics)), read.version, read.timestamp)
+
+
+def _read_target_epoch(body: bytes) -> tuple[int, int]:
+    read = ConsumerGroupTargetAssignmentMetadataValue.decode(body, VALUE_VERSION)
+    return read.assignment_epoch, read.assignment_timestamp
+
+
+def _read_epoch(body: bytes) -> tuple[int, int]:
+    read = ConsumerGroupMetadataValue.decode(body, VALUE_VERSION)
+    return read.epoch, read.metadata_hash
+
+
+# --- both ------------------------------------------------------------------------------------------------
+
+_RECORDS = RecordTypes(
+    "consumer group",
+    RecordType(MEMBER_KEY, state.SetSubscription, ConsumerGroupMemberMetadataKey, _member, _read_member),
+    RecordType(
+        TARGET_MEMBER_KEY, state.SetTarget, ConsumerGroupTargetAssignmentMemberKey, _target, _read_target
+    ),
+    RecordType(
+        CURRENT_KEY, state.SetCurrent, ConsumerGroupCurrentMemberAssignmentKey, _current, _read_current
+    ),
+    RecordType(
+        REGEX_KEY,
+        state.SetRegex,
+        ConsumerGroupRegularExpressionKey,
+        _regex,
+        _read_regex,
+        "regular_expression",
+    ),
+    RecordType(GROUP_KEY, state.SetEpoch, ConsumerGroupMetadataKey, _epoch, _read_epoch, ""),
+    RecordType(
+        TARGET_KEY,
+        state.SetTargetEpoch,
+        ConsumerGroupTargetAssignmentMetadataKey,
+        _target_epoch,
+        _read_target_epoch,
+        "",
+    ),
+)

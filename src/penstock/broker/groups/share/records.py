@@ -10,13 +10,7 @@ from collections.abc import Iterable
 
 from penstock.broker.coordination.records import KeyAndValue
 from penstock.broker.groups.metadata_view import Partition, by_topic
-from penstock.broker.groups.records import (
-    VALUE_VERSION,
-    StoredKey,
-    key_bytes,
-    value_body,
-    value_bytes,
-)
+from penstock.broker.groups.records import VALUE_VERSION, RecordType, RecordTypes
 from penstock.broker.groups.share import state
 from penstock.broker.groups.share.key_types import (
     CURRENT_KEY,
@@ -58,76 +52,60 @@ from penstock.protocol.messages.share_group_target_assignment_metadata_value imp
     ShareGroupTargetAssignmentMetadataValue,
 )
 
-KIND = "share group"
-"""The kind of group that errors name."""
-
-
 # --- writing ---------------------------------------------------------------------------------------------
 
 
 def records_of(group_id: str, changes: Iterable[Change]) -> list[KeyAndValue]:
     """Return the records of changes to a group, in order."""
-    return [_record(group_id, change) for change in changes]
+    return [_RECORDS.record_of(group_id, change) for change in changes]
 
 
-def _record(group_id: str, change: Change) -> KeyAndValue:
-    value: Message | None = None
-    if isinstance(change, state.SetCurrent):
-        key: Message = ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=change.member_id)
-        if change.value is not None:
-            value = current_value.ShareGroupCurrentMemberAssignmentValue(
-                member_epoch=change.value.epoch,
-                previous_member_epoch=change.value.previous_epoch,
-                assigned_partitions=[
-                    current_value.TopicPartitions(topic_id=topic_id, partitions=indexes)
-                    for topic_id, indexes in by_topic(change.value.assigned).items()
-                ],
-            )
-        return key_bytes(CURRENT_KEY, key), value_bytes(value)
-    if isinstance(change, state.SetTarget):
-        key = ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=change.member_id)
-        if change.value is not None:
-            value = target_value.ShareGroupTargetAssignmentMemberValue(
-                topic_partitions=[
-                    target_value.TopicPartition(topic_id=topic_id, partitions=indexes)
-                    for topic_id, indexes in by_topic(change.value).items()
-                ]
-            )
-        return key_bytes(TARGET_MEMBER_KEY, key), value_bytes(value)
-    if isinstance(change, state.SetMember):
-        key = ShareGroupMemberMetadataKey(group_id=group_id, member_id=change.member_id)
-        if change.value is not None:
-            value = ShareGroupMemberMetadataValue(
-                rack_id=change.value.rack_id,
-                client_id=change.value.client_id,
-                client_host=change.value.client_host,
-                subscribed_topic_names=list(change.value.topics),
-            )
-        return key_bytes(MEMBER_KEY, key), value_bytes(value)
-    if isinstance(change, state.SetTargetEpoch):
-        key = ShareGroupTargetAssignmentMetadataKey(group_id=group_id)
-        if change.value is not None:
-            epoch, time_ms = change.value
-            value = ShareGroupTargetAssignmentMetadataValue(
-                assignment_epoch=epoch, assignment_timestamp=time_ms
-            )
-        return key_bytes(TARGET_KEY, key), value_bytes(value)
-    if isinstance(change, state.SetEpoch):
-        key = ShareGroupMetadataKey(group_id=group_id)
-        if change.value is not None:
-            value = ShareGroupMetadataValue(epoch=change.value[0], metadata_hash=change.value[1])
-        return key_bytes(GROUP_KEY, key), value_bytes(value)
-    key = ShareGroupStatePartitionMetadataKey(group_id=group_id)
-    if change.value is not None:
-        value = partitions_value.ShareGroupStatePartitionMetadataValue(
-            initializing_topics=_infos(change.value.initializing),
-            initialized_topics=_infos(change.value.initialized),
-            deleting_topics=[
-                partitions_value.TopicInfo(topic_id=topic_id, topic_name=name)
-                for topic_id, name in change.value.deleting.items()
-            ],
-        )
-    return key_bytes(PARTITIONS_KEY, key), value_bytes(value)
+def _member(value: Member) -> Message:
+    return ShareGroupMemberMetadataValue(
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        subscribed_topic_names=list(value.topics),
+    )
+
+
+def _target(partitions: frozenset[Partition]) -> Message:
+    return target_value.ShareGroupTargetAssignmentMemberValue(
+        topic_partitions=[
+            target_value.TopicPartition(topic_id=topic_id, partitions=indexes)
+            for topic_id, indexes in by_topic(partitions).items()
+        ]
+    )
+
+
+def _current(value: Current) -> Message:
+    return current_value.ShareGroupCurrentMemberAssignmentValue(
+        member_epoch=value.epoch,
+        previous_member_epoch=value.previous_epoch,
+        assigned_partitions=[
+            current_value.TopicPartitions(topic_id=topic_id, partitions=indexes)
+            for topic_id, indexes in by_topic(value.assigned).items()
+        ],
+    )
+
+
+def _target_epoch(value: tuple[int, int]) -> Message:
+    return ShareGroupTargetAssignmentMetadataValue(assignment_epoch=value[0], assignment_timestamp=value[1])
+
+
+def _epoch(value: tuple[int, int]) -> Message:
+    return ShareGroupMetadataValue(epoch=value[0], metadata_hash=value[1])
+
+
+def _initialization(value: Initialization) -> Message:
+    return partitions_value.ShareGroupStatePartitionMetadataValue(
+        initializing_topics=_infos(value.initializing),
+        initialized_topics=_infos(value.initialized),
+        deleting_topics=[
+            partitions_value.TopicInfo(topic_id=topic_id, topic_name=name)
+            for topic_id, name in value.deleting.items()
+        ],
+    )
 
 
 def _infos(topics: Topics) -> list[partitions_value.TopicPartitionsInfo]:
@@ -142,77 +120,74 @@ def _infos(topics: Topics) -> list[partitions_value.TopicPartitionsInfo]:
 # --- reading ---------------------------------------------------------------------------------------------
 
 
-def read_change(key_type: int, key: bytes, value: bytes | None) -> tuple[StoredKey, Change | None]:
-    """Return the parsed key of a record, and its change, which is None for a tombstone.
-
-    `key` comes without its type.
-
-    Raises:
-        DecodeError: the record is damaged, or its value has a newer version than is supported.
-    """
-    if key_type == CURRENT_KEY:
-        current = ShareGroupCurrentMemberAssignmentKey.decode(key, 0)
-        stored = key_type, current.group_id, current.member_id
-        return stored, None if value is None else state.SetCurrent(current.member_id, _read_current(value))
-    if key_type == TARGET_MEMBER_KEY:
-        target = ShareGroupTargetAssignmentMemberKey.decode(key, 0)
-        stored = key_type, target.group_id, target.member_id
-        return stored, None if value is None else state.SetTarget(target.member_id, _read_target(value))
-    if key_type == MEMBER_KEY:
-        member = ShareGroupMemberMetadataKey.decode(key, 0)
-        stored = key_type, member.group_id, member.member_id
-        return stored, None if value is None else state.SetMember(member.member_id, _read_member(value))
-    if key_type == TARGET_KEY:
-        group_id = ShareGroupTargetAssignmentMetadataKey.decode(key, 0).group_id
-        return (key_type, group_id, ""), None if value is None else _read_target_epoch(value)
-    if key_type == GROUP_KEY:
-        group_id = ShareGroupMetadataKey.decode(key, 0).group_id
-        return (key_type, group_id, ""), None if value is None else _read_epoch(value)
-    group_id = ShareGroupStatePartitionMetadataKey.decode(key, 0).group_id
-    return (key_type, group_id, ""), None if value is None else _read_initialization(value)
-
-
-def _read_member(value: bytes) -> Member:
-    read = ShareGroupMemberMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
+def _read_member(body: bytes) -> Member:
+    read = ShareGroupMemberMetadataValue.decode(body, VALUE_VERSION)
     topics = tuple(sorted(read.subscribed_topic_names))
     return Member(read.rack_id, read.client_id, read.client_host, topics)
 
 
-def _read_target(value: bytes) -> frozenset[Partition]:
-    read = target_value.ShareGroupTargetAssignmentMemberValue.decode(value_body(value, KIND), VALUE_VERSION)
+def _read_target(body: bytes) -> frozenset[Partition]:
+    read = target_value.ShareGroupTargetAssignmentMemberValue.decode(body, VALUE_VERSION)
     return frozenset((each.topic_id, index) for each in read.topic_partitions for index in each.partitions)
 
 
-def _read_current(value: bytes) -> Current:
-    read = current_value.ShareGroupCurrentMemberAssignmentValue.decode(value_body(value, KIND), VALUE_VERSION)
+def _read_current(body: bytes) -> Current:
+    read = current_value.ShareGroupCurrentMemberAssignmentValue.decode(body, VALUE_VERSION)
     assigned = frozenset(
         (each.topic_id, index) for each in read.assigned_partitions for index in each.partitions
     )
     return Current(read.member_epoch, read.previous_member_epoch, assigned)
 
 
-def _read_target_epoch(value: bytes) -> Change:
-    target = ShareGroupTargetAssignmentMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
-    return state.SetTargetEpoch((target.assignment_epoch, target.assignment_timestamp))
+def _read_target_epoch(body: bytes) -> tuple[int, int]:
+    read = ShareGroupTargetAssignmentMetadataValue.decode(body, VALUE_VERSION)
+    return read.assignment_epoch, read.assignment_timestamp
 
 
-def _read_epoch(value: bytes) -> Change:
-    group = ShareGroupMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
-    return state.SetEpoch((group.epoch, group.metadata_hash))
+def _read_epoch(body: bytes) -> tuple[int, int]:
+    read = ShareGroupMetadataValue.decode(body, VALUE_VERSION)
+    return read.epoch, read.metadata_hash
 
 
-def _read_initialization(value: bytes) -> Change:
-    read = partitions_value.ShareGroupStatePartitionMetadataValue.decode(
-        value_body(value, KIND), VALUE_VERSION
-    )
-    return state.SetInitialization(
-        Initialization(
-            _read_infos(read.initializing_topics),
-            _read_infos(read.initialized_topics),
-            {each.topic_id: each.topic_name for each in read.deleting_topics},
-        )
+def _read_initialization(body: bytes) -> Initialization:
+    read = partitions_value.ShareGroupStatePartitionMetadataValue.decode(body, VALUE_VERSION)
+    return Initialization(
+        _read_infos(read.initializing_topics),
+        _read_infos(read.initialized_topics),
+        {each.topic_id: each.topic_name for each in read.deleting_topics},
     )
 
 
 def _read_infos(topics: Iterable[partitions_value.TopicPartitionsInfo]) -> dict[bytes, TopicPartitions]:
     return {each.topic_id: TopicPartitions(each.topic_name, frozenset(each.partitions)) for each in topics}
+
+
+# --- both ------------------------------------------------------------------------------------------------
+
+_RECORDS = RecordTypes(
+    "share group",
+    RecordType(MEMBER_KEY, state.SetMember, ShareGroupMemberMetadataKey, _member, _read_member),
+    RecordType(
+        TARGET_MEMBER_KEY, state.SetTarget, ShareGroupTargetAssignmentMemberKey, _target, _read_target
+    ),
+    RecordType(CURRENT_KEY, state.SetCurrent, ShareGroupCurrentMemberAssignmentKey, _current, _read_current),
+    RecordType(GROUP_KEY, state.SetEpoch, ShareGroupMetadataKey, _epoch, _read_epoch, ""),
+    RecordType(
+        TARGET_KEY,
+        state.SetTargetEpoch,
+        ShareGroupTargetAssignmentMetadataKey,
+        _target_epoch,
+        _read_target_epoch,
+        "",
+    ),
+    RecordType(
+        PARTITIONS_KEY,
+        state.SetInitialization,
+        ShareGroupStatePartitionMetadataKey,
+        _initialization,
+        _read_initialization,
+        "",
+    ),
+)
+
+read_change = _RECORDS.read

@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from penstock.broker.coordination.records import KeyAndValue
-from penstock.broker.groups.records import (
-    VALUE_VERSION,
-    StoredKey,
-    key_bytes,
-    value_body,
-    value_bytes,
-)
+from penstock.broker.groups.records import VALUE_VERSION, RecordType, RecordTypes
 from penstock.broker.groups.streams import state
 from penstock.broker.groups.streams.key_types import (
     CURRENT_KEY,
@@ -50,67 +44,12 @@ from penstock.protocol.messages.streams_group_target_assignment_metadata_value i
 )
 from penstock.protocol.messages.streams_group_topology_key import StreamsGroupTopologyKey
 
-KIND = "streams group"
-"""The kind of group that errors name."""
-
-
 # --- writing ---------------------------------------------------------------------------------------------
 
 
 def records_of(group_id: str, changes: Iterable[Change]) -> list[KeyAndValue]:
     """Return the records of changes to a group, in order."""
-    return [_record(group_id, change) for change in changes]
-
-
-def _record(group_id: str, change: Change) -> KeyAndValue:
-    value: Message | None = None
-    if isinstance(change, state.SetCurrent):
-        key: Message = StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=change.member_id)
-        if change.value is not None:
-            value = _current(change.value)
-        return key_bytes(CURRENT_KEY, key), value_bytes(value)
-    if isinstance(change, state.SetTarget):
-        key = StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=change.member_id)
-        if change.value is not None:
-            value = target_value.StreamsGroupTargetAssignmentMemberValue(
-                active_tasks=_target_tasks(change.value.active),
-                standby_tasks=_target_tasks(change.value.standby),
-                warmup_tasks=_target_tasks(change.value.warmup),
-            )
-        return key_bytes(TARGET_MEMBER_KEY, key), value_bytes(value)
-    if isinstance(change, state.SetMember):
-        key = StreamsGroupMemberMetadataKey(group_id=group_id, member_id=change.member_id)
-        if change.value is not None:
-            value = _member(change.value)
-        return key_bytes(MEMBER_KEY, key), value_bytes(value)
-    if isinstance(change, state.SetTargetEpoch):
-        key = StreamsGroupTargetAssignmentMetadataKey(group_id=group_id)
-        if change.value is not None:
-            epoch, time_ms = change.value
-            value = StreamsGroupTargetAssignmentMetadataValue(
-                assignment_epoch=epoch, assignment_timestamp=time_ms
-            )
-        return key_bytes(TARGET_KEY, key), value_bytes(value)
-    if isinstance(change, state.SetEpoch):
-        key = StreamsGroupMetadataKey(group_id=group_id)
-        if change.value is not None:
-            value = group_value.StreamsGroupMetadataValue(
-                epoch=change.value.epoch,
-                metadata_hash=change.value.metadata_hash,
-                validated_topology_epoch=change.value.validated_topology,
-                last_assignment_configs=[
-                    group_value.LastAssignmentConfig(key=name, value=text)
-                    for name, text in change.value.configs
-                ],
-            )
-        return key_bytes(GROUP_KEY, key), value_bytes(value)
-    key = StreamsGroupTopologyKey(group_id=group_id)
-    if change.value is not None:
-        value = topology_value.StreamsGroupTopologyValue(
-            epoch=change.value.epoch,
-            subtopologies=[_subtopology(each) for each in change.value.subtopologies],
-        )
-    return key_bytes(TOPOLOGY_KEY, key), value_bytes(value)
+    return [_RECORDS.record_of(group_id, change) for change in changes]
 
 
 def _member(member: Member) -> Message:
@@ -125,6 +64,14 @@ def _member(member: Member) -> Message:
         process_id=member.process_id,
         user_endpoint=None if endpoint is None else member_value.Endpoint(host=endpoint[0], port=endpoint[1]),
         client_tags=[member_value.KeyValue(key=key, value=text) for key, text in member.tags],
+    )
+
+
+def _target(tasks: Tasks) -> Message:
+    return target_value.StreamsGroupTargetAssignmentMemberValue(
+        active_tasks=_target_tasks(tasks.active),
+        standby_tasks=_target_tasks(tasks.standby),
+        warmup_tasks=_target_tasks(tasks.warmup),
     )
 
 
@@ -162,6 +109,27 @@ def _current_tasks(
     ]
 
 
+def _target_epoch(value: tuple[int, int]) -> Message:
+    return StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=value[0], assignment_timestamp=value[1])
+
+
+def _epoch(value: Epoch) -> Message:
+    return group_value.StreamsGroupMetadataValue(
+        epoch=value.epoch,
+        metadata_hash=value.metadata_hash,
+        validated_topology_epoch=value.validated_topology,
+        last_assignment_configs=[
+            group_value.LastAssignmentConfig(key=name, value=text) for name, text in value.configs
+        ],
+    )
+
+
+def _topology(value: Topology) -> Message:
+    return topology_value.StreamsGroupTopologyValue(
+        epoch=value.epoch, subtopologies=[_subtopology(each) for each in value.subtopologies]
+    )
+
+
 def _subtopology(each: Subtopology) -> topology_value.Subtopology:
     return topology_value.Subtopology(
         subtopology_id=each.id,
@@ -193,38 +161,8 @@ def _topic(topic: InternalTopic) -> topology_value.TopicInfo:
 # --- reading ---------------------------------------------------------------------------------------------
 
 
-def read_change(key_type: int, key: bytes, value: bytes | None) -> tuple[StoredKey, Change | None]:
-    """Return the parsed key of a record, and its change, which is None for a tombstone.
-
-    `key` comes without its type.
-
-    Raises:
-        DecodeError: the record is damaged, or its value has a newer version than is supported.
-    """
-    if key_type == CURRENT_KEY:
-        current = StreamsGroupCurrentMemberAssignmentKey.decode(key, 0)
-        stored = key_type, current.group_id, current.member_id
-        return stored, None if value is None else state.SetCurrent(current.member_id, _read_current(value))
-    if key_type == TARGET_MEMBER_KEY:
-        target = StreamsGroupTargetAssignmentMemberKey.decode(key, 0)
-        stored = key_type, target.group_id, target.member_id
-        return stored, None if value is None else state.SetTarget(target.member_id, _read_target(value))
-    if key_type == MEMBER_KEY:
-        member = StreamsGroupMemberMetadataKey.decode(key, 0)
-        stored = key_type, member.group_id, member.member_id
-        return stored, None if value is None else state.SetMember(member.member_id, _read_member(value))
-    if key_type == TARGET_KEY:
-        group_id = StreamsGroupTargetAssignmentMetadataKey.decode(key, 0).group_id
-        return (key_type, group_id, ""), None if value is None else _read_target_epoch(value)
-    if key_type == GROUP_KEY:
-        group_id = StreamsGroupMetadataKey.decode(key, 0).group_id
-        return (key_type, group_id, ""), None if value is None else state.SetEpoch(_read_epoch(value))
-    group_id = StreamsGroupTopologyKey.decode(key, 0).group_id
-    return (key_type, group_id, ""), None if value is None else state.SetTopology(_read_topology(value))
-
-
-def _read_member(value: bytes) -> Member:
-    read = member_value.StreamsGroupMemberMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
+def _read_member(body: bytes) -> Member:
+    read = member_value.StreamsGroupMemberMetadataValue.decode(body, VALUE_VERSION)
     endpoint = read.user_endpoint
     return Member(
         read.instance_id,
@@ -239,8 +177,8 @@ def _read_member(value: bytes) -> Member:
     )
 
 
-def _read_target(value: bytes) -> Tasks:
-    read = target_value.StreamsGroupTargetAssignmentMemberValue.decode(value_body(value, KIND), VALUE_VERSION)
+def _read_target(body: bytes) -> Tasks:
+    read = target_value.StreamsGroupTargetAssignmentMemberValue.decode(body, VALUE_VERSION)
     return Tasks(*(_tasks(each) for each in (read.active_tasks, read.standby_tasks, read.warmup_tasks)))
 
 
@@ -248,10 +186,8 @@ def _tasks(listed: Iterable[target_value.TaskIds | current_value.TaskIds]) -> fr
     return frozenset((each.subtopology_id, index) for each in listed for index in each.partitions)
 
 
-def _read_current(value: bytes) -> Current:
-    read = current_value.StreamsGroupCurrentMemberAssignmentValue.decode(
-        value_body(value, KIND), VALUE_VERSION
-    )
+def _read_current(body: bytes) -> Current:
+    read = current_value.StreamsGroupCurrentMemberAssignmentValue.decode(body, VALUE_VERSION)
     epochs: dict[Task, int] = {}
     for each in (*read.active_tasks, *read.active_tasks_pending_revocation):
         # A record without these epochs was written before there were any: the member's own is no later.
@@ -273,19 +209,19 @@ def _read_current(value: bytes) -> Current:
     return Current(read.member_epoch, read.previous_member_epoch, member_state, assigned, revoking, epochs)
 
 
-def _read_target_epoch(value: bytes) -> Change:
-    target = StreamsGroupTargetAssignmentMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
-    return state.SetTargetEpoch((target.assignment_epoch, target.assignment_timestamp))
+def _read_target_epoch(body: bytes) -> tuple[int, int]:
+    read = StreamsGroupTargetAssignmentMetadataValue.decode(body, VALUE_VERSION)
+    return read.assignment_epoch, read.assignment_timestamp
 
 
-def _read_epoch(value: bytes) -> Epoch:
-    read = group_value.StreamsGroupMetadataValue.decode(value_body(value, KIND), VALUE_VERSION)
+def _read_epoch(body: bytes) -> Epoch:
+    read = group_value.StreamsGroupMetadataValue.decode(body, VALUE_VERSION)
     configs = tuple(sorted((each.key, each.value) for each in read.last_assignment_configs or ()))
     return Epoch(read.epoch, read.metadata_hash, read.validated_topology_epoch, configs)
 
 
-def _read_topology(value: bytes) -> Topology:
-    read = topology_value.StreamsGroupTopologyValue.decode(value_body(value, KIND), VALUE_VERSION)
+def _read_topology(body: bytes) -> Topology:
+    read = topology_value.StreamsGroupTopologyValue.decode(body, VALUE_VERSION)
     return Topology(read.epoch, tuple(_read_subtopology(each) for each in read.subtopologies))
 
 
@@ -311,3 +247,29 @@ def _read_subtopology(read: topology_value.Subtopology) -> Subtopology:
 def _read_topic(read: topology_value.TopicInfo) -> InternalTopic:
     configs = tuple((each.key, each.value) for each in read.topic_configs)
     return InternalTopic(read.name, read.partitions, read.replication_factor, configs)
+
+
+# --- both ------------------------------------------------------------------------------------------------
+
+_RECORDS = RecordTypes(
+    "streams group",
+    RecordType(MEMBER_KEY, state.SetMember, StreamsGroupMemberMetadataKey, _member, _read_member),
+    RecordType(
+        TARGET_MEMBER_KEY, state.SetTarget, StreamsGroupTargetAssignmentMemberKey, _target, _read_target
+    ),
+    RecordType(
+        CURRENT_KEY, state.SetCurrent, StreamsGroupCurrentMemberAssignmentKey, _current, _read_current
+    ),
+    RecordType(GROUP_KEY, state.SetEpoch, StreamsGroupMetadataKey, _epoch, _read_epoch, ""),
+    RecordType(
+        TARGET_KEY,
+        state.SetTargetEpoch,
+        StreamsGroupTargetAssignmentMetadataKey,
+        _target_epoch,
+        _read_target_epoch,
+        "",
+    ),
+    RecordType(TOPOLOGY_KEY, state.SetTopology, StreamsGroupTopologyKey, _topology, _read_topology, ""),
+)
+
+read_change = _RECORDS.read

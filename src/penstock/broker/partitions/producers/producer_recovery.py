@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
+from penstock.broker.partitions.producers.producer_state import Producers
 from penstock.broker.partitions.producers.transactions import AbortedTransaction, Transactions
 from penstock.errors import CorruptRecordError
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, read_marker
@@ -59,14 +59,7 @@ def read_batch(
     """
     if header.is_control:
         return _read_control(log, header, transactions, uptime_ms)
-    seen = SeenBatch(
-        header.base_sequence,
-        header.last_sequence,
-        header.base_offset,
-        header.last_offset,
-        header.max_timestamp,
-    )
-    producers.record(header.producer_id, header.producer_epoch, seen, uptime_ms)
+    producers.record_batch(header, header.base_offset, header.max_timestamp, uptime_ms)
     if header.is_transactional:
         transactions.record_data(header.producer_id, header.base_offset)
     return None

@@ -11,10 +11,15 @@ KIP-360; the docstring of `judge` has a table of the cases.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
+
+if TYPE_CHECKING:
+    from penstock.records.format.batch_header import BatchHeader
+
+_new = tuple.__new__
 
 BATCHES_KEPT = 5
 """Java's and librdkafka's limit of requests in flight with idempotence on."""
@@ -147,6 +152,13 @@ class Producers:
         batches.append(batch)
         if len(batches) > BATCHES_KEPT:
             del batches[0]
+
+    def record_batch(self, header: BatchHeader, first_offset: int, max_timestamp: int, now_ms: int) -> None:
+        """Record the batch with this header, which was written at an offset, or found there."""
+        first, delta = header.base_sequence, header.last_offset_delta
+        last = (first + delta) & SEQUENCE_MAX if first >= 0 else first
+        seen = _new(SeenBatch, (first, last, first_offset, first_offset + delta, max_timestamp))
+        self.record(header.producer_id, header.producer_epoch, seen, now_ms)
 
     def get(self, producer_id: int) -> ProducerState | None:
         """Return the state of a producer, or None if the partition has none."""

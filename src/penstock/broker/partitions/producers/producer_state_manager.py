@@ -10,17 +10,14 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.partitions.producers.aborted_index import AbortedIndex
-from penstock.broker.partitions.producers.producer_state import SEQUENCE_MAX, Producers, SeenBatch
+from penstock.broker.partitions.producers.producer_state import Producers
 from penstock.broker.partitions.producers.transactions import Transactions
-from penstock.records.format.batch_header import TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
     from penstock.broker.partitions.producers.producer_snapshots import ProducerSnapshots
     from penstock.broker.partitions.producers.transactions import AbortedTransaction, Verification
     from penstock.log.contract import Log
     from penstock.records.format.batch_header import BatchHeader
-
-_new = tuple.__new__
 
 BATCHES_PER_SNAPSHOT = 10_000
 """How many batches a start may have to look at for each of the two snapshots, some 10 µs apiece."""
@@ -41,12 +38,12 @@ class ProducerStateManager:
         "_batches_behind_base",
         "_log",
         "_new",
-        "_producers",
         "_reads_all",
         "_snapshots",
         "_transactions",
         "aborted",
         "batches_since_snapshot",
+        "loaded",
         "open",
         "uptime_ms",
     )
@@ -79,21 +76,22 @@ class ProducerStateManager:
         self._base_offset = self._batches_behind_base = 0
         if snapshots is not None:
             snapshots.discard_after(log.end_offset)
-        # An empty log has no producers: every later one is recorded when its batch is appended.
-        self._producers: Producers | None = new() if log.end_offset == 0 else None
+        # An empty log has no producers: kept up from here on, they need never be read from it.
+        self.loaded: Producers | None = new() if log.end_offset == 0 else None
+        """The producers, as far as they are in memory: None until `producers` has been asked for."""
         self._transactions: Transactions | None = None
         self.aborted = AbortedIndex(None if snapshots is None else snapshots.directory)
         """The aborted transactions of the log; read together with the producers."""
         self._reads_all = reads_all
         self.open: Mapping[int, int] = {}
         """The first offset of each open transaction, as far as producers have been read; ascending."""
-        if self._producers is not None:
-            self._transactions = Transactions(self._producers)
+        if self.loaded is not None:
+            self._transactions = Transactions(self.loaded)
             self.open = self._transactions.open
 
     def __len__(self) -> int:
         """Return the number of producers in memory."""
-        return 0 if self._producers is None else len(self._producers)
+        return 0 if self.loaded is None else len(self.loaded)
 
     @property
     def producers(self) -> Producers:
@@ -105,12 +103,10 @@ class ProducerStateManager:
         Raises:
             StorageError: the log cannot be read.
         """
-        producers = self._producers
-        if producers is None:
-            producers = self._read()
-            assert producers is not None
-            self._producers = producers
-        return producers
+        if self.loaded is None:
+            self.loaded = self._read()
+            assert self.loaded is not None
+        return self.loaded
 
     @property
     def transactions(self) -> Transactions:
@@ -119,7 +115,7 @@ class ProducerStateManager:
         Raises:
             StorageError: the log cannot be read.
         """
-        if self._transactions is None or self._producers is None:
+        if self._transactions is None or self.loaded is None:
             _ = self.producers
         assert self._transactions is not None
         return self._transactions
@@ -175,17 +171,6 @@ class ProducerStateManager:
             verification,
         )
 
-    def appended(self, header: BatchHeader, first_offset: int, max_timestamp: int) -> None:
-        """Record a producer's batch that was appended to the log."""
-        producers, first, delta = self._producers, header.base_sequence, header.last_offset_delta
-        if producers is None:
-            producers = self.producers
-        last = (first + delta) & SEQUENCE_MAX
-        seen = _new(SeenBatch, (first, last, first_offset, first_offset + delta, max_timestamp))
-        producers.record(header.producer_id, header.producer_epoch, seen, self.uptime_ms)
-        if header.attributes & TRANSACTIONAL_BIT:
-            self.transactions.record_data(header.producer_id, first_offset)
-
     def replicated(self, header: BatchHeader) -> None:
         """Record a batch that the leader has validated and this log has copied.
 
@@ -193,11 +178,11 @@ class ProducerStateManager:
             StorageError: the log cannot be read.
         """
         self.batches_since_snapshot += 1
-        if header.producer_id < 0 or self._producers is None:
+        if header.producer_id < 0 or self.loaded is None:
             return  # producers that have not been read yet are read with this batch
         from penstock.broker.partitions.producers.producer_recovery import read_batch
 
-        aborted = read_batch(self._log, header, self._producers, self.transactions, self.uptime_ms)
+        aborted = read_batch(self._log, header, self.loaded, self.transactions, self.uptime_ms)
         if aborted is not None:
             self.aborted.add(aborted, self.segment_bases())
 
@@ -209,7 +194,7 @@ class ProducerStateManager:
         """
         if self._snapshots is not None:
             self._snapshots.discard_after(self._log.end_offset)
-        self._producers = self._transactions = None
+        self.loaded = self._transactions = None
         self._base_offset = self._batches_behind_base = self.batches_since_snapshot = 0
         # Read at once, since the last stable offset depends on open transactions.
         _ = self.producers
@@ -221,8 +206,8 @@ class ProducerStateManager:
             StorageError: the snapshot cannot be written.
         """
         self.uptime_ms = uptime_ms
-        if self._producers is not None:
-            self._producers.expire(uptime_ms)
+        if self.loaded is not None:
+            self.loaded.expire(uptime_ms)
         if self._transactions is not None:
             self._transactions.expire_verifications(uptime_ms - VERIFICATION_MS)
         self.aborted.forget_before(self._log.start_offset)
@@ -231,8 +216,8 @@ class ProducerStateManager:
 
     def forget_idlest(self, most: int) -> None:
         """Keep `most` producers in memory; drop the idlest ones as if they had expired."""
-        if self._producers is not None:
-            self._producers.forget_idlest(most)
+        if self.loaded is not None:
+            self.loaded.forget_idlest(most)
 
     def _save(self, snapshots: ProducerSnapshots, offset: int, producers: Producers) -> None:
         """Write a snapshot; the next start begins to read at the snapshot before.
@@ -258,11 +243,11 @@ class ProducerStateManager:
         if snapshots is None:
             return
         there = snapshots.offsets()
-        # A start reads the log after any snapshot; without one, Kafka assumes that there are no producers.
-        is_needed = not there if self._producers is None else log.end_offset not in there
+        # A reader walks on behind any snapshot; without one, Kafka takes it that there are no producers.
+        is_needed = not there if self.loaded is None else log.end_offset not in there
         if not is_needed or log.end_offset == 0:
             return
-        producers = self._producers or self._read(2 * BATCHES_PER_SNAPSHOT)
+        producers = self.loaded or self._read(2 * BATCHES_PER_SNAPSHOT)
         if producers is None:
             return
         if self._batches_behind_base + self.batches_since_snapshot > 2 * BATCHES_PER_SNAPSHOT:

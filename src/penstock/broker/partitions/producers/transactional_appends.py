@@ -166,7 +166,8 @@ def append_offsets(
         max_timestamp=header.max_timestamp,
         now_ms=now_ms,
     )
-    states.appended(header, first_offset, header.max_timestamp)
+    states.producers.record_batch(header, first_offset, header.max_timestamp, states.uptime_ms)
+    states.transactions.record_data(header.producer_id, first_offset)
     partition.advance()
     return first_offset
 
