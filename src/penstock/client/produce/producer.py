@@ -128,7 +128,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         """The writer of the open batch, by topic, for records without a key and headers. Its `note` returns
         None for a record that `try_send` has to decide about."""
         self.key_lanes: dict[str, Any] = {}
-        """The same by topic for records with a key, whose `note` takes the key first."""
+        """What takes records with a key and no headers, by topic. Its `note` takes the key first."""
         self._sender: Sender | None = None
         self._driver: TransactionDriver | None = None
         """What runs the transactions of a producer with a ``transactional.id``, once it has begun."""
