@@ -10035,5 +10035,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "95b07bac4fbaff11"
+#define DIGEST "d9868e1ae760e201"
 #include "module.h"
