@@ -3,7 +3,8 @@
 Rows of eight fields. The JVM connector is shown at its best (V2 reader, large fetches); the five bytes in
 front of each value are cut off by SQL, and one schema is taken to have written all values, which nothing
 checks. CPU is that of the JVM and all Python workers. A source in Python that hands over eight such columns
-and does nothing else (`empty_source.py`) stands beside them: what it costs, no decoder can save.
+and does nothing else (`empty_source.py`) stands beside them: what it costs, no decoder can save. The
+second table has the same columns as Parquet: landed by the tasks that decode them, and by Spark's writer.
 
     python benchmarks/avro_spark.py [--quick] [--rounds N]
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import io
 import json
 import tempfile
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,8 +27,9 @@ from harness import Contestant, arguments, measure, report
 from penstock import Admin, write_topic
 from penstock.errors import PenstockError
 from penstock.registry import Registry, Schema
-from penstock.spark import from_schema
+from penstock.spark import from_schema, land
 from spark_connector import CONNECTOR, fetched_jar
+from spark_landing import reader, show_sizes, timed
 from spark_read import EXPERT, PARTITIONS, consume, empty, jvm_connector, read
 from spark_sessions import bench_session
 
@@ -64,7 +67,10 @@ def main() -> None:
         values = encoded(number)
         write_topic((values for _ in range(rows // values.num_rows)), "rows", brokers)
         jars = jvm_connector(Path(directory))
-        config = {"spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text"}
+        config = {
+            "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
+            "spark.sql.parquet.compression.codec": "zstd",
+        }
         if jars:
             config["spark.jars"] = ",".join(map(str, [*jars, fetched_jar(AVRO)]))
         spark = bench_session("avro-spark", config)
@@ -85,8 +91,37 @@ def main() -> None:
             contestants.append(Contestant("a Python source without work", partial(consume, nothing, rows)))
             measure(contestants, options.rounds)
             report(f"Avro, 8 fields, {rows:,} records", contestants)
+            into = tables(spark, brokers, given, rows, Path(directory), with_jvm=bool(jars))
+            measure(into, options.rounds)
+            report(f"Avro, 8 fields, to Parquet with zstd, {rows:,} records", into)
+            show_sizes(into, Path(directory))
         finally:
             spark.stop()
+
+
+def tables(
+    spark: Any, brokers: str, given: Mapping[str, str], rows: int, directory: Path, *, with_jvm: bool
+) -> list[Contestant]:
+    """Return those who write the eight columns as Parquet: landed by the tasks that decode, and by Spark."""
+
+    def landed(target: Path) -> None:
+        options = {**given, "startingOffsets": "earliest"}
+        land(
+            reader(spark, brokers, "rows", options), target, columns=", ".join(name for name, _ in FIELDS)
+        ).save()
+
+    def written(frame: Callable[[], Any], target: Path) -> None:
+        frame().write.mode("overwrite").parquet(str(target))
+
+    found: dict[str, Callable[[Path], None]] = {
+        "penstock, landed": landed,
+        "penstock, Spark's writer": partial(
+            written, partial(read, spark, "penstock", brokers, "rows", COLUMNS, given)
+        ),
+    }
+    if with_jvm:
+        found["JVM connector, V2, tuned, from_avro"] = partial(written, partial(by_jvm, spark, brokers))
+    return [Contestant(name, partial(timed, write, directory / name, rows)) for name, write in found.items()]
 
 
 def encoded(number: int, count: int = 50_000) -> pa.Table:
