@@ -12,7 +12,9 @@ from client.fake_broker import FakeBroker, fake_broker, limited_to
 from penstock.client.addresses import Address
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.negotiation import ONCE_MORE_TIMES, NodeVersions
-from penstock.client.config import ClientConfig
+from penstock.client.config import ClientConfig, ConsumerConfig
+from penstock.client.fetch.cursors import FetchSettings
+from penstock.client.fetch.fetcher import Fetcher
 from penstock.errors import NetworkError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
@@ -137,6 +139,56 @@ def test_a_broker_that_was_taken_for_an_old_one_is_asked_again_beside_a_newer_on
     asyncio.run(scenario())
 
 
+def test_a_reader_of_committed_records_has_brokers_answer_what_versions_they_speak() -> None:
+    """Version 0 of Fetch returns what was aborted, too: a broker that has stalled is asked again."""
+
+    async def scenario() -> None:
+        async with fake_broker() as broker:
+            broker.hang_up(ApiKey.API_VERSIONS, 2 + ONCE_MORE_TIMES)
+            options = {"reconnect_backoff_ms": 1, "isolation_level": "read_committed"}
+            config = ConsumerConfig.parse({"bootstrap.servers": broker.bootstrap_servers}, options)
+            async with AsyncClient(config) as client:
+                first = await client.peer()
+                assert first.versions.is_ancient
+                Fetcher(client, FetchSettings.of_consumer(config))
+                assert "it is asked again" in str(first.connection.cause)
+                assert not (await client.peer()).versions.is_ancient
+
+    asyncio.run(scenario())
+
+
+def test_a_reader_of_committed_records_is_told_what_an_old_broker_lacks() -> None:
+    async def scenario() -> None:
+        async with fake_broker() as broker:
+            broker.versions = limited_to("0.8")
+            options = {"reconnect_backoff_ms": 1, "isolation_level": "read_committed"}
+            config = ConsumerConfig.parse({"bootstrap.servers": broker.bootstrap_servers}, options)
+            async with AsyncClient(config) as client:
+                assert (await client.peer()).versions.is_ancient
+                Fetcher(client, FetchSettings.of_consumer(config))
+                with pytest.raises(
+                    NetworkError, match=r"before 0\.10 are read with isolation.level=read_unc"
+                ):
+                    await client.greet(Address("127.0.0.1", broker.port))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("options", [{}, {"isolation_level": "read_committed", "api_version_request": False}])
+def test_other_readers_may_read_from_a_kafka_before_0_10(options: dict[str, object]) -> None:
+    async def scenario() -> None:
+        async with fake_broker() as broker:
+            broker.versions = limited_to("0.8")
+            config = ConsumerConfig.parse({"bootstrap.servers": broker.bootstrap_servers}, options)
+            async with AsyncClient(config) as client:
+                first = await client.peer()
+                Fetcher(client, FetchSettings.of_consumer(config))
+                assert first.versions.is_ancient
+                assert first.connection.cause is None
+
+    asyncio.run(scenario())
+
+
 def test_a_newer_broker_that_is_met_meanwhile_counts() -> None:
     async def scenario() -> None:
         async with fake_broker() as broker, fake_broker() as other:
@@ -149,7 +201,7 @@ def test_a_newer_broker_that_is_met_meanwhile_counts() -> None:
 
                 broker.hang_up(ApiKey.API_VERSIONS, 2 + ONCE_MORE_TIMES)
                 broker.script(ApiKey.METADATA, meet)
-                with pytest.raises(NetworkError, match="others of its cluster did: it is asked again"):
+                with pytest.raises(NetworkError, match="what versions it speaks: it is asked again"):
                     await client.greet(Address("127.0.0.1", broker.port))
 
     asyncio.run(scenario())

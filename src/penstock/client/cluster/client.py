@@ -231,6 +231,10 @@ class AsyncClient:
         """The counters of each broker."""
         return self._pool.counters
 
+    def insist_on_versions(self) -> None:
+        """Take no broker for one before 0.10, as `ConnectionPool.insist_on_versions` does."""
+        self._pool.insist_on_versions()
+
     def feature_level(self, name: str) -> int:
         """Return the finalized level of a cluster feature, as open connections have it; 0 if it has none."""
         return self._pool.feature_level(name)

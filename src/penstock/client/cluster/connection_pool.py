@@ -36,7 +36,8 @@ ONE_LOSS_S = 1.0
 SILENCE_S = 0.5
 """After so many seconds without an answer from one address, the next one is tried in parallel."""
 
-STALLED = "did not say what versions it speaks, and others of its cluster did: it is asked again"
+STALLED = "did not say what versions it speaks: it is asked again"
+UNCOMMITTED_ONLY = "records of a Kafka before 0.10 are read with isolation.level=read_uncommitted"
 
 ONE_THROTTLING_S = 60.0
 """Throttles of one broker within this time of each other are logged once."""
@@ -75,6 +76,7 @@ class ConnectionPool:
         self._opening: dict[tuple[Address, str], asyncio.Task[Peer]] = {}
         self.counters = ClientCounters()
         self._is_closed = False
+        self._insists_on_versions = False
 
     def connections(self) -> list[Connection]:
         """Return the open connections. Any thread may call this method."""
@@ -279,7 +281,7 @@ class ConnectionPool:
     async def _greet_once(self, address: Address) -> Peer:
         known = self.counters.of(address)
         is_ancient = known.is_ancient if self._config.api_version_request else True
-        if self._config.api_version_request and self._has_met_newer():
+        if self._expects_versions():
             is_ancient = False  # one that keeps silent beside newer brokers has stalled
         try:
             connection, versions = await negotiate(
@@ -291,16 +293,33 @@ class ConnectionPool:
             if self._secured is not None:
                 await self._secured.authenticate(connection, versions)
         except NetworkError as error:
+            if known.is_ancient and self._insists_on_versions:
+                raise NetworkError(f"{error}; {UNCOMMITTED_ONLY}") from error
             if isinstance(error, LoginPendingError) or known.is_ancient is not None:
                 raise
             raise await explained(error, address, self._config.security) from error
-        if versions.is_ancient and self._has_met_newer():  # since this attempt began
+        if versions.is_ancient and self._expects_versions():  # since this attempt began
             connection.close()
             raise NetworkError(f"{address} {STALLED}")
         if not versions.is_ancient and not self._has_met_newer():
             self._end_ancient()
         known.is_ancient = versions.is_ancient
         return Peer(connection, versions)
+
+    def insist_on_versions(self) -> None:
+        """From now on, take no broker for one before 0.10, and ask those again that seemed to be.
+
+        A reader of committed records needs this: an overloaded broker may leave ApiVersions unanswered, and
+        version 0 of Fetch would return the records of aborted transactions. A client that is told not to ask
+        for versions (``api.version.request``) believes its user.
+        """
+        if self._config.api_version_request and not self._insists_on_versions:
+            self._insists_on_versions = True
+            self._end_ancient()
+
+    def _expects_versions(self) -> bool:
+        """Return True if every broker has to answer ApiVersions."""
+        return self._config.api_version_request and (self._insists_on_versions or self._has_met_newer())
 
     def _has_met_newer(self) -> bool:
         """Return True if any broker has ever answered ApiVersions."""

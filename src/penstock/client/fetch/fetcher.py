@@ -76,6 +76,8 @@ class Fetcher:
         self.cursors: dict[TopicPartition, Cursor] = {}
         self._client = client
         self._settings = settings
+        if settings.limits.isolation_level:
+            client.insist_on_versions()
         max_age_s = client.config.metadata_max_age_ms / 1000
         self._replicas = ReadReplicas(client.cluster, settings.limits.rack, max_age_s)
         self._loop = asyncio.get_running_loop()
