@@ -31,6 +31,7 @@ from penstock.broker.groups.classic.group import Group
 from penstock.broker.groups.service import GroupService
 from penstock.broker.network.connection import Connection
 from penstock.broker.network.large_answer import LargeAnswer
+from penstock.broker.network.metrics import _CountingEncoder
 from penstock.broker.network.server import Server
 from penstock.broker.node import Node
 from penstock.broker.partitions.partition import Partition
@@ -38,7 +39,6 @@ from penstock.broker.partitions.upkeep.cleaner import Compactor
 from penstock.broker.requests.purgatory import Purgatory
 from penstock.common.listening.accepting import Acceptor
 from penstock.log.disk.disk_log import DiskLog, FileFlush
-from penstock.protocol.codec import Codec
 from penstock.protocol.message import Message
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.create_topics_request import (
@@ -248,9 +248,9 @@ REQUEST_PLACES = [
     ),
     Place(
         "encoder",
-        Codec,
+        _CountingEncoder,
         "encode",
-        lambda codec, message: getattr(message, "topics", None) and message.topics[0].name == "bad",
+        lambda encoder, message: getattr(message, "topics", None) and message.topics[0].name == "bad",
         Bed.ask_for_metadata,
         "request",
     ),

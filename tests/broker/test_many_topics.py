@@ -147,9 +147,9 @@ def test_one_request_is_one_step_and_has_a_limit(
     appended: list[int] = []
     real = MetadataLog.append
 
-    def append(log: MetadataLog, records: Any, now_ms: int) -> None:
+    def append(log: MetadataLog, records: Any, now_ms: int, *, flushes: bool = True) -> None:
         appended.append(len(records))
-        real(log, records, now_ms)
+        real(log, records, now_ms, flushes=flushes)
 
     monkeypatch.setattr(MetadataLog, "append", append)
     response = ask_bytes(node, request_, version)
@@ -168,7 +168,7 @@ def test_a_step_that_cannot_be_written_has_not_happened(
             make_topic(node, name)
     before = set(node.cluster.topics)
 
-    def fail(log: MetadataLog, records: Any, now_ms: int) -> None:
+    def fail(log: MetadataLog, records: Any, now_ms: int, *, flushes: bool = True) -> None:
         raise StorageError("no space left")
 
     monkeypatch.setattr(MetadataLog, "append", fail)

@@ -155,7 +155,7 @@ def _security() -> list[bytes]:
 def _bearer_tokens() -> list[bytes]:
     from broker.security import test_bearer_tokens as bearer
 
-    tokens = [bearer.token(), bearer.token(bearer.RSA_KEY), bearer.token(header={"alg": "none"})]
+    tokens = [bearer.token(), bearer.token(bearer.rsa_key()), bearer.token(header={"alg": "none"})]
     return [*(each.encode() for each in tokens), bearer.key_set().encode()]
 
 

@@ -57,8 +57,8 @@ PARTS_DROPPED = (
 STALLED_BROKER = (
     "Probable cause found: on a machine with forty times its load, the broker left ApiVersions unanswered "
     "for seconds, and a reader took it for one of before 0.11, whose Fetch knows no isolation. Penstock's "
-    "consumer did so, by a test; librdkafka has such a fallback, too. Mended since in Penstock's: a reader of "
-    "committed records asks again."
+    "consumer did so, by a test; librdkafka has such a fallback, too. Mended since in Penstock's: a reader "
+    "of committed records asks again."
 )
 LOOKED_INTO = {
     ("broker", 1300, "duplicate"): NEW_PRODUCER,

@@ -617,7 +617,7 @@ def test_a_start_on_a_disk_that_refuses_stays_in_the_last_leader_epoch(
     make_topic(node, "t")
     node.store.close()
 
-    def fail(*what: object) -> None:
+    def fail(*what: object, **how: object) -> None:
         raise StorageError("the disk is full")
 
     with monkeypatch.context() as patch:
