@@ -157,7 +157,9 @@ def test_a_reader_of_committed_records_has_brokers_answer_what_versions_they_spe
     asyncio.run(scenario())
 
 
-def test_a_reader_of_committed_records_is_told_what_an_old_broker_lacks() -> None:
+def test_a_broker_that_stays_silent_is_read_as_an_old_one_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario() -> None:
         async with fake_broker() as broker:
             broker.versions = limited_to("0.8")
@@ -166,10 +168,11 @@ def test_a_reader_of_committed_records_is_told_what_an_old_broker_lacks() -> Non
             async with AsyncClient(config) as client:
                 assert (await client.peer()).versions.is_ancient
                 Fetcher(client, FetchSettings.of_consumer(config))
-                with pytest.raises(
-                    NetworkError, match=r"before 0\.10 are read with isolation.level=read_unc"
-                ):
-                    await client.greet(Address("127.0.0.1", broker.port))
+                assert (await client.peer()).versions.is_ancient
+                assert len(broker.asked(ApiKey.API_VERSIONS)) == 2 * (2 + ONCE_MORE_TIMES)
+                assert [each.levelname for each in caplog.records if "read as a Kafka" in each.message] == [
+                    "WARNING"
+                ]
 
     asyncio.run(scenario())
 

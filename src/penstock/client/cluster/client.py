@@ -232,7 +232,7 @@ class AsyncClient:
         return self._pool.counters
 
     def insist_on_versions(self) -> None:
-        """Take no broker for one before 0.10, as `ConnectionPool.insist_on_versions` does."""
+        """Ask brokers once more that seemed to be older than 0.10 (`ConnectionPool.insist_on_versions`)."""
         self._pool.insist_on_versions()
 
     def feature_level(self, name: str) -> int:

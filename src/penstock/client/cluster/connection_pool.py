@@ -37,7 +37,10 @@ SILENCE_S = 0.5
 """After so many seconds without an answer from one address, the next one is tried in parallel."""
 
 STALLED = "did not say what versions it speaks: it is asked again"
-UNCOMMITTED_ONLY = "records of a Kafka before 0.10 are read with isolation.level=read_uncommitted"
+READ_AS_OLD = (
+    "%s did not say in a dozen attempts what versions it speaks, and is read as a Kafka before 0.10, which "
+    "has no transactions: isolation.level=read_committed has no effect"
+)
 
 ONE_THROTTLING_S = 60.0
 """Throttles of one broker within this time of each other are logged once."""
@@ -281,7 +284,7 @@ class ConnectionPool:
     async def _greet_once(self, address: Address) -> Peer:
         known = self.counters.of(address)
         is_ancient = known.is_ancient if self._config.api_version_request else True
-        if self._expects_versions():
+        if self._config.api_version_request and self._has_met_newer():
             is_ancient = False  # one that keeps silent beside newer brokers has stalled
         try:
             connection, versions = await negotiate(
@@ -293,33 +296,32 @@ class ConnectionPool:
             if self._secured is not None:
                 await self._secured.authenticate(connection, versions)
         except NetworkError as error:
-            if known.is_ancient and self._insists_on_versions:
-                raise NetworkError(f"{error}; {UNCOMMITTED_ONLY}") from error
             if isinstance(error, LoginPendingError) or known.is_ancient is not None:
                 raise
             raise await explained(error, address, self._config.security) from error
-        if versions.is_ancient and self._expects_versions():  # since this attempt began
+        if versions.is_ancient and self._has_met_newer():  # since this attempt began
             connection.close()
             raise NetworkError(f"{address} {STALLED}")
         if not versions.is_ancient and not self._has_met_newer():
             self._end_ancient()
+        if versions.is_ancient and self._insists_on_versions and known.is_ancient is None:
+            log.warning(READ_AS_OLD, address)
         known.is_ancient = versions.is_ancient
         return Peer(connection, versions)
 
     def insist_on_versions(self) -> None:
-        """From now on, take no broker for one before 0.10, and ask those again that seemed to be.
+        """Ask brokers for their versions once more that seemed to be older than 0.10.
 
         A reader of committed records needs this: an overloaded broker may leave ApiVersions unanswered, and
-        version 0 of Fetch would return the records of aborted transactions. A client that is told not to ask
-        for versions (``api.version.request``) believes its user.
+        version 0 of Fetch would return the records of aborted transactions. A broker that stays silent again
+        is read as an old one, with a warning. With ``api.version.request=false`` no broker is asked.
         """
         if self._config.api_version_request and not self._insists_on_versions:
             self._insists_on_versions = True
+            for known in self.counters.brokers.values():
+                if known.is_ancient:
+                    known.is_ancient = None
             self._end_ancient()
-
-    def _expects_versions(self) -> bool:
-        """Return True if every broker has to answer ApiVersions."""
-        return self._config.api_version_request and (self._insists_on_versions or self._has_met_newer())
 
     def _has_met_newer(self) -> bool:
         """Return True if any broker has ever answered ApiVersions."""
