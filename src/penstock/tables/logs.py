@@ -127,8 +127,7 @@ def scan_log(
             with a zone, a `date`), a duration before now ("1h", a `timedelta`), or a mapping of partition
             numbers to these, in which a partition that is missing begins at the earliest. A time means the
             first record at or after it. Offsets before the log's start mean its start. With Kafka 0.7 offsets
-                are bytes, at
-            which a message must begin, and there are no times.
+            are bytes, at which a message must begin, and there are no times.
         end: where to stop, exclusive, in the forms of `start`; partitions missing in a mapping end at the
             latest.
         last: in place of `start`: how many offsets before the end of each partition to start, or a duration
