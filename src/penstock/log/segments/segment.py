@@ -587,8 +587,7 @@ class FileSegment(Segment):
 
         Returns:
             The offset after the last batch; None if a sealed segment is damaged there. Reads then end before
-                the
-            damage.
+            the damage.
         """
         next_offset = self.base_offset
         self._valid_bytes = start
