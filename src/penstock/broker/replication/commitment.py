@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Commitment:
     """The records in a partition when this object is made, under its leader at that time."""
 
-    __slots__ = ("_losses", "_replica", "end_offset", "partition")
+    __slots__ = ("_lost_at", "_replica", "end_offset", "partition")
 
     def __init__(self, partition: Partition) -> None:
         """Record the log end and the leadership of a partition.
@@ -29,12 +29,12 @@ class Commitment:
         self._replica = replica_of(partition)
         self.end_offset = partition.log.end_offset
         """The end of what has to be replicated."""
-        self._losses = self._replica.losses
+        self._lost_at = self._replica.lost_at
 
     @property
     def is_lost(self) -> bool:
         """Whether the leadership has ended meanwhile, so that uncommitted records may be lost."""
-        return self._replica.losses != self._losses or not self.partition.leads
+        return self._replica.lost_at != self._lost_at or not self.partition.leads
 
     @property
     def is_committed(self) -> bool:

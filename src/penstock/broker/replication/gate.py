@@ -333,7 +333,7 @@ class Gate:
         """Return a handler that answers once what the coordinator stored for the request is replicated."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
-            losses = self._member.state_losses
+            losses = self._member.losses
             outcome = inner(request, context)
             return _then(outcome, lambda response: self._stored(request, response, context, parts, losses))
 
@@ -356,11 +356,11 @@ class Gate:
     def _stored(self, request: Any, response: Any, context: Context[Any], parts: Parts, losses: int) -> Any:
         """Answer once the state is replicated that a response depends on.
 
-        `losses` is the member's `state_losses` from before the request was handled: state that was stored
+        `losses` is the member's `losses` from before the request was handled: state that was stored
         under a leadership that has ended since may be gone, and its part of the response gets an error.
         """
         member = self._member
-        unreplicated, has_lost = member.unreplicated, member.state_losses != losses
+        unreplicated, has_lost = member.unreplicated, member.losses != losses
         if response is None or not (unreplicated or has_lost):
             return response
         waiting = []

@@ -33,6 +33,8 @@ class Host(Protocol):
     node_id: int
     lag_s: float
     """`replica.lag.time.max.ms` in seconds."""
+    losses: int
+    """How often this node has lost the leadership of a partition."""
 
     def monotonic(self) -> float:
         """Return the node's monotonic clock in seconds."""
@@ -70,7 +72,6 @@ class LocalReplica:
         "epoch",
         "followers",
         "led_before",
-        "losses",
         "lost_at",
         "partition",
     )
@@ -87,10 +88,9 @@ class LocalReplica:
         self.led_before = -1
         """The leader epoch in which an earlier life of this node led: this one must be elected anew, since
         what that one had proposed may yet be written."""
-        self.losses = 0
-        """How often this node has lost the leadership: what it had appended before may be gone."""
         self.lost_at = 0
-        """The count of its node's `state_losses` with the last loss of this leadership; 0 without one."""
+        """The host's `losses` when this node last lost the leadership; 0 if it never did. Records that it
+        appended before may be gone."""
         self._trouble = ""
 
     # --- who it is ---------------------------------------------------------------------------------------
@@ -125,7 +125,8 @@ class LocalReplica:
                 self._forget_uncommitted()
             self.followers = None
             if led:
-                self.losses += 1
+                self._host.losses += 1
+                self.lost_at = self._host.losses
                 self._host.committed(self)
             return
         now_s = self._host.monotonic()

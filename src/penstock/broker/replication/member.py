@@ -71,7 +71,7 @@ class Parts(Protocol):
 
 
 class Moves(Protocol):
-    """What reacts to metadata changes other than those of partitions' replicas: coordinators and quotas."""
+    """The coordinators and quotas of a node, which react to metadata changes that replicas do not handle."""
 
     def moved(self, partitions: Sequence[Partition]) -> None:
         """React to partitions of internal topics whose leader or leader epoch has changed."""
@@ -121,8 +121,7 @@ class Member:
         """Whether a test has stopped this node from following others."""
         self.unreplicated: dict[Partition, int] = {}
         """The log end of each partition of the broker's own topics that is led here and not committed."""
-        self.state_losses = 0
-        """How often this node has lost the leadership of a partition of the broker's own topics."""
+        self.losses = 0
         self.may_stop = False
         self.wants_stop = False
         self.ended = False
@@ -189,9 +188,6 @@ class Member:
         """Wake requests that wait for a partition, whose high watermark or leader has changed."""
         partition = replica.partition
         log = partition.open_log
-        if not partition.leads and partition.topic in INTERNAL_TOPICS:
-            self.state_losses += 1
-            replica.lost_at = self.state_losses
         if not partition.leads or log is None or partition.high_watermark >= log.end_offset:
             self.unreplicated.pop(partition, None)
         if not self._has_begun:
