@@ -10035,5 +10035,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "d9868e1ae760e201"
+#define DIGEST "879ea72807aed62b"
 #include "module.h"

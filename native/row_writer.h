@@ -438,7 +438,7 @@ static void free_key_lane(PyObject *object) {
     free_object(object);
 }
 
-/* The writer of the partition of a hash, borrowed; NULL where it cannot take a record of `size` bytes. */
+/* The writer of the partition of a key's hash, borrowed; NULL if it cannot take a record of `size` bytes. */
 static writer_t *writer_for(const key_lane_t *self, int32_t hash, int64_t size) {
     if (self->writers == NULL) return NULL;
     const meter_t *meter = (meter_t *)self->meter;
@@ -451,8 +451,8 @@ static writer_t *writer_for(const key_lane_t *self, int32_t hash, int64_t size) 
     return !writer->is_open || (writer->count && writer->size + size > writer->limit) ? NULL : writer;
 }
 
-/* note(key, value, timestamp): the delivery of a record that goes where its key says; None where it does not fit, memory
- * is full, or the topic's metadata are others than those of the lane. */
+/* note(key, value, timestamp): the delivery of a record in the partition of its key; None if the batch of that partition
+ * has no room, memory is full, or the topic's metadata have changed since the lane was made. */
 static PyObject *key_lane_note(PyObject *object, PyObject *const *given, Py_ssize_t count) {
     const key_lane_t *self = (key_lane_t *)object;
     if (count != 3) {

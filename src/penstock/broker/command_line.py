@@ -103,7 +103,7 @@ _BY_SPELLING = {spelling: option for option in OPTIONS for spelling in option.sp
 
 
 class Settings(NamedTuple):
-    """What a broker process was asked to run.
+    """The parsed command line of a broker process.
 
     `data_dir` None keeps everything in memory. If host and port are None, ``listeners`` in the Kafka settings
     `config` decides, and without ``listeners`` the broker's defaults.

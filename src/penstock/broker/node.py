@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
     class Membership(Elsewhere, Protocol):
-        """What a node in a cluster of several brokers has besides: its readiness, and ways to other nodes."""
+        """The part of a node in a cluster of several brokers: its readiness, and calls of other nodes."""
 
         @property
         def not_ready(self) -> str | None:

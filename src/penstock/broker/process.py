@@ -30,7 +30,7 @@ logger = logger_named("penstock.broker")
 
 
 class Ready(NamedTuple):
-    """What a broker process announces when clients can connect. `place` says where the data is.
+    """The announcement of a broker process that clients can connect. `place` says where the data is.
 
     `port` is the port of the first broker.
     """

@@ -97,7 +97,7 @@ class BrokerCounters:
         self.not_before = float("-inf")
         """The earliest time of the next attempt to connect, on the event loop's clock."""
         self.said_connected: bool | None = None
-        """What was logged last about the broker: True for connected, False for not, None for nothing."""
+        """The state that was logged last: True for connected, False for not, None if nothing was logged."""
         self.said_at = 0.0
         """When `said_connected` was logged (monotonic time)."""
         self.is_ancient: bool | None = None

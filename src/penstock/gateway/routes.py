@@ -22,7 +22,7 @@ ENDPOINTS_STREAMED = 16
 
 
 class Route(IntEnum):
-    """What the gateway does with a request."""
+    """The ways in which the gateway handles a request."""
 
     PASS = auto()
     """Request and response are forwarded as bytes."""
@@ -49,7 +49,7 @@ PASSED_ON = (Route.PASS, Route.PRODUCE, Route.REWRITE, Route.FETCH)
 
 
 class Kind(IntEnum):
-    """What the gateway does with the response to a forwarded request."""
+    """The ways in which the gateway handles the response to a forwarded request."""
 
     PASS = auto()
     REWRITE = auto()

@@ -50,7 +50,7 @@ class State(Enum):
 
 
 class Verdict(NamedTuple):
-    """What to do about a frame: the response, whether to delay it, and whether to close the connection."""
+    """The outcome of a frame: the response, whether to delay it, and whether to close the connection."""
 
     reply: bytes | None = None
     """The response to send, with its size, or None."""

@@ -114,7 +114,7 @@ def salted_password(mechanism: str, password: Secret | str, salt: bytes, iterati
 
 
 class ScramCredential:
-    """What a server stores of a password: salt, iterations, and two keys. `repr` shows none of them."""
+    """The credential that a server stores for a password: salt, iterations, two keys. `repr` hides them."""
 
     __slots__ = ("iterations", "salt", "server_key", "stored_key")
 

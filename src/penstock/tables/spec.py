@@ -66,7 +66,7 @@ class DecodingScanOptions(ScanOptions, total=False):
 
 @dataclass(frozen=True)
 class ReadSpec:
-    """What to read: the topics, partitions, bounds, columns and key."""
+    """The specification of a read: the topics, partitions, bounds, columns and key."""
 
     names: tuple[str, ...]
     """In the order given; empty where there is a pattern, or where a log has but one topic."""

@@ -1,4 +1,4 @@
-"""What consumer, share and streams groups (KIP-848, KIP-932, KIP-1071) of a broker have in common.
+"""The common part of consumer, share and streams groups (KIP-848, KIP-932, KIP-1071) at a broker.
 
 Their coordinators decide without I/O: the result of a request or a timer is a plan. `PlannedGroups` stores
 the changes of a plan, which the coordinator then applies; and it reads, unloads and removes groups.

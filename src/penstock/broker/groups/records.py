@@ -125,7 +125,7 @@ class RecordType(NamedTuple):
     """
 
     number: int
-    """What keys begin with."""
+    """The number of the record type, an int16 at the beginning of the key."""
     change: Callable[..., Any]
     key: type[Any]
     write: Callable[[Any], Message]

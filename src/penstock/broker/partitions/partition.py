@@ -63,7 +63,7 @@ class Appended(NamedTuple):
 
 
 class Replication(Protocol):
-    """What other replicas change for a partition: when records are committed, and who is notified."""
+    """The replication of a partition: it decides when records are committed, and who is notified."""
 
     @property
     def low_watermark(self) -> int:

@@ -1,4 +1,4 @@
-"""What a broker keeps in memory at the request of clients, all within one budget.
+"""The memory that a broker keeps at the request of clients, all of it within one budget.
 
 Fetch sessions, member ids given away, members of groups, committed offsets and unread answers are small, and
 clients can ask for any number of them. Every kind is registered here with a function that

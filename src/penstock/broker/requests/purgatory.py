@@ -16,7 +16,7 @@ from typing import Any, final
 
 @final
 class Wait:
-    """What a handler returns instead of a response when the request has to wait.
+    """The value that a handler returns instead of a response if the request has to wait.
 
     `deadline` is in seconds of the monotonic clock. `amount` is how much has to be notified before the
     handler is called again: bytes for a Fetch with `min_bytes`, 1 if any event will do. `answer`, if

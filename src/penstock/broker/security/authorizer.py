@@ -198,7 +198,7 @@ class Authorizer:
 
 
 class Rights:
-    """What one principal may do from one address. Decisions are cached until an entry changes."""
+    """The permissions of one principal at one address. Decisions are cached until an entry changes."""
 
     __slots__ = ("_authorizer", "_known", "host", "principal")
 

@@ -35,7 +35,7 @@ class Backoff:
 
 
 class Verdict(Enum):
-    """What to do about an error: give up, try again, or refresh metadata and try again."""
+    """The reaction to an error: give up, try again, or refresh metadata and try again."""
 
     FATAL = "give up"
     RETRY = "ask the same broker again later"

@@ -30,7 +30,7 @@ STATIC_LEAVE_EPOCH = -2
 
 
 class Kind(Enum):
-    """What happens to partitions: they are assigned, revoked or lost."""
+    """A change for partitions of a member: they are assigned, revoked or lost."""
 
     ASSIGNED = "assigned"
     REVOKED = "revoked"

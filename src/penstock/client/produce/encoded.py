@@ -24,7 +24,7 @@ class EncodedBatch(NamedTuple):
 
 
 class WriteSummary(NamedTuple):
-    """What was written: `offsets` has the first and the next offset of each partition, as far as known."""
+    """The result of a write: `offsets` has the first and the next offset of each partition, if known."""
 
     topic: str
     rows: int

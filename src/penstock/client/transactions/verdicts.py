@@ -1,4 +1,4 @@
-"""What an error code means for a transaction: retry, abort, or give the producer up.
+"""The meaning of an error code for a transaction: retry, abort, or close the producer.
 
 The table is the Java producer's (`TransactionManager` of Apache Kafka 4.3). Two errors are abortable here and
 fatal in Java: INVALID_TXN_STATE after a commit by the protocol of KIP-890 (the coordinator thereby says that
@@ -23,7 +23,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 class Verdict(IntEnum):
-    """What to do about an error code, in order of gravity."""
+    """The reactions to an error code, the least grave first."""
 
     DONE = 0
     RETRY = 1

@@ -80,7 +80,7 @@ class ClientRequest:
         self._message: Any = None
         self.delay_s = 0.0
         self.end = ""
-        """What the hook has called: ``drop`` or ``close``, or an empty text."""
+        """The decision of the hook: ``drop`` or ``close``, or an empty text for none."""
 
     @property
     def message(self) -> Any:

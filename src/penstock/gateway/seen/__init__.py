@@ -1,4 +1,4 @@
-"""What a gateway records about its clients: a metrics page, an access log, and chosen conversations."""
+"""Records of a gateway about its clients: a metrics page, an access log, and chosen conversations."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Tap(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What a gateway records about its clients.
+    """Settings: what a gateway records about its clients.
 
     Args:
         metrics_port: the port of a page with metrics for Prometheus, ``/metrics``; 0 is a free one.

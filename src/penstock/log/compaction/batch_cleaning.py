@@ -46,7 +46,7 @@ INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 class WhenEmpty(Enum):
-    """What compaction does with a batch that loses all its records: drop it or keep it without records."""
+    """The fate of a batch that loses all its records in compaction: dropped, or kept without records."""
 
     DROP = 0
     KEEP = 1

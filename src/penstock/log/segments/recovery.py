@@ -36,7 +36,7 @@ logger = logger_named("penstock.log")
 
 
 class Recovery(NamedTuple):
-    """What recovery did when it opened a log: segments checked, bytes cut, segments removed, and why."""
+    """The report of a log's recovery: segments checked, bytes cut, segments removed, and why."""
 
     segments_checked: int = 0
     """Segments whose every batch was checked."""

@@ -121,7 +121,7 @@ class SinkState:
 
 
 class Course(Enum):
-    """What to do with the transactions of a batch that Spark passes to the sink."""
+    """The choices for the transactions of a batch that Spark passes to the sink."""
 
     DECIDE = "store its transactions, then commit them"
     ROLL_FORWARD = "abort them, and commit those that were decided before"

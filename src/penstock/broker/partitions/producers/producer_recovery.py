@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """What `read_producers` found in the log besides the producers' states."""
+    """The result of `read_producers` besides the producers' states."""
 
     transactions: Transactions
     aborted: list[AbortedTransaction]

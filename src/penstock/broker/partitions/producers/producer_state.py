@@ -33,7 +33,7 @@ NO_PRODUCER = -1
 
 
 class SeenBatch(NamedTuple):
-    """What a partition keeps of one batch of a producer: its sequence numbers, offsets and time."""
+    """One batch of a producer, as its partition keeps it: sequence numbers, offsets and time."""
 
     first_sequence: int
     last_sequence: int
