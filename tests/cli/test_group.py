@@ -112,6 +112,10 @@ def test_a_member_that_is_terminated_leaves_its_group(penstock: Penstock, addres
     [
         (["group", "reset", "g"], "exactly one of --to-earliest"),
         (["group", "reset", "g", "--to-earliest", "--to-latest"], "exactly one of"),
+        (
+            ["share", "reset", "g"],
+            "exactly one of --to-earliest, --to-latest, --to-offset, --to-time, --by-duration\n",
+        ),
         (["group", "reset", "g", "--to-earliest"], "has committed nothing: give the --topic"),
         (["group", "reset", "g", "-t", "t:", "--to-earliest"], "give TOPIC, or TOPIC:0,1"),
         (
@@ -133,9 +137,9 @@ def test_mistakes_take_one_line(penstock: Penstock, address: str, words: list[st
 
 def test_times() -> None:
     for word in ("1700000000000", "2023-11-14T22:13:20Z", "2023-11-14T22:13:20"):
-        assert parse_target(False, False, None, word, None, None) == Target(To.TIME, 1_700_000_000_000)
+        assert parse_target({To.EARLIEST: False, To.TIME: word}) == Target(To.TIME, 1_700_000_000_000)
     with pytest.raises(ConfigError, match="--to-time: 'yesterday' is no time; write a time"):
-        parse_target(False, False, None, "yesterday", None, None)
+        parse_target({To.TIME: "yesterday"})
 
 
 def test_places_are_topics_with_partitions() -> None:
@@ -158,4 +162,4 @@ def test_plans_stay_inside_the_log(target: Target, expected: int) -> None:
     where = TopicPartition("t", 0)
     plan = planned(target, [where], {where: 15}, {where: 10}, {where: 20}, {where: 12})
     assert plan == {where: expected}
-    assert parse_target(True, False, None, None, None, None) == Target(To.EARLIEST)
+    assert parse_target({To.EARLIEST: True, To.OFFSET: None}) == Target(To.EARLIEST)

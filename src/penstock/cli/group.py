@@ -9,7 +9,7 @@ import click
 
 from penstock.cli import completion
 from penstock.cli.doing import done, quiet_option
-from penstock.cli.group_reset import Target, parse_target, parse_topics, planned
+from penstock.cli.group_reset import Target, To, parse_target, parse_topics, planned
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import counted, put, put_table
@@ -222,7 +222,16 @@ def reset_offsets(
 
     Without --execute, only shows the new offset of each partition, which is always within the log.
     """
-    target = parse_target(to_earliest, to_latest, to_offset, to_time, by_duration, shift_by)
+    target = parse_target(
+        {
+            To.EARLIEST: to_earliest,
+            To.LATEST: to_latest,
+            To.OFFSET: to_offset,
+            To.TIME: to_time,
+            To.AGE: by_duration,
+            To.SHIFT: shift_by,
+        }
+    )
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:

@@ -1,4 +1,4 @@
-"""The targets of `penstock group reset`: its options, and the new offsets that follow from them."""
+"""The targets of `reset` of groups and share groups: options, and the new offsets that follow from them."""
 
 from __future__ import annotations
 
@@ -38,42 +38,29 @@ class Target:
         return self.number if self.to in (To.TIME, To.AGE) else None
 
 
-def parse_target(
-    to_earliest: bool,
-    to_latest: bool,
-    to_offset: int | None,
-    to_time: str | None,
-    by_duration: str | None,
-    shift_by: int | None,
-) -> Target:
-    """Return the target that exactly one of the options gives.
+def parse_target(options: Mapping[To, bool | int | str | None]) -> Target:
+    """Return the target that exactly one of a command's options gives.
+
+    `options` has the value of each option of that command; None and False are options that were not given.
 
     Raises:
         ConfigError: no option or several are given, or the value is malformed.
     """
-    given = {
-        To.EARLIEST: to_earliest or None,
-        To.LATEST: to_latest or None,
-        To.OFFSET: to_offset,
-        To.TIME: to_time,
-        To.AGE: by_duration,
-        To.SHIFT: shift_by,
-    }
-    chosen = [to for to, value in given.items() if value is not None]
+    chosen = [(to, value) for to, value in options.items() if value is not None and value is not False]
     if len(chosen) != 1:
-        raise ConfigError(f"give exactly one of {', '.join(to.value for to in To)}")
-    (to,) = chosen
+        raise ConfigError(f"give exactly one of {', '.join(to.value for to in options)}")
+    ((to, value),) = chosen
     if to is To.TIME:
-        return Target(to, parse_time(to_time or "", to.value))
+        return Target(to, parse_time(str(value), to.value))
     if to is To.AGE:
-        duration_ms = parse_duration(by_duration or "", to.value)
+        duration_ms = parse_duration(str(value), to.value)
         now_ms = SystemClock().now_ms()
         if duration_ms > now_ms:
             raise ConfigError(
-                f"{to.value} {by_duration!r}: that is before 1970; --to-earliest goes to the first record"
+                f"{to.value} {value!r}: that is before 1970; --to-earliest goes to the first record"
             )
         return Target(to, now_ms - duration_ms)
-    return Target(to, (to_offset if to is To.OFFSET else shift_by) or 0)
+    return Target(to) if value is True else Target(to, int(value))
 
 
 def parse_topics(words: Iterable[str]) -> dict[str, list[int] | None]:

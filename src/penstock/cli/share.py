@@ -10,7 +10,7 @@ import click
 from penstock.cli import completion
 from penstock.cli.doing import done, quiet_option
 from penstock.cli.group import known, places
-from penstock.cli.group_reset import Target, parse_target, parse_topics, planned
+from penstock.cli.group_reset import Target, To, parse_target, parse_topics, planned
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import put, put_table
@@ -183,7 +183,15 @@ def reset_offsets(
 
     Drops its locks and delivery counts. The new offsets are always within the log.
     """
-    target = parse_target(to_earliest, to_latest, to_offset, to_time, by_duration, None)
+    target = parse_target(
+        {
+            To.EARLIEST: to_earliest,
+            To.LATEST: to_latest,
+            To.OFFSET: to_offset,
+            To.TIME: to_time,
+            To.AGE: by_duration,
+        }
+    )
     from penstock.client import Admin
 
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
