@@ -28,7 +28,7 @@ class CloseConnection(PenstockError):
 
 
 class Parts(Protocol):
-    """The parts of a broker that every request needs. A handler names further parts in its own `Protocol`."""
+    """The parts of a broker that every request needs; the rest is in `handlers.serving_node`."""
 
     response_bytes_max: int
 
@@ -39,8 +39,7 @@ P = TypeVar("P", bound=Parts, covariant=True)
 class Context(Generic[P]):
     """One request in progress. A connection has one context and updates it for each request.
 
-    `node` is the broker; a handler sees the parts of it that its annotation names, such as
-    ``Context[Needs]``.
+    `node` is the broker; handlers see it as a `ServingNode`.
 
     `now_ms` is wall-clock time in milliseconds, for records. `now` and `arrived` are seconds of the monotonic
     clock: the time of this call, and the time at which the request arrived, from which deadlines count.

@@ -151,7 +151,7 @@ def _group_lines(nodes: Iterable[Node]) -> Iterator[str]:
         if service is None:
             continue
         offsets: dict[str, list[str]] = {}
-        for row in Lags(node, service).rows:
+        for row in Lags(node.cluster.topics, service).rows:
             # By the leader: a follower's high watermark comes after it, and the test may have just written.
             led = leader_of(nodes, row.topic, row.partition)
             behind = "" if led is None else f" ({max(0, led.high_watermark - row.offset)} behind)"

@@ -6,14 +6,14 @@ has the offsets; the end of a partition is known if the broker leads or follows 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import KafkaError, StorageError
 
 if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.replica_manager import Topic
 
 ROWS_MAX = 5_000
 """How many committed offsets are looked at, of all groups together."""
@@ -32,19 +32,12 @@ class GroupLag(NamedTuple):
     lag: int | None
 
 
-class Needs(Protocol):
-    """The objects in which lags are looked up."""
-
-    @property
-    def cluster(self) -> Cluster: ...
-
-
 class Lags:
     """The lags of the groups that a broker coordinates, limited to `ROWS_MAX` rows."""
 
-    def __init__(self, node: Needs, service: GroupService) -> None:
+    def __init__(self, topics: Mapping[str, Topic], service: GroupService) -> None:
         service.open_all()
-        self._topics = node.cluster.topics
+        self._topics = topics
         self._opened = 0
         self.left_out = 0
         """Committed offsets beyond `ROWS_MAX`."""

@@ -8,9 +8,9 @@ Entries are records of the metadata log. An entry that is created twice is store
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.security.image import record_of
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
@@ -41,9 +41,7 @@ from penstock.security.acls import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.security.authorizer import Authorizer
-    from penstock.common.failures import LimitedLog
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
@@ -60,15 +58,7 @@ ENTRY_BYTES = 64
 """What an entry takes in a response beside its texts."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that these handlers use, as a protocol."""
-
-    authorizer: Authorizer | None
-    cluster: Cluster
-    limited_log: LimitedLog
-
-
-def describe_acls(request: DescribeAclsRequest, context: Context[Needs]) -> DescribeAclsResponse:
+def describe_acls(request: DescribeAclsRequest, context: Context[ServingNode]) -> DescribeAclsResponse:
     """Return the access control entries that a filter selects, grouped by resource."""
     if context.node.authorizer is None:
         return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
@@ -111,7 +101,7 @@ def describe_acls(request: DescribeAclsRequest, context: Context[Needs]) -> Desc
     return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
 
 
-def create_acls(request: CreateAclsRequest, context: Context[Needs]) -> CreateAclsResponse:
+def create_acls(request: CreateAclsRequest, context: Context[ServingNode]) -> CreateAclsResponse:
     """Add the access control entries that are valid, in one step; each has its own outcome."""
     if context.node.authorizer is None:
         refused = AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
@@ -161,7 +151,7 @@ def _acl(creation: AclCreation, version: int) -> Acl:
     )
 
 
-def delete_acls(request: DeleteAclsRequest, context: Context[Needs]) -> DeleteAclsResponse:
+def delete_acls(request: DeleteAclsRequest, context: Context[ServingNode]) -> DeleteAclsResponse:
     """Remove the entries that each filter selects.
 
     An entry that two filters select is in the response twice.

@@ -6,9 +6,9 @@ need this request.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.broker.transactions.answers import answer_of_coordinator
 from penstock.common.logs import logger_named
@@ -19,22 +19,14 @@ from penstock.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTx
 from penstock.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
-    from penstock.broker.transactions.service import TransactionService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    @property
-    def groups(self) -> GroupService: ...
-    @property
-    def transactions(self) -> TransactionService: ...
-
-
-def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: Context[Needs]) -> AddOffsetsToTxnResponse:
+def add_offsets_to_txn(
+    request: AddOffsetsToTxnRequest, context: Context[ServingNode]
+) -> AddOffsetsToTxnResponse:
     """Add the partition of `__consumer_offsets` that stores the group to the transaction."""
     groups = context.node.groups
     try:

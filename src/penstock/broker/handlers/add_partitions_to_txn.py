@@ -7,9 +7,9 @@ brokers and name several transactions, each of which may only be verified.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.broker.requests.repetition import merged, once
 from penstock.broker.transactions.answers import answer_of_coordinator
@@ -28,25 +28,14 @@ from penstock.protocol.messages.add_partitions_to_txn_response import (
 )
 
 if TYPE_CHECKING:
+    from penstock.broker.handlers.serving_node import ServingNode
     from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.requests.release_profiles import Profile
-    from penstock.broker.transactions.service import TransactionService
 
 SEVERAL_SINCE = 4
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    profile: Profile | None
-
-    @property
-    def transactions(self) -> TransactionService: ...
-
-
 def add_partitions_to_txn(
-    request: AddPartitionsToTxnRequest, context: Context[Needs]
+    request: AddPartitionsToTxnRequest, context: Context[ServingNode]
 ) -> AddPartitionsToTxnResponse:
     """Add or verify the partitions of each transaction."""
     if context.version >= SEVERAL_SINCE:
@@ -68,7 +57,7 @@ def add_partitions_to_txn(
 
 
 def _add(
-    asked: AddPartitionsToTxnTransaction, context: Context[Needs]
+    asked: AddPartitionsToTxnTransaction, context: Context[ServingNode]
 ) -> list[AddPartitionsToTxnTopicResult]:
     """Add all partitions to one transaction; return the results.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.config.definition import INT_MAX, LONG_MAX
 from penstock.broker.config.penstock_keys import CHANGES_MAX
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.quota_entities import Entity, entity_of
 from penstock.broker.requests.quotas import (
     CLIENT_CHARACTERS_MAX,
@@ -40,8 +40,7 @@ from penstock.protocol.messages.alter_client_quotas_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
@@ -57,17 +56,8 @@ ENTITIES_MAX = 10_000
 """Entities that can have quotas."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    config: BrokerConfig
-
-    def quotas_changed(self) -> None: ...
-
-
 def alter_client_quotas(
-    request: AlterClientQuotasRequest, context: Context[Needs]
+    request: AlterClientQuotasRequest, context: Context[ServingNode]
 ) -> AlterClientQuotasResponse:
     """Change the quotas of every entity, all valid ones in one step; each entity has its own outcome."""
     cluster = context.node.cluster

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.config.alterations import answer_each, plan_replacement
 from penstock.broker.config.values import Suggestions
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.protocol.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from penstock.protocol.messages.alter_configs_response import (
     AlterConfigsResourceResponse,
@@ -15,17 +15,10 @@ from penstock.protocol.messages.alter_configs_response import (
 from penstock.protocol.messages.config_record import ConfigRecord
 
 if TYPE_CHECKING:
-    from penstock.broker.config.alterations import ConfigTarget
+    from penstock.broker.handlers.serving_node import ServingNode
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    @property
-    def cluster(self) -> ConfigTarget: ...
-
-
-def alter_configs(request: AlterConfigsRequest, context: Context[Needs]) -> AlterConfigsResponse:
+def alter_configs(request: AlterConfigsRequest, context: Context[ServingNode]) -> AlterConfigsResponse:
     """Replace the settings of every resource named; each has its own outcome."""
 
     def plan(resource: AlterConfigsResource, suggestions: Suggestions) -> list[ConfigRecord]:

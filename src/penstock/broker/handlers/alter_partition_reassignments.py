@@ -5,9 +5,9 @@ In v1 the client may forbid a change of the replication factor.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.alter_partition_reassignments_request import (
@@ -21,20 +21,14 @@ from penstock.protocol.messages.alter_partition_reassignments_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster_view import ClusterView
+    from penstock.broker.handlers.serving_node import ServingNode
 
 
 SIZE_SINCE = 1
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    view: ClusterView
-
-
 def alter_partition_reassignments(
-    request: AlterPartitionReassignmentsRequest, context: Context[Needs]
+    request: AlterPartitionReassignmentsRequest, context: Context[ServingNode]
 ) -> AlterPartitionReassignmentsResponse:
     """Begin, replace or cancel reassignments of partitions."""
     same_size = context.version >= SIZE_SINCE and not request.allow_replication_factor_change
@@ -52,7 +46,7 @@ def alter_partition_reassignments(
 
 
 def _reassign(
-    topic: str, wanted: ReassignablePartition, same_size: bool, context: Context[Needs]
+    topic: str, wanted: ReassignablePartition, same_size: bool, context: Context[ServingNode]
 ) -> ReassignablePartitionResponse:
     result = ReassignablePartitionResponse(partition_index=wanted.partition_index, error_message=None)
     try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
@@ -15,22 +15,14 @@ from penstock.protocol.messages.alter_replica_log_dirs_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.handlers.serving_node import ServingNode
 
 MOVED_NAME_LENGTH_MAX = 255 - len(f".{0:032x}-future")
 """A replica that moves has a directory of its own, TOPIC-PARTITION.ID-future; file names end at 255 bytes."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    store: LogStore
-
-
 def alter_replica_log_dirs(
-    request: AlterReplicaLogDirsRequest, context: Context[Needs]
+    request: AlterReplicaLogDirsRequest, context: Context[ServingNode]
 ) -> AlterReplicaLogDirsResponse:
     """Accept the directory that a partition is in already; answer LOG_DIR_NOT_FOUND (57) for any other.
 
@@ -56,7 +48,7 @@ def alter_replica_log_dirs(
     )
 
 
-def _code(path: str, topic: str, index: int, context: Context[Needs]) -> int:
+def _code(path: str, topic: str, index: int, context: Context[ServingNode]) -> int:
     store = context.node.store
     if len(f"{topic}-{index}") > MOVED_NAME_LENGTH_MAX:
         return ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import Context
-from penstock.broker.handlers.share_groups import PATIENCE_S, Needs, late, open_group
+from penstock.broker.handlers.share_groups import PATIENCE_S, late, open_group
 from penstock.broker.requests.later import Later
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
@@ -16,10 +16,13 @@ from penstock.protocol.messages.alter_share_group_offsets_response import (
     AlterShareGroupOffsetsResponseTopic,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.handlers.serving_node import ServingNode
+
 NO_PARTITION = "This server does not host this topic-partition."
 
 
-def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, context: Context[Needs]) -> Any:
+def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, context: Context[ServingNode]) -> Any:
     """Reset the states of share partitions to these start offsets; create the group if it does not exist."""
     service = context.node.groups
     try:

@@ -8,9 +8,9 @@ version 0 with error 35 and one entry, the versions of ApiVersions itself (KIP-5
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.metadata.image import (
     METADATA_FEATURE,
     METADATA_VERSION,
@@ -29,10 +29,7 @@ from penstock.protocol.messages.api_versions_response import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.requests.release_profiles import Profile
+    from penstock.broker.handlers.serving_node import ServingNode
 
 SOFTWARE_SINCE = FEATURES_SINCE = 3
 
@@ -53,15 +50,7 @@ METADATA_LEVELS = (7, METADATA_VERSION)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    profile: Profile | None
-    routes: Mapping[int, Route]
-
-
-def api_versions(request: ApiVersionsRequest | None, context: Context[Needs]) -> ApiVersionsResponse:
+def api_versions(request: ApiVersionsRequest | None, context: Context[ServingNode]) -> ApiVersionsResponse:
     """List every API that has a handler. `request` None stands for a request in an unsupported version."""
     routes, profile = context.node.routes, context.node.profile
     if request is None:
@@ -86,7 +75,7 @@ def api_versions(request: ApiVersionsRequest | None, context: Context[Needs]) ->
     return response
 
 
-def _add_features(response: ApiVersionsResponse, context: Context[Needs]) -> None:
+def _add_features(response: ApiVersionsResponse, context: Context[ServingNode]) -> None:
     """Add the supported levels of features, and the finalized ones of the cluster (KIP-584)."""
     cluster, profile = context.node.cluster, context.node.profile
     low, high = METADATA_LEVELS

@@ -6,13 +6,14 @@ v1 adds whether a member uses the classic or the consumer protocol.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
 from penstock.broker.groups.consumer.coordinator import GROUP_BYTES
 from penstock.broker.groups.consumer.group import ConsumerGroup, assignor_of
 from penstock.broker.groups.consumer.state import MEMBER_BYTES, Partition
 from penstock.broker.groups.metadata_view import by_topic
-from penstock.broker.handlers.consumer_group_heartbeat import Needs, has_consumer_groups
+from penstock.broker.handlers.consumer_group_heartbeat import has_consumer_groups
 from penstock.broker.handlers.describe_groups import describe_kind
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
@@ -25,13 +26,16 @@ from penstock.protocol.messages.consumer_group_describe_response import (
     TopicPartitions,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.handlers.serving_node import ServingNode
+
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 
 MEMBER_TYPE_SINCE = 1
 
 
 def consumer_group_describe(
-    request: ConsumerGroupDescribeRequest, context: Context[Needs]
+    request: ConsumerGroupDescribeRequest, context: Context[ServingNode]
 ) -> ConsumerGroupDescribeResponse:
     """Describe consumer groups by their ids; a group that is named repeatedly is described once."""
     return describe_kind(
@@ -39,7 +43,7 @@ def consumer_group_describe(
     )
 
 
-def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
+def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
     if not group_id:
         return DescribedGroup(
             group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID, error_message="a group needs an id"
@@ -69,7 +73,7 @@ def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
     )
 
 
-def _member(group: ConsumerGroup, member_id: str, context: Context[Needs]) -> Member:
+def _member(group: ConsumerGroup, member_id: str, context: Context[ServingNode]) -> Member:
     stored = group.stored
     subscription, current = stored.subscriptions[member_id], stored.current(member_id)
     return Member(
@@ -93,7 +97,7 @@ def _member(group: ConsumerGroup, member_id: str, context: Context[Needs]) -> Me
     )
 
 
-def _assignment(partitions: Iterable[Partition], context: Context[Needs]) -> Assignment:
+def _assignment(partitions: Iterable[Partition], context: Context[ServingNode]) -> Assignment:
     topics = context.node.cluster.topics_by_id
     return Assignment(
         topic_partitions=[

@@ -7,9 +7,9 @@ by a regular expression.
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.groups.consumer.group import Answer, Heartbeat
 from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.handlers.streams_groups import offers_protocol
@@ -25,11 +25,7 @@ from penstock.protocol.messages.consumer_group_heartbeat_response import (
 from penstock.security.acls import Operation
 
 if TYPE_CHECKING:
-    from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.groups.service import GroupService
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.requests.release_profiles import Profile
-    from penstock.broker.security.authorizer import Authorizer
+    from penstock.broker.handlers.serving_node import ServingNode
 
 OWN_IDS_SINCE = 1
 
@@ -37,20 +33,8 @@ FIRST_RELEASE = (4, 0)
 """The first release of Apache Kafka in which consumer groups are on by themselves."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    config: BrokerConfig
-    profile: Profile | None
-    authorizer: Authorizer | None
-
-    @property
-    def groups(self) -> GroupService: ...
-
-
 def consumer_group_heartbeat(
-    request: ConsumerGroupHeartbeatRequest, context: Context[Needs]
+    request: ConsumerGroupHeartbeatRequest, context: Context[ServingNode]
 ) -> ConsumerGroupHeartbeatResponse:
     """Join a consumer group, stay in it or leave it; the response has the assignment if it has changed."""
     if not has_consumer_groups(context):
@@ -85,7 +69,7 @@ def consumer_group_heartbeat(
 class _Sight:
     """Decides whether the client of a request may see a topic."""
 
-    def __init__(self, context: Context[Needs]) -> None:
+    def __init__(self, context: Context[ServingNode]) -> None:
         authorizer = context.node.authorizer
         session = context.session
         self._rights = (
@@ -96,7 +80,7 @@ class _Sight:
         return self._rights is None or self._rights.on_topic(Operation.DESCRIBE, topic)
 
 
-def has_consumer_groups(context: Context[Needs]) -> bool:
+def has_consumer_groups(context: Context[ServingNode]) -> bool:
     """Return True if the broker offers the consumer group protocol of KIP-848.
 
     The cluster's `group.version` must be 1, the release 4.0 or later, and

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.metadata.planning import Planner, excess_code
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -21,7 +21,7 @@ from penstock.protocol.messages.create_partitions_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
@@ -30,13 +30,9 @@ QUOTA_ERROR_SINCE = 3
 """From this version on clients support error 89 (KIP-599): the rest is to be requested again."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-
-
-def create_partitions(request: CreatePartitionsRequest, context: Context[Needs]) -> CreatePartitionsResponse:
+def create_partitions(
+    request: CreatePartitionsRequest, context: Context[ServingNode]
+) -> CreatePartitionsResponse:
     """Add partitions to every topic named, in one step; each has its own outcome. No topic can shrink."""
     cluster = context.node.cluster
     times = Counter(topic.name for topic in request.topics)

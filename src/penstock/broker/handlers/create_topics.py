@@ -7,9 +7,9 @@ partitions, replication factor and settings in the response; v7 the topic id.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.metadata.planning import NewTopic, Planner, excess_code
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import KafkaError, StorageError
@@ -23,7 +23,7 @@ from penstock.protocol.messages.create_topics_response import (
 from penstock.protocol.uuid import random_uuid
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.handlers.serving_node import ServingNode
 
 QUOTA_ERROR_SINCE = 6
 """From this version on clients support error 89 (KIP-599): the rest is to be requested again."""
@@ -33,13 +33,7 @@ SETTING_BYTES = 60
 """About what one setting takes in an answer."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-
-
-def create_topics(request: CreateTopicsRequest, context: Context[Needs]) -> CreateTopicsResponse:
+def create_topics(request: CreateTopicsRequest, context: Context[ServingNode]) -> CreateTopicsResponse:
     """Check every topic, then create the valid ones, all in one step."""
     cluster = context.node.cluster
     context.begin_claims()
@@ -97,7 +91,7 @@ def _assignments(wanted: CreatableTopic) -> dict[int, list[int]]:
     return found
 
 
-def _success(plan: NewTopic, context: Context[Needs]) -> CreatableTopicResult:
+def _success(plan: NewTopic, context: Context[ServingNode]) -> CreatableTopicResult:
     # Nothing has been created yet: an answer that becomes too large refuses the whole request.
     keys = plan.config.broker.topic_keys.values() if context.version >= SETTINGS_SINCE else ()
     names = [key.name for key in keys if not key.is_hidden or key.name in plan.config.overrides]

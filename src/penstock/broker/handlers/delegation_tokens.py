@@ -8,10 +8,10 @@ or have done so by a token, get error 64.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.config.security_settings import SecuritySettings
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.security.image import DelegationToken
 from penstock.broker.security.tokens import (
     RENEWERS_MAX,
@@ -44,9 +44,7 @@ from penstock.security.secrets import Secret
 from penstock.security.token_codes import TokenCodes, token_hmac
 
 if TYPE_CHECKING:
-    from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.security.authorizer import Authorizer
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
@@ -55,16 +53,8 @@ REQUESTER_SINCE = 3
 TOKEN_BYTES = 200
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that these handlers use, as a protocol."""
-
-    authorizer: Authorizer | None
-    cluster: Cluster
-    config: BrokerConfig
-
-
 def create_delegation_token(
-    request: CreateDelegationTokenRequest, context: Context[Needs]
+    request: CreateDelegationTokenRequest, context: Context[ServingNode]
 ) -> CreateDelegationTokenResponse:
     """Create a token for the client's principal, or for another owner if the client is authorized to."""
     requester = context.session.principal
@@ -133,7 +123,7 @@ def random_uuid_text() -> str:
 
 
 def renew_delegation_token(
-    request: RenewDelegationTokenRequest, context: Context[Needs]
+    request: RenewDelegationTokenRequest, context: Context[ServingNode]
 ) -> RenewDelegationTokenResponse:
     """Extend the life of a token."""
     try:
@@ -153,7 +143,7 @@ def renew_delegation_token(
 
 
 def expire_delegation_token(
-    request: ExpireDelegationTokenRequest, context: Context[Needs]
+    request: ExpireDelegationTokenRequest, context: Context[ServingNode]
 ) -> ExpireDelegationTokenResponse:
     """Let a token expire, now or at a given time."""
     try:
@@ -174,7 +164,7 @@ def expire_delegation_token(
 
 
 def describe_delegation_token(
-    request: DescribeDelegationTokenRequest, context: Context[Needs]
+    request: DescribeDelegationTokenRequest, context: Context[ServingNode]
 ) -> DescribeDelegationTokenResponse:
     """Return the tokens that the caller may see, with their HMACs: those of the owners named, or all.
 
@@ -222,11 +212,11 @@ def _described(token: DelegationToken, code: bytes, version: int) -> DescribedDe
     return described
 
 
-def _is_of(context: Context[Needs], token: DelegationToken) -> bool:
+def _is_of(context: Context[ServingNode], token: DelegationToken) -> bool:
     return str(context.session.principal) in (token.owner, token.requester, *token.renewers)
 
 
-def _sees_others(context: Context[Needs]) -> bool:
+def _sees_others(context: Context[ServingNode]) -> bool:
     """Return True if the caller may see a token of another principal at all."""
     authorizer = context.node.authorizer
     if authorizer is None:
@@ -237,7 +227,7 @@ def _sees_others(context: Context[Needs]) -> bool:
     )
 
 
-def _sees(context: Context[Needs], token: DelegationToken) -> bool:
+def _sees(context: Context[ServingNode], token: DelegationToken) -> bool:
     authorizer = context.node.authorizer
     if authorizer is None:
         return True
@@ -247,7 +237,7 @@ def _sees(context: Context[Needs], token: DelegationToken) -> bool:
     )
 
 
-def _may(context: Context[Needs], operation: Operation, user: str) -> bool:
+def _may(context: Context[ServingNode], operation: Operation, user: str) -> bool:
     authorizer = context.node.authorizer
     if authorizer is None:
         return True
@@ -255,7 +245,7 @@ def _may(context: Context[Needs], operation: Operation, user: str) -> bool:
     return rights.allows(operation, ResourceType.USER, user)
 
 
-def _check_session(context: Context[Needs]) -> None:
+def _check_session(context: Context[ServingNode]) -> None:
     session = context.session
     is_anonymous = session.security_protocol == "PLAINTEXT" or (
         session.mechanism is None and session.principal.name == "ANONYMOUS"
@@ -267,7 +257,7 @@ def _check_session(context: Context[Needs]) -> None:
         )
 
 
-def _secret(context: Context[Needs]) -> Secret:
+def _secret(context: Context[ServingNode]) -> Secret:
     secret = SecuritySettings(context.node.config).secret("delegation.token.secret.key")
     if not secret:
         raise error_for(
@@ -277,14 +267,14 @@ def _secret(context: Context[Needs]) -> Secret:
     return secret
 
 
-def _find(context: Context[Needs], code: bytes) -> DelegationToken:
+def _find(context: Context[ServingNode], code: bytes) -> DelegationToken:
     token_id = _codes(context).token_id(code)
     if token_id is not None:
         return context.node.cluster.security.tokens[token_id]
     raise error_for(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "there is no such token")
 
 
-def _codes(context: Context[Needs]) -> TokenCodes:
+def _codes(context: Context[ServingNode]) -> TokenCodes:
     """Return the HMACs of all tokens. They are computed at the start, those of later tokens on creation.
 
     Raises:
@@ -309,7 +299,7 @@ def _record(token: DelegationToken) -> DelegationTokenRecord:
     )
 
 
-def _store(context: Context[Needs], records: Sequence[Message]) -> None:
+def _store(context: Context[ServingNode], records: Sequence[Message]) -> None:
     """Write records to the metadata log.
 
     Raises:

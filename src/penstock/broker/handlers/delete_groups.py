@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.groups.share.group import ShareGroup
 from penstock.broker.handlers.share_groups import PATIENCE_S
 from penstock.broker.requests.later import Later
@@ -15,23 +15,13 @@ from penstock.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from penstock.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
     from penstock.broker.groups.share_service import Result
-    from penstock.broker.requests.purgatory import Purgatory
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    purgatory: Purgatory
-
-    @property
-    def groups(self) -> GroupService: ...
-
-
-def delete_groups(request: DeleteGroupsRequest, context: Context[Needs]) -> Any:
+def delete_groups(request: DeleteGroupsRequest, context: Context[ServingNode]) -> Any:
     """Delete groups without members, with their offsets. Return the response, or a `Wait` for it."""
     later = Later(context.node.purgatory)
     results = []
@@ -42,7 +32,7 @@ def delete_groups(request: DeleteGroupsRequest, context: Context[Needs]) -> Any:
     return later.answer(context.now + PATIENCE_S, lambda: DeleteGroupsResponse(results=results))
 
 
-def _delete(group_id: str, result: DeletableGroupResult, later: Later, context: Context[Needs]) -> None:
+def _delete(group_id: str, result: DeletableGroupResult, later: Later, context: Context[ServingNode]) -> None:
     service = context.node.groups
     try:
         group = service.find(group_id)

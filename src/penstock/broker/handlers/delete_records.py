@@ -8,9 +8,9 @@ until the logs of all live replicas begin there as well, so that no change of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
 from penstock.common.logs import logger_named
@@ -28,22 +28,12 @@ from penstock.protocol.messages.delete_records_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.partitions.log_store import LogStore
+    from penstock.broker.handlers.serving_node import ServingNode
     from penstock.broker.partitions.partition import Partition
-    from penstock.clock import Clock
 
 logger = logger_named("penstock.broker")
 
 NO_OFFSET = -1
-
-
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    store: LogStore
-    clock: Clock
 
 
 class _Deletion(NamedTuple):
@@ -54,7 +44,9 @@ class _Deletion(NamedTuple):
     result: DeleteRecordsPartitionResult
 
 
-def delete_records(request: DeleteRecordsRequest, context: Context[Needs]) -> DeleteRecordsResponse | Wait:
+def delete_records(
+    request: DeleteRecordsRequest, context: Context[ServingNode]
+) -> DeleteRecordsResponse | Wait:
     """Raise the start offsets of partitions. Offset -1 means the high watermark.
 
     A partition whose live replicas do not all follow within the request's time is answered
@@ -83,7 +75,10 @@ def delete_records(request: DeleteRecordsRequest, context: Context[Needs]) -> De
 
 
 def _wait_for_replicas(
-    response: DeleteRecordsResponse, deletions: Sequence[_Deletion], context: Context[Needs], deadline: float
+    response: DeleteRecordsResponse,
+    deletions: Sequence[_Deletion],
+    context: Context[ServingNode],
+    deadline: float,
 ) -> DeleteRecordsResponse | Wait:
     """Return the response once all live replicas have the leader's start offset, or after `deadline` (s)."""
     waiting = []
@@ -110,7 +105,7 @@ def _refuse(result: DeleteRecordsPartitionResult, code: ErrorCode) -> None:
 def _delete(
     topic: DeleteRecordsTopic,
     asked: DeleteRecordsPartition,
-    context: Context[Needs],
+    context: Context[ServingNode],
     deletions: list[_Deletion],
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=NO_OFFSET)

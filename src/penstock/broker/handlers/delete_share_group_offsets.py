@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import Context
 from penstock.broker.handlers.alter_share_group_offsets import NO_PARTITION
-from penstock.broker.handlers.share_groups import PATIENCE_S, Needs, late, open_group
+from penstock.broker.handlers.share_groups import PATIENCE_S, late, open_group
 from penstock.broker.requests.later import Later
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
@@ -16,8 +16,11 @@ from penstock.protocol.messages.delete_share_group_offsets_response import (
     DeleteShareGroupOffsetsResponseTopic,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.handlers.serving_node import ServingNode
 
-def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, context: Context[Needs]) -> Any:
+
+def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, context: Context[ServingNode]) -> Any:
     """Delete the states of all share partitions of the topics named."""
     service = context.node.groups
     try:

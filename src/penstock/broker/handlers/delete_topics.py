@@ -7,9 +7,9 @@ topics by name or id.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.metadata.planning import Planner, excess_code
 from penstock.broker.metadata.replica_manager import Topic
 from penstock.errors import KafkaError, StorageError
@@ -19,28 +19,13 @@ from penstock.protocol.messages.delete_topics_response import DeletableTopicResu
 from penstock.protocol.uuid import ZERO_UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.requests.purgatory import Purgatory
+    from penstock.broker.handlers.serving_node import ServingNode
 
 QUOTA_ERROR_SINCE = 5
 """From this version on clients support error 89 (KIP-599): the rest is to be requested again."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    config: BrokerConfig
-
-    def forget_topics(self, names: Sequence[str], now_ms: int) -> None: ...
-
-    purgatory: Purgatory
-
-
-def delete_topics(request: DeleteTopicsRequest, context: Context[Needs]) -> DeleteTopicsResponse:
+def delete_topics(request: DeleteTopicsRequest, context: Context[ServingNode]) -> DeleteTopicsResponse:
     """Delete the topics named, with their data. Fetches that wait for these topics are answered."""
     asked = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     named = Counter(_named(state, context) for state in asked)
@@ -78,7 +63,7 @@ def delete_topics(request: DeleteTopicsRequest, context: Context[Needs]) -> Dele
     return DeleteTopicsResponse(responses=results)
 
 
-def _find(state: DeleteTopicState, context: Context[Needs]) -> Topic:
+def _find(state: DeleteTopicState, context: Context[ServingNode]) -> Topic:
     node = context.node
     if not node.config.boolean("delete.topic.enable"):
         is_new = context.version >= 3
@@ -95,7 +80,7 @@ def _find(state: DeleteTopicState, context: Context[Needs]) -> Topic:
     return node.cluster.topic(state.name)
 
 
-def _named(state: DeleteTopicState, context: Context[Needs]) -> tuple[str | None, bytes]:
+def _named(state: DeleteTopicState, context: Context[ServingNode]) -> tuple[str | None, bytes]:
     """Return a key that is equal for all entries that mean one topic, by its name or by its id.
 
     For an unknown topic the key is the name and id of the entry.

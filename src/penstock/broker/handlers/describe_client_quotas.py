@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.requests.quotas import ENTITY_TYPES, IP, IP_STANDS_ALONE, Filter, matching
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -21,19 +21,13 @@ from penstock.protocol.messages.describe_client_quotas_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.handlers.serving_node import ServingNode
 
 MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY = range(3)
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-
-
 def describe_client_quotas(
-    request: DescribeClientQuotasRequest, context: Context[Needs]
+    request: DescribeClientQuotasRequest, context: Context[ServingNode]
 ) -> DescribeClientQuotasResponse:
     """Return the quotas of matching entities.
 

@@ -5,9 +5,9 @@ v1 distinguishes brokers and controllers by endpoint type; v2 may include fenced
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.handlers.metadata import CLUSTER_OPERATIONS, NOT_ASKED
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_cluster_request import DescribeClusterRequest
@@ -17,20 +17,14 @@ from penstock.protocol.messages.describe_cluster_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.metadata.cluster_view import ClusterView
+    from penstock.broker.handlers.serving_node import ServingNode
 
 BROKERS, CONTROLLERS = 1, 2
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    view: ClusterView
-
-
-def describe_cluster(request: DescribeClusterRequest, context: Context[Needs]) -> DescribeClusterResponse:
+def describe_cluster(
+    request: DescribeClusterRequest, context: Context[ServingNode]
+) -> DescribeClusterResponse:
     """Return the brokers of the cluster, its id and its controller."""
     node = context.node
     if request.endpoint_type != BROKERS:

@@ -6,7 +6,7 @@ flexible.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.config.definition import PASSWORD, ConfigKey
 from penstock.broker.config.inert_keys import UNKNOWN, broker_setting, listed_settings
@@ -25,7 +25,7 @@ from penstock.broker.config.values import (
     Setting,
     canonical,
 )
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.describe_configs_request import (
@@ -40,8 +40,7 @@ from penstock.protocol.messages.describe_configs_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.handlers.serving_node import ServingNode
 
 SETTING_BYTES, SYNONYM_BYTES = 16, 6
 """What a setting, and another place that gives its value, take in an answer beside their texts."""
@@ -53,17 +52,9 @@ _PARSED_SOURCES = (SOURCE_TOPIC, SOURCE_METRICS, SOURCE_GROUP)
 """Where values come from that are shown as they are read. Those of the broker are shown as they were set."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    config: BrokerConfig
-
-    @property
-    def node_id(self) -> int: ...
-
-
-def describe_configs(request: DescribeConfigsRequest, context: Context[Needs]) -> DescribeConfigsResponse:
+def describe_configs(
+    request: DescribeConfigsRequest, context: Context[ServingNode]
+) -> DescribeConfigsResponse:
     """Describe every resource named, once, with all settings that its entries in the request ask for."""
     context.begin_claims()
     made: dict[_Alike, list[DescribeConfigsResourceResult]] = {}
@@ -100,7 +91,7 @@ def _describe(
     resource: DescribeConfigsResource,
     wanted: frozenset[str] | None,
     request: DescribeConfigsRequest,
-    context: Context[Needs],
+    context: Context[ServingNode],
     made: dict[_Alike, list[DescribeConfigsResourceResult]],
 ) -> DescribeConfigsResult:
     """Describe one resource. `made` caches the entries for topics with equal settings."""
@@ -150,7 +141,7 @@ def _size(configs: list[DescribeConfigsResourceResult]) -> int:
     ) + sum(len(each.name) + len(each.value or "") + SYNONYM_BYTES for c in configs for each in c.synonyms)
 
 
-def _topic_settings(name: str, context: Context[Needs]) -> list[tuple[ConfigKey, list[Setting]]]:
+def _topic_settings(name: str, context: Context[ServingNode]) -> list[tuple[ConfigKey, list[Setting]]]:
     config = context.node.cluster.topic(name).config
     found = []
     for key in context.node.config.topic_keys.values():
@@ -162,7 +153,7 @@ def _topic_settings(name: str, context: Context[Needs]) -> list[tuple[ConfigKey,
     return found
 
 
-def _broker_settings(name: str, context: Context[Needs]) -> list[tuple[ConfigKey, list[Setting]]]:
+def _broker_settings(name: str, context: Context[ServingNode]) -> list[tuple[ConfigKey, list[Setting]]]:
     """Return the settings of this broker; for the empty name, what clients set for all brokers."""
     config = context.node.config
     if name == "":
@@ -182,14 +173,14 @@ def _broker_settings(name: str, context: Context[Needs]) -> list[tuple[ConfigKey
     return found
 
 
-def _check_broker(name: str, context: Context[Needs]) -> None:
+def _check_broker(name: str, context: Context[ServingNode]) -> None:
     if name != str(context.node.node_id):
         raise error_for(
             ErrorCode.INVALID_REQUEST, f"this is broker {context.node.node_id}, not broker {name}"
         )
 
 
-def _levels(name: str, context: Context[Needs]) -> list[tuple[ConfigKey, list[Setting]]]:
+def _levels(name: str, context: Context[ServingNode]) -> list[tuple[ConfigKey, list[Setting]]]:
     _check_broker(name, context)
     return [
         (ConfigKey(each, UNKNOWN, None, ""), [Setting(each, level_of(logger), SOURCE_LOGGER)])
@@ -197,7 +188,7 @@ def _levels(name: str, context: Context[Needs]) -> list[tuple[ConfigKey, list[Se
     ]
 
 
-def _kept(kind: int, name: str, context: Context[Needs]) -> list[tuple[ConfigKey, list[Setting]]]:
+def _kept(kind: int, name: str, context: Context[ServingNode]) -> list[tuple[ConfigKey, list[Setting]]]:
     check_kept_name(kind, name)
     return kept_settings(
         context.node.config, kind, context.node.cluster.resource_configs.get((kind, name), {})
@@ -210,7 +201,7 @@ def _entry(
     resource_type: int,
     resource_name: str,
     request: DescribeConfigsRequest,
-    context: Context[Needs],
+    context: Context[ServingNode],
 ) -> DescribeConfigsResourceResult:
     """Return the entry of one setting. `settings` has the value in force, then every source of a value."""
     in_force, *synonyms = settings
@@ -247,7 +238,7 @@ def _entry(
     )
 
 
-def _is_fixed(name: str, context: Context[Needs]) -> bool:
+def _is_fixed(name: str, context: Context[ServingNode]) -> bool:
     """Return True if a setting is shown as read-only, as Kafka also shows settings with a listener prefix."""
     key, change = broker_setting(context.node.config, name)
     return change == READ_ONLY or key.type == UNKNOWN or listener_setting(name) != name

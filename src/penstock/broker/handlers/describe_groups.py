@@ -7,9 +7,9 @@ before, it was a group in state Dead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.groups.classic.group import Group
 from penstock.broker.groups.classic.member import Member
 from penstock.broker.groups.classic.states import State
@@ -24,7 +24,7 @@ from penstock.protocol.messages.describe_groups_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 R = TypeVar("R")
 
@@ -40,14 +40,7 @@ GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """Read, delete, describe, and describe and alter configs."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    @property
-    def groups(self) -> GroupService: ...
-
-
-def describe_groups(request: DescribeGroupsRequest, context: Context[Needs]) -> DescribeGroupsResponse:
+def describe_groups(request: DescribeGroupsRequest, context: Context[ServingNode]) -> DescribeGroupsResponse:
     """Describe groups by their ids; a group that is named repeatedly is described once.
 
     A group that does not exist is described as dead, from v6 on with error 69.
@@ -81,7 +74,7 @@ def _describe_each(
     return groups
 
 
-def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
+def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
     try:
         group = context.node.groups.open(group_id)
     except KafkaError as error:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.requests.repetition import merged
 from penstock.errors import StorageError
@@ -24,26 +24,16 @@ from penstock.protocol.messages.describe_log_dirs_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.handlers.serving_node import ServingNode
     from penstock.broker.partitions.log_store import LogStore
 
 UNKNOWN = -1
 VOLUME_SINCE = 4
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    config: BrokerConfig
-    store: LogStore
-
-    @property
-    def node_id(self) -> int: ...
-
-
-def describe_log_dirs(request: DescribeLogDirsRequest, context: Context[Needs]) -> DescribeLogDirsResponse:
+def describe_log_dirs(
+    request: DescribeLogDirsRequest, context: Context[ServingNode]
+) -> DescribeLogDirsResponse:
     """Describe each log directory; a broker without a data directory describes its memory as one."""
     return DescribeLogDirsResponse(
         results=[_describe_directory(path, request, context) for path in context.node.store.log_dirs()]
@@ -51,7 +41,7 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: Context[Needs]) 
 
 
 def _describe_directory(
-    path: str, request: DescribeLogDirsRequest, context: Context[Needs]
+    path: str, request: DescribeLogDirsRequest, context: Context[ServingNode]
 ) -> DescribeLogDirsResult:
     node = context.node
     result = DescribeLogDirsResult(log_dir=path)

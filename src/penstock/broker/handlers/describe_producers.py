@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.config.topic_names import check_topic_name
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.requests.repetition import merged
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -19,7 +19,7 @@ from penstock.protocol.messages.describe_producers_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
@@ -27,14 +27,8 @@ PRODUCER_BYTES = 40
 """What a producer takes in an answer."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-
-
 def describe_producers(
-    request: DescribeProducersRequest, context: Context[Needs]
+    request: DescribeProducersRequest, context: Context[ServingNode]
 ) -> DescribeProducersResponse:
     """List the producers of every partition named in the request."""
     context.begin_claims()
@@ -49,7 +43,7 @@ def describe_producers(
     )
 
 
-def _describe(topic: str, index: int, context: Context[Needs]) -> PartitionResponse:
+def _describe(topic: str, index: int, context: Context[ServingNode]) -> PartitionResponse:
     result = PartitionResponse(partition_index=index)
     try:
         check_topic_name(topic)

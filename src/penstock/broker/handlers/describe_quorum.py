@@ -5,9 +5,9 @@ v1 adds times of fetches; v2 error messages, directory ids and the addresses of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.describe_quorum_request import DescribeQuorumRequest
@@ -21,8 +21,8 @@ from penstock.protocol.messages.describe_quorum_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.metadata.cluster_view import ClusterView, Observer
+    from penstock.broker.handlers.serving_node import ServingNode
+    from penstock.broker.metadata.cluster_view import Observer
 
 LISTENER = "PLAINTEXT"
 NODES_SINCE, TIMES_SINCE = 2, 1
@@ -32,14 +32,7 @@ def _unknown(index: int) -> PartitionData:
     return PartitionData(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    view: ClusterView
-
-
-def describe_quorum(request: DescribeQuorumRequest, context: Context[Needs]) -> DescribeQuorumResponse:
+def describe_quorum(request: DescribeQuorumRequest, context: Context[ServingNode]) -> DescribeQuorumResponse:
     """Describe the quorum: one voter, which leads, and the brokers as observers."""
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:

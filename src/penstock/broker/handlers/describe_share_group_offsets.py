@@ -7,11 +7,11 @@ OffsetFetch. A state that cannot be read now is an error.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import Context
 from penstock.broker.groups.share_service import NO_START
-from penstock.broker.handlers.share_groups import PATIENCE_S, Needs, late, open_group
+from penstock.broker.handlers.share_groups import PATIENCE_S, late, open_group
 from penstock.broker.requests.later import Later
 from penstock.broker.requests.repetition import merged, once
 from penstock.errors import KafkaError
@@ -28,6 +28,9 @@ from penstock.protocol.messages.describe_share_group_offsets_response import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.handlers.serving_node import ServingNode
+
 UNKNOWN = -1
 """A lag, or a number of completed deliveries, that is not known."""
 
@@ -41,7 +44,9 @@ _LATER = (
 """Errors of a share coordinator after which it may have a state."""
 
 
-def describe_share_group_offsets(request: DescribeShareGroupOffsetsRequest, context: Context[Needs]) -> Any:
+def describe_share_group_offsets(
+    request: DescribeShareGroupOffsetsRequest, context: Context[ServingNode]
+) -> Any:
     """Return start offset and lag of the partitions named; without names, of all that have a state."""
     context.begin_claims()
     later = Later(context.node.purgatory)
@@ -59,7 +64,7 @@ def describe_share_group_offsets(request: DescribeShareGroupOffsetsRequest, cont
 def _begin(
     asked: DescribeShareGroupOffsetsRequestGroup,
     group: DescribeShareGroupOffsetsResponseGroup,
-    context: Context[Needs],
+    context: Context[ServingNode],
     later: Later,
 ) -> None:
     """Request the states of one group's partitions from the share coordinator.
@@ -100,7 +105,7 @@ def _begin(
 
 
 def _named(
-    asked: DescribeShareGroupOffsetsRequestGroup, context: Context[Needs]
+    asked: DescribeShareGroupOffsetsRequestGroup, context: Context[ServingNode]
 ) -> list[tuple[str, bytes | None, list[int]]]:
     """Return the topics of a request: name, id (None for an unknown topic) and partitions."""
     cluster = context.node.cluster
@@ -133,7 +138,9 @@ def _nothing(index: int) -> DescribeShareGroupOffsetsResponsePartition:
     return DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=NO_START)
 
 
-def _described(topic: str, state: Any, context: Context[Needs]) -> DescribeShareGroupOffsetsResponsePartition:
+def _described(
+    topic: str, state: Any, context: Context[ServingNode]
+) -> DescribeShareGroupOffsetsResponsePartition:
     if state.error_code in _LATER:
         return DescribeShareGroupOffsetsResponsePartition(
             partition_index=state.partition,

@@ -7,10 +7,10 @@ next page begins. A request without topics means all topics.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.config.topic_names import check_topic_name
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.handlers.metadata import TOPIC_OPERATIONS
 from penstock.broker.metadata.replica_manager import Topic
 from penstock.errors import KafkaError
@@ -24,23 +24,13 @@ from penstock.protocol.messages.describe_topic_partitions_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.metadata.cluster_view import ClusterView
+    from penstock.broker.handlers.serving_node import ServingNode
     from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.partitions.partition import Partition
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    config: BrokerConfig
-    view: ClusterView
-
-
 def describe_topic_partitions(
-    request: DescribeTopicPartitionsRequest, context: Context[Needs]
+    request: DescribeTopicPartitionsRequest, context: Context[ServingNode]
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics in the order of their names, from the cursor on."""
     topics = context.node.cluster.topics
@@ -93,7 +83,7 @@ def _failure(name: str, code: int) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _describe(
-    topic: Topic, begin: int, end: int, present: Collection[int], context: Context[Needs]
+    topic: Topic, begin: int, end: int, present: Collection[int], context: Context[ServingNode]
 ) -> DescribeTopicPartitionsResponseTopic:
     images = context.node.cluster.image.topics[topic.name].partitions
     return DescribeTopicPartitionsResponseTopic(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.transactions.queries import Description, describe
 from penstock.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from penstock.protocol.messages.describe_transactions_response import (
@@ -14,21 +14,14 @@ from penstock.protocol.messages.describe_transactions_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.transactions.service import TransactionService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 PARTITION_BYTES = 4
 """What a partition takes in an answer beside the name of its topic."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    @property
-    def transactions(self) -> TransactionService: ...
-
-
 def describe_transactions(
-    request: DescribeTransactionsRequest, context: Context[Needs]
+    request: DescribeTransactionsRequest, context: Context[ServingNode]
 ) -> DescribeTransactionsResponse:
     """Return the state of each transactional id; an unknown id has error 105, the empty one 42."""
     context.begin_claims()
@@ -41,7 +34,7 @@ def describe_transactions(
     )
 
 
-def _told(name: str, found: Description, context: Context[Needs]) -> TransactionState:
+def _told(name: str, found: Description, context: Context[ServingNode]) -> TransactionState:
     topics: dict[str, list[int]] = {}
     for topic, index in found.partitions:
         context.claim(PARTITION_BYTES + (0 if topic in topics else len(topic)))

@@ -5,9 +5,9 @@ v1 adds the election type, and an error for the whole response.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.requests.repetition import merged
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -19,21 +19,13 @@ from penstock.protocol.messages.elect_leaders_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.metadata.cluster_view import ClusterView
+    from penstock.broker.handlers.serving_node import ServingNode
 
 ELECTION_TYPES = (0, 1)
 """The preferred leader, or any at all (unclean)."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    view: ClusterView
-
-
-def elect_leaders(request: ElectLeadersRequest, context: Context[Needs]) -> ElectLeadersResponse:
+def elect_leaders(request: ElectLeadersRequest, context: Context[ServingNode]) -> ElectLeadersResponse:
     """Hold the requested elections. The answer for all partitions leaves out those that need no election."""
     kind = request.election_type
     if request.topic_partitions is None:
@@ -58,7 +50,7 @@ def elect_leaders(request: ElectLeadersRequest, context: Context[Needs]) -> Elec
     )
 
 
-def _elect(topic: str, index: int, kind: int, context: Context[Needs]) -> PartitionResult:
+def _elect(topic: str, index: int, kind: int, context: Context[ServingNode]) -> PartitionResult:
     result = PartitionResult(partition_id=index, error_message=None)
     try:
         if kind not in ELECTION_TYPES:

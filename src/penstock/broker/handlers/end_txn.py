@@ -6,28 +6,21 @@ has the producer id and epoch for the next transaction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import CloseConnection, Context, Parts
+from penstock.broker.context import CloseConnection, Context
 from penstock.broker.transactions.answers import answer_of_coordinator
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages.end_txn_request import EndTxnRequest
 from penstock.protocol.messages.end_txn_response import EndTxnResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.transactions.service import TransactionService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 RAISES_EPOCH_SINCE = 5
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    @property
-    def transactions(self) -> TransactionService: ...
-
-
-def end_txn(request: EndTxnRequest, context: Context[Needs]) -> EndTxnResponse:
+def end_txn(request: EndTxnRequest, context: Context[ServingNode]) -> EndTxnResponse:
     """Commit or abort a transaction, and answer when the decision is stored.
 
     Raises:

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
 from penstock.broker.metadata.replica_manager import Topic
@@ -33,7 +33,6 @@ from penstock.broker.partitions.partition import Partition
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
 from penstock.broker.requests.side_thread import (
-    UsesSideThread,
     answer_later,
     full_budget,
     inline_budget,
@@ -53,10 +52,7 @@ from penstock.protocol.messages.fetch_response import (
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.older_fetches import Conversion
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.partitions.fetch_sessions import FetchSessions
-    from penstock.broker.requests.release_profiles import Profile
-    from penstock.common.failures import LimitedLog
+    from penstock.broker.handlers.serving_node import ServingNode
 
 TOPIC_IDS_SINCE = 13
 WHOLE_BATCHES_SINCE = 3
@@ -108,7 +104,7 @@ class _Reading:
         "request",
     )
 
-    def __init__(self, request: FetchRequest, context: Context[Needs]) -> None:
+    def __init__(self, request: FetchRequest, context: Context[ServingNode]) -> None:
         self.request = request
         self.context = context
         self.left_bytes = min(request.max_bytes, context.node.fetch_bytes_max)
@@ -122,17 +118,7 @@ class _Reading:
         self.keys: list[Hashable] = []
 
 
-class Needs(UsesSideThread, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    fetch_bytes_max: int
-    fetch_sessions: FetchSessions
-    limited_log: LimitedLog
-    profile: Profile | None
-
-
-def fetch(request: FetchRequest, context: Context[Needs]) -> FetchResponse | Wait:
+def fetch(request: FetchRequest, context: Context[ServingNode]) -> FetchResponse | Wait:
     """Read from every partition named in the request, or wait until there is enough to answer."""
     topics = request.topics
     if len(topics) > 1 or (topics and len(topics[0].partitions) > 1):
@@ -156,7 +142,7 @@ _name, _index = attrgetter("topic", "topic_id"), attrgetter("partition")
 def _read_all(
     topics: Sequence[FetchTopic],
     request: FetchRequest,
-    context: Context[Needs],
+    context: Context[ServingNode],
     again: Callable[[], FetchResponse | Wait] | None = None,
 ) -> list[FetchableTopicResponse] | Wait:
     """Read from every partition; if that yields too few bytes, return a `Wait` that ends with `again`."""
@@ -179,7 +165,7 @@ def _read_all(
 # --- sessions -----------------------------------------------------------------------------------------------
 
 
-def _fetch_in_session(request: FetchRequest, context: Context[Needs]) -> FetchResponse | Wait:
+def _fetch_in_session(request: FetchRequest, context: Context[ServingNode]) -> FetchResponse | Wait:
     """Begin a fetch session (epoch 0), or answer the next request of a session."""
     sessions = context.node.fetch_sessions
     if request.session_epoch == FIRST_EPOCH:
@@ -200,7 +186,7 @@ def _fetch_in_session(request: FetchRequest, context: Context[Needs]) -> FetchRe
     return _answer_news(session, request, context)
 
 
-def _answer_in_full(request: FetchRequest, context: Context[Needs]) -> FetchResponse | Wait:
+def _answer_in_full(request: FetchRequest, context: Context[ServingNode]) -> FetchResponse | Wait:
     found = _read_all(request.topics, request, context, partial(_answer_in_full, request, context))
     if isinstance(found, Wait):
         return found
@@ -218,7 +204,7 @@ def _answer_in_full(request: FetchRequest, context: Context[Needs]) -> FetchResp
 
 
 def _answer_news(
-    session: FetchSession, request: FetchRequest, context: Context[Needs]
+    session: FetchSession, request: FetchRequest, context: Context[ServingNode]
 ) -> FetchResponse | Wait:
     again = partial(_answer_news, session, request, context)
     found = _read_all(session.topics(), request, context, again)

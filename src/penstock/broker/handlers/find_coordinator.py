@@ -8,9 +8,9 @@ partition. The key of a share partition is ``group:topicId:partition``.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.partitions.internal_topics import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
@@ -23,12 +23,7 @@ from penstock.protocol.messages.find_coordinator_request import FindCoordinatorR
 from penstock.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
-    from penstock.broker.groups.share_state.service import ShareStateService
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.metadata.cluster_view import ClusterView
-    from penstock.broker.transactions.service import TransactionService
-    from penstock.common.failures import LimitedLog
+    from penstock.broker.handlers.serving_node import ServingNode
 
 SEVERAL_KEYS_SINCE = 4
 SHARE_GROUPS_SINCE = 6
@@ -41,23 +36,9 @@ _NO_ERROR = "NONE"
 """Apache Kafka's error message below version 4 where there is no error."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    limited_log: LimitedLog
-
-    cluster: Cluster
-    view: ClusterView
-
-    @property
-    def groups(self) -> GroupService: ...
-    @property
-    def transactions(self) -> TransactionService: ...
-    @property
-    def share_states(self) -> ShareStateService: ...
-
-
-def find_coordinator(request: FindCoordinatorRequest, context: Context[Needs]) -> FindCoordinatorResponse:
+def find_coordinator(
+    request: FindCoordinatorRequest, context: Context[ServingNode]
+) -> FindCoordinatorResponse:
     """Return the coordinator of each key. The topic that stores their state is created if necessary."""
     code, message = _judge(request.key_type, context)
     living = {each.id: each for each in context.node.view.living(context.session)}
@@ -90,7 +71,7 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context[Needs]) -
     )
 
 
-def _leader(key: str, key_type: int, context: Context[Needs]) -> int:
+def _leader(key: str, key_type: int, context: Context[ServingNode]) -> int:
     """Return the broker that leads the state partition of a key, or -1 if none does."""
     topic = context.node.cluster.topics.get(_TOPICS[key_type])
     if topic is None or not topic.partitions:
@@ -98,7 +79,7 @@ def _leader(key: str, key_type: int, context: Context[Needs]) -> int:
     return topic.partitions[partition_of(key, len(topic.partitions))].leader
 
 
-def _judge(key_type: int, context: Context[Needs]) -> tuple[ErrorCode, str]:
+def _judge(key_type: int, context: Context[ServingNode]) -> tuple[ErrorCode, str]:
     """Return (NONE, "") if keys of this type have a coordinator, otherwise the error and its message."""
     node = context.node
     if key_type in _TOPICS and (key_type != SHARE_KEY or context.version >= SHARE_GROUPS_SINCE):

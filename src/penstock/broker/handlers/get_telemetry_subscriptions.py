@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.client_metrics.connection import keep_with_connection, origin_of
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from penstock.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
 from penstock.records.compression.codecs import Codec
 
 if TYPE_CHECKING:
-    from penstock.broker.client_metrics.service import ClientMetrics
+    from penstock.broker.handlers.serving_node import ServingNode
 
 COMPRESSIONS = [int(codec) for codec in (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)]
 """What is preferred first, in Apache Kafka's order."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    client_metrics: ClientMetrics | None
-
-
 def get_telemetry_subscriptions(
-    request: GetTelemetrySubscriptionsRequest, context: Context[Needs]
+    request: GetTelemetrySubscriptionsRequest, context: Context[ServingNode]
 ) -> GetTelemetrySubscriptionsResponse:
     """Return the metrics that matching subscriptions ask the client for; a client without an id gets one."""
     service = context.node.client_metrics

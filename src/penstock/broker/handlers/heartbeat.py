@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.errors import KafkaError
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
 from penstock.protocol.messages.heartbeat_response import HeartbeatResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    @property
-    def groups(self) -> GroupService: ...
-
-
-def heartbeat(request: HeartbeatRequest, context: Context[Needs]) -> HeartbeatResponse:
+def heartbeat(request: HeartbeatRequest, context: Context[ServingNode]) -> HeartbeatResponse:
     """Extend the session of a member; REBALANCE_IN_PROGRESS (27) requests the member to rejoin."""
     service = context.node.groups
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.config.alterations import (
     Change,
@@ -13,7 +13,7 @@ from penstock.broker.config.alterations import (
 from penstock.broker.config.log_levels import change_levels, check_node
 from penstock.broker.config.resource_types import LOGGER_RESOURCE
 from penstock.broker.config.values import Suggestions
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.protocol.messages.config_record import ConfigRecord
 from penstock.protocol.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
@@ -25,20 +25,11 @@ from penstock.protocol.messages.incremental_alter_configs_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.config.alterations import ConfigTarget
-
-
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    @property
-    def cluster(self) -> ConfigTarget: ...
-    @property
-    def node_id(self) -> int: ...
+    from penstock.broker.handlers.serving_node import ServingNode
 
 
 def incremental_alter_configs(
-    request: IncrementalAlterConfigsRequest, context: Context[Needs]
+    request: IncrementalAlterConfigsRequest, context: Context[ServingNode]
 ) -> IncrementalAlterConfigsResponse:
     """Change settings of every resource named: for each resource all changes are made, or none."""
 

@@ -8,10 +8,9 @@ The first request after a start waits until the ids in the broker's partitions a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
-from penstock.broker.metadata.producer_ids import SearchesProducerIds
+from penstock.broker.context import Context
 from penstock.broker.requests.purgatory import Wait
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
@@ -21,9 +20,7 @@ from penstock.protocol.messages.init_producer_id_request import InitProducerIdRe
 from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.producer_ids import ProducerIds
-    from penstock.broker.transactions.service import TransactionService
-    from penstock.clock import Clock
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
@@ -34,18 +31,8 @@ SEARCH_PATIENCE_S = 30.0
 """How long a request waits for the producer ids that partitions hold, before it gets a retriable error."""
 
 
-class Needs(Parts, SearchesProducerIds, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    clock: Clock
-    producer_ids: ProducerIds
-
-    @property
-    def transactions(self) -> TransactionService: ...
-
-
 def init_producer_id(
-    request: InitProducerIdRequest, context: Context[Needs]
+    request: InitProducerIdRequest, context: Context[ServingNode]
 ) -> InitProducerIdResponse | Wait:
     """Return a producer id and epoch. Without a transactional id it is always a new id, with epoch 0."""
     if (request.producer_id == NOT_GIVEN) != (request.producer_epoch == NOT_GIVEN):
@@ -57,7 +44,7 @@ def init_producer_id(
     return _answer(request, context)
 
 
-def _answer(request: InitProducerIdRequest, context: Context[Needs]) -> InitProducerIdResponse:
+def _answer(request: InitProducerIdRequest, context: Context[ServingNode]) -> InitProducerIdResponse:
     if request.transactional_id is None:
         return _give(context)
     if not context.node.producer_ids.is_known and context.node.call_soon is not None:
@@ -66,7 +53,7 @@ def _answer(request: InitProducerIdRequest, context: Context[Needs]) -> InitProd
 
 
 def _initialize(
-    request: InitProducerIdRequest, transactional_id: str, context: Context[Needs]
+    request: InitProducerIdRequest, transactional_id: str, context: Context[ServingNode]
 ) -> InitProducerIdResponse:
     # Most producers have no transactions, and most brokers start without what decides about them.
     from penstock.broker.transactions.answers import answer_of_coordinator
@@ -94,7 +81,7 @@ def _initialize(
     )
 
 
-def _give(context: Context[Needs]) -> InitProducerIdResponse:
+def _give(context: Context[ServingNode]) -> InitProducerIdResponse:
     ids = context.node.producer_ids
     if not ids.is_known and context.node.call_soon is not None:
         return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=-1)

@@ -7,9 +7,9 @@ the response may ask the leader to skip the assignment.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.groups.classic.group import refused_join
 from penstock.broker.groups.classic.member import Caller
 from penstock.broker.requests.purgatory import Wait
@@ -20,7 +20,7 @@ from penstock.protocol.messages.join_group_request import JoinGroupRequest
 from penstock.protocol.messages.join_group_response import JoinGroupResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
@@ -29,14 +29,7 @@ TWO_TIMEOUTS_SINCE = 1
 NO_PROTOCOL_SINCE = 7
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    @property
-    def groups(self) -> GroupService: ...
-
-
-def join_group(request: JoinGroupRequest, context: Context[Needs]) -> Any:
+def join_group(request: JoinGroupRequest, context: Context[ServingNode]) -> Any:
     """Join a group, or rejoin it when it rebalances. Return the response, or a `Wait` for it."""
     service = context.node.groups
     version = context.version

@@ -5,27 +5,20 @@ Before v3 one member leaves; v3 names several members, each with an outcome of i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.errors import KafkaError
 from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from penstock.protocol.messages.leave_group_response import LeaveGroupResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 SEVERAL_LEAVE_SINCE = 3
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    @property
-    def groups(self) -> GroupService: ...
-
-
-def leave_group(request: LeaveGroupRequest, context: Context[Needs]) -> LeaveGroupResponse:
+def leave_group(request: LeaveGroupRequest, context: Context[ServingNode]) -> LeaveGroupResponse:
     """Remove members: the member that sent the request, or static members by their instance ids."""
     service = context.node.groups
     one_only = context.version < SEVERAL_LEAVE_SINCE

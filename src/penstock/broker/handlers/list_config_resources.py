@@ -5,7 +5,7 @@ v0 lists subscriptions to client metrics; v1 any type of resource.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.config.resource_keys import KEPT_KINDS
 from penstock.broker.config.resource_types import (
@@ -14,7 +14,7 @@ from penstock.broker.config.resource_types import (
     METRICS_RESOURCE,
     TOPIC_RESOURCE,
 )
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from penstock.protocol.messages.list_config_resources_response import (
@@ -23,21 +23,13 @@ from penstock.protocol.messages.list_config_resources_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.metadata.cluster_view import ClusterView
+    from penstock.broker.handlers.serving_node import ServingNode
 
 KINDS = {TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, *KEPT_KINDS}
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    view: ClusterView
-
-
 def list_config_resources(
-    request: ListConfigResourcesRequest, context: Context[Needs]
+    request: ListConfigResourcesRequest, context: Context[ServingNode]
 ) -> ListConfigResourcesResponse:
     """List the resources of the types in the request; without types, of all types."""
     kinds = {METRICS_RESOURCE} if context.version == 0 else set(request.resource_types) or KINDS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.groups.classic.coordinator import CLASSIC
 from penstock.broker.groups.consumer.coordinator import CONSUMER
 from penstock.broker.groups.share.coordinator import SHARE
@@ -13,17 +13,10 @@ from penstock.protocol.messages.list_groups_request import ListGroupsRequest
 from penstock.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    @property
-    def groups(self) -> GroupService: ...
-
-
-def list_groups(request: ListGroupsRequest, context: Context[Needs]) -> ListGroupsResponse:
+def list_groups(request: ListGroupsRequest, context: Context[ServingNode]) -> ListGroupsResponse:
     """List the groups of this coordinator that pass the filters."""
     service = context.node.groups
     service.open_all()

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
 from penstock.broker.partitions.partition import Partition
@@ -23,7 +23,6 @@ from penstock.broker.requests.purgatory import Wait
 from penstock.broker.requests.repetition import merged
 from penstock.broker.requests.side_thread import (
     INLINE_BYTES,
-    UsesSideThread,
     answer_later,
     full_budget,
     inline_budget,
@@ -43,8 +42,7 @@ from penstock.protocol.messages.list_offsets_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.common.failures import LimitedLog
+    from penstock.broker.handlers.serving_node import ServingNode
     from penstock.log.contract import Bytes
     from penstock.log.walk import Entry
     from penstock.records.compression.budget import UnpackBudget
@@ -67,13 +65,6 @@ _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDIN
 _INDEX = attrgetter("partition_index")
 
 
-class Needs(UsesSideThread, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    limited_log: LimitedLog
-
-
 class _View:
     """The end of what a request may see, for consumers the last stable offset or the high watermark."""
 
@@ -91,7 +82,7 @@ class _View:
         return partition.high_watermark if self.of_consumer else partition.reader.end_offset
 
 
-def list_offsets(request: ListOffsetsRequest, context: Context[Needs]) -> ListOffsetsResponse | Wait:
+def list_offsets(request: ListOffsetsRequest, context: Context[ServingNode]) -> ListOffsetsResponse | Wait:
     """Look up the offset for the requested time in every partition."""
     times = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
@@ -111,7 +102,7 @@ def list_offsets(request: ListOffsetsRequest, context: Context[Needs]) -> ListOf
 def _look_up_all(
     topic: ListOffsetsTopic,
     times: Mapping[tuple[str, int], int],
-    context: Context[Needs],
+    context: Context[ServingNode],
     searches: list[_Search],
     view: _View,
 ) -> list[ListOffsetsPartitionResponse]:
@@ -132,7 +123,7 @@ def _look_up_all(
 def _look_up(
     name: str,
     asked: ListOffsetsPartition,
-    context: Context[Needs],
+    context: Context[ServingNode],
     searches: list[_Search],
     view: _View,
 ) -> ListOffsetsPartitionResponse:
@@ -186,7 +177,7 @@ def _answer(
     response: ListOffsetsPartitionResponse,
     partition: Partition,
     found: OffsetAndTime,
-    context: Context[Needs],
+    context: Context[ServingNode],
     *,
     is_end: bool = False,
 ) -> None:
@@ -200,7 +191,7 @@ def _answer(
 def _offset_for(
     partition: Partition,
     timestamp: int,
-    context: Context[Needs],
+    context: Context[ServingNode],
     response: ListOffsetsPartitionResponse,
     searches: list[_Search],
     view: _View,
@@ -269,7 +260,7 @@ class _Search:
         hidden = found is not None and self._committed_only and found[0] >= self.partition.last_stable_offset
         return None if hidden else found
 
-    def go_on(self, context: Context[Needs]) -> bool:
+    def go_on(self, context: Context[ServingNode]) -> bool:
         """Search until the record is found or known not to exist; return False if a thread must continue.
 
         Raises:
@@ -315,7 +306,7 @@ class _Search:
 
 
 def _search_later(
-    answer: ListOffsetsResponse, searches: list[_Search], context: Context[Needs]
+    answer: ListOffsetsResponse, searches: list[_Search], context: Context[ServingNode]
 ) -> ListOffsetsResponse | Wait:
     """Search the batches that take long in a thread; return a `Wait` whose answer has the results."""
     budget = full_budget(context)

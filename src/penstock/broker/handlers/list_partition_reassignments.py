@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.protocol.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
 )
@@ -15,17 +15,11 @@ from penstock.protocol.messages.list_partition_reassignments_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster_view import ClusterView
-
-
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    view: ClusterView
+    from penstock.broker.handlers.serving_node import ServingNode
 
 
 def list_partition_reassignments(
-    request: ListPartitionReassignmentsRequest, context: Context[Needs]
+    request: ListPartitionReassignmentsRequest, context: Context[ServingNode]
 ) -> ListPartitionReassignmentsResponse:
     """List the partitions that are being reassigned, of those that the request names, or of all."""
     wanted = None

@@ -7,9 +7,9 @@ which match nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.requests.patterns import PatternError, compile_pattern
 from penstock.broker.transactions.queries import STATE_NAMES, listed
 from penstock.common.logs import logger_named
@@ -18,7 +18,7 @@ from penstock.protocol.messages.list_transactions_request import ListTransaction
 from penstock.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
 
 if TYPE_CHECKING:
-    from penstock.broker.transactions.service import TransactionService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
@@ -26,14 +26,9 @@ ENTRY_BYTES = 30
 """What an id takes in an answer beside its name."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    @property
-    def transactions(self) -> TransactionService: ...
-
-
-def list_transactions(request: ListTransactionsRequest, context: Context[Needs]) -> ListTransactionsResponse:
+def list_transactions(
+    request: ListTransactionsRequest, context: Context[ServingNode]
+) -> ListTransactionsResponse:
     """List the transactional ids that pass all filters.
 
     A pattern that is malformed, or that takes too long to match, is answered with error 128 and no ids.
@@ -45,7 +40,7 @@ def list_transactions(request: ListTransactionsRequest, context: Context[Needs])
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
 
 
-def _listed(request: ListTransactionsRequest, context: Context[Needs]) -> ListTransactionsResponse:
+def _listed(request: ListTransactionsRequest, context: Context[ServingNode]) -> ListTransactionsResponse:
     """Return the response for a valid pattern.
 
     Raises:

@@ -12,10 +12,10 @@ between, unless the broker behaves as a release that had, or a request names mor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.config.topic_names import check_topic_name
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.metadata.planning import NewTopic, Planner
 from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
@@ -32,9 +32,8 @@ from penstock.protocol.messages.metadata_response import (
 from penstock.protocol.uuid import ZERO_UUID
 
 if TYPE_CHECKING:
-    from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.metadata.cluster_view import ClusterView, LocatedBroker
+    from penstock.broker.handlers.serving_node import ServingNode
+    from penstock.broker.metadata.cluster_view import LocatedBroker
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.requests.release_profiles import Profile
 
@@ -54,16 +53,7 @@ CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12
 """Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    config: BrokerConfig
-    profile: Profile | None
-    view: ClusterView
-
-
-def metadata(request: MetadataRequest, context: Context[Needs]) -> MetadataResponse:
+def metadata(request: MetadataRequest, context: Context[ServingNode]) -> MetadataResponse:
     """Describe the topics named in the request; create unknown ones if client and broker allow that."""
     node = context.node
     living = node.view.living(context.session)
@@ -97,7 +87,7 @@ def metadata(request: MetadataRequest, context: Context[Needs]) -> MetadataRespo
 
 
 def _create_missing(
-    wanted: Iterable[MetadataRequestTopic], request: MetadataRequest, context: Context[Needs]
+    wanted: Iterable[MetadataRequestTopic], request: MetadataRequest, context: Context[ServingNode]
 ) -> dict[str, KafkaError | StorageError]:
     """Create the topics that do not exist, in one step; return the errors of those that failed, by name.
 
@@ -162,7 +152,7 @@ def _find(
     asked: MetadataRequestTopic,
     failures: Mapping[str, KafkaError | StorageError],
     describe: Describer,
-    context: Context[Needs],
+    context: Context[ServingNode],
 ) -> MetadataResponseTopic:
     name = asked.name
     cluster = context.node.cluster
@@ -184,7 +174,7 @@ class Describer:
     """Describes topics for one Metadata response, with offline replicas and the errors that follow."""
 
     def __init__(
-        self, request: MetadataRequest, context: Context[Needs], living: Iterable[LocatedBroker]
+        self, request: MetadataRequest, context: Context[ServingNode], living: Iterable[LocatedBroker]
     ) -> None:
         self.operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
         self._version = context.version

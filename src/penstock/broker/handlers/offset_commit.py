@@ -9,10 +9,10 @@ offsets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.config.definition import LONG_MAX
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, PartitionKey
 from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
@@ -30,8 +30,7 @@ from penstock.protocol.messages.offset_commit_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.handlers.serving_node import ServingNode
     from penstock.protocol.messages.txn_offset_commit_request import TxnOffsetCommitRequestPartition
 
 logger = logger_named("penstock.broker")
@@ -41,16 +40,7 @@ TOPIC_IDS_SINCE = 10
 GROUP_ID_NOT_FOUND_SINCE = 9
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-
-    @property
-    def groups(self) -> GroupService: ...
-
-
-def offset_commit(request: OffsetCommitRequest, context: Context[Needs]) -> OffsetCommitResponse:
+def offset_commit(request: OffsetCommitRequest, context: Context[ServingNode]) -> OffsetCommitResponse:
     """Store offsets of a group: from members of its current generation, or from any client if it is empty."""
     service = context.node.groups
     response = OffsetCommitResponse()
@@ -79,7 +69,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context[Needs]) -> Offs
 
 
 def find_topic(
-    name: str, topic_id: bytes, by_id: bool, context: Context[Needs]
+    name: str, topic_id: bytes, by_id: bool, context: Context[ServingNode]
 ) -> tuple[Topic | None, ErrorCode]:
     """Return the topic with this name or id and NONE, or None and the error for its partitions."""
     cluster = context.node.cluster
@@ -126,7 +116,9 @@ def _committed(
 
 
 def _commit(
-    request: OffsetCommitRequest, commits: Sequence[tuple[PartitionKey, Committed]], context: Context[Needs]
+    request: OffsetCommitRequest,
+    commits: Sequence[tuple[PartitionKey, Committed]],
+    context: Context[ServingNode],
 ) -> ErrorCode:
     """Check the committing member, and store the offsets; return the error for all of them, or NONE."""
     service = context.node.groups

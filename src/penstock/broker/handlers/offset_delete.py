@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.groups.offsets import PartitionKey
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -17,22 +17,12 @@ from penstock.protocol.messages.offset_delete_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-
-    @property
-    def groups(self) -> GroupService: ...
-
-
-def offset_delete(request: OffsetDeleteRequest, context: Context[Needs]) -> OffsetDeleteResponse:
+def offset_delete(request: OffsetDeleteRequest, context: Context[ServingNode]) -> OffsetDeleteResponse:
     """Remove committed offsets of topics that no member of the group subscribes to."""
     service = context.node.groups
     try:
@@ -59,7 +49,7 @@ def offset_delete(request: OffsetDeleteRequest, context: Context[Needs]) -> Offs
     return response
 
 
-def _subscribed(group_id: str, context: Context[Needs]) -> set[str] | None:
+def _subscribed(group_id: str, context: Context[ServingNode]) -> set[str] | None:
     """Return the topics that members of a group subscribe to, or None if subscriptions cannot be read.
 
     Raises:
@@ -84,7 +74,7 @@ def _subscribed(group_id: str, context: Context[Needs]) -> set[str] | None:
     return group.subscribed_topics()
 
 
-def _check_delete(tp: PartitionKey, kept: set[str] | None, context: Context[Needs]) -> ErrorCode:
+def _check_delete(tp: PartitionKey, kept: set[str] | None, context: Context[ServingNode]) -> ErrorCode:
     topic = context.node.cluster.topics.get(tp[0])
     if topic is None or not 0 <= tp[1] < len(topic.partitions):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

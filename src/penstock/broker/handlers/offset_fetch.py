@@ -9,9 +9,9 @@ here they are the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.groups.offsets import Committed, PartitionKey
 from penstock.broker.handlers.offset_commit import find_topic
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
@@ -30,8 +30,7 @@ from penstock.protocol.messages.offset_fetch_response import (
 from penstock.protocol.uuid import ZERO_UUID
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.handlers.serving_node import ServingNode
 
 TOPIC_IDS_SINCE = 10
 
@@ -49,16 +48,7 @@ _UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 NO_OFFSET = Committed(-1, -1, "", -1)
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-
-    @property
-    def groups(self) -> GroupService: ...
-
-
-def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> OffsetFetchResponse:
+def offset_fetch(request: OffsetFetchRequest, context: Context[ServingNode]) -> OffsetFetchResponse:
     """Return the committed offsets of groups.
 
     With `require_stable` a partition whose offset a pending transaction may change has error 88 instead.
@@ -102,7 +92,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context[Needs]) -> Offset
     return response
 
 
-def _open(group_id: str, context: Context[Needs]) -> None:
+def _open(group_id: str, context: Context[ServingNode]) -> None:
     """Read the stored offsets of a group.
 
     Raises:
@@ -115,7 +105,7 @@ def _open(group_id: str, context: Context[Needs]) -> None:
     groups.open(group_id)
 
 
-def _refuse(request: OffsetFetchRequest, code: int, context: Context[Needs]) -> OffsetFetchResponse:
+def _refuse(request: OffsetFetchRequest, code: int, context: Context[ServingNode]) -> OffsetFetchResponse:
     """Return a response with one error for all of it, in old versions set at each partition."""
     response = OffsetFetchResponse(error_code=code)
     if context.version < ERROR_FOR_ALL_SINCE:
@@ -156,7 +146,7 @@ def _by_topic(offsets: Iterable[PartitionKey]) -> list[tuple[str, list[int]]]:
 
 
 def _fetch_group(
-    asked: OffsetFetchRequestGroup, require_stable: bool, context: Context[Needs]
+    asked: OffsetFetchRequestGroup, require_stable: bool, context: Context[ServingNode]
 ) -> OffsetFetchResponseGroup:
     response = OffsetFetchResponseGroup(group_id=asked.group_id)
     try:
@@ -195,7 +185,7 @@ def _fetched(
     indexes: Iterable[int],
     find: Callable[[PartitionKey], Committed | None],
     pending: Collection[PartitionKey],
-    context: Context[Needs],
+    context: Context[ServingNode],
 ) -> OffsetFetchResponseTopics:
     topic = OffsetFetchResponseTopics(name=name, topic_id=topic_id)
     for index in indexes:

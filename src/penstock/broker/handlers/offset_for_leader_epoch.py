@@ -6,9 +6,9 @@ v2 adds the epoch found and the client's own; v3 the replica; v4 is flexible.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.offset_for_leader_epoch_request import (
@@ -22,19 +22,11 @@ from penstock.protocol.messages.offset_for_leader_epoch_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.common.failures import LimitedLog
-
-
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    limited_log: LimitedLog
+    from penstock.broker.handlers.serving_node import ServingNode
 
 
 def offset_for_leader_epoch(
-    request: OffsetForLeaderEpochRequest, context: Context[Needs]
+    request: OffsetForLeaderEpochRequest, context: Context[ServingNode]
 ) -> OffsetForLeaderEpochResponse:
     """Return the end offset of the requested epoch for every partition."""
     return OffsetForLeaderEpochResponse(
@@ -48,7 +40,7 @@ def offset_for_leader_epoch(
     )
 
 
-def _look_up(topic: str, asked: OffsetForLeaderPartition, context: Context[Needs]) -> EpochEndOffset:
+def _look_up(topic: str, asked: OffsetForLeaderPartition, context: Context[ServingNode]) -> EpochEndOffset:
     result = EpochEndOffset(partition=asked.partition)
     try:
         partition = context.node.cluster.topic(topic).partition(asked.partition)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.handlers.produce_answers import (
     Flushing,
-    Needs,
     answer,
     answered_start_offset,
     copy_outcome,
@@ -20,6 +19,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.context import Context
+    from penstock.broker.handlers.serving_node import ServingNode
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.partitions.stored_form import OlderForm
@@ -73,7 +73,7 @@ class Postponed:
 def append_later(
     responses: list[TopicProduceResponse],
     acks: int,
-    context: Context[Needs],
+    context: Context[ServingNode],
     postponed: list[Postponed],
     flushes: list[Flushing],
 ) -> ProduceResponse | Wait | None:
@@ -110,7 +110,9 @@ def append_later(
     return begin()
 
 
-def _append_prepared(each: Postponed, acks: int, context: Context[Needs], flushes: list[Flushing]) -> bool:
+def _append_prepared(
+    each: Postponed, acks: int, context: Context[ServingNode], flushes: list[Flushing]
+) -> bool:
     """Append validated records; return False if they were converted for another place in the log."""
     partition, index = each.partition, each.response.index
     try:

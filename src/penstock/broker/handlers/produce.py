@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from penstock.broker.context import Context
 from penstock.broker.handlers.produce_answers import (
     Flushing,
-    Needs,
     answer,
     answered_start_offset,
     refuse,
@@ -46,6 +45,7 @@ from penstock.records.compression.budget import UnpackBudget
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.postponed_records import Postponed
+    from penstock.broker.handlers.serving_node import ServingNode
     from penstock.broker.transactions.service import Joining
 
 _NO_RECORDS: list[BatchIndexAndErrorMessage] = []
@@ -79,7 +79,7 @@ Delayed: TypeAlias = "list[Postponed | Flushing]"
 """What of a request cannot be answered at once."""
 
 
-def produce(request: ProduceRequest, context: Context[Needs]) -> ProduceResponse | Wait | None:
+def produce(request: ProduceRequest, context: Context[ServingNode]) -> ProduceResponse | Wait | None:
     """Append records to every partition named; each partition has its own outcome."""
     topics, acks = request.topic_data, request.acks
     if len(topics) != 1 or len(topics[0].partition_data) != 1:
@@ -105,7 +105,7 @@ _topic, _index = attrgetter("name", "topic_id"), attrgetter("index")
 def _append_all(
     topics: Iterable[TopicProduceData],
     request: ProduceRequest,
-    context: Context[Needs],
+    context: Context[ServingNode],
     responses: list[TopicProduceResponse],
     delayed: Delayed,
 ) -> ProduceResponse | Wait | None:
@@ -136,7 +136,7 @@ def _takes_turns(topics: list[TopicProduceData]) -> bool:
 
 
 def _append_in_turns(
-    topics: list[TopicProduceData], request: ProduceRequest, context: Context[Needs]
+    topics: list[TopicProduceData], request: ProduceRequest, context: Context[ServingNode]
 ) -> ProduceResponse | Wait | None:
     """Append to `APPENDS_PER_TURN` partitions at a time; the event loop serves other clients in between."""
     turns = deque(_turns(topics))
@@ -174,7 +174,7 @@ def _turns(topics: list[TopicProduceData]) -> Iterator[TopicProduceData]:
 
 
 def _append_to_topic(
-    data: TopicProduceData, request: ProduceRequest, context: Context[Needs], delayed: Delayed
+    data: TopicProduceData, request: ProduceRequest, context: Context[ServingNode], delayed: Delayed
 ) -> TopicProduceResponse:
     found = _find_topic(data, request.acks, context)
     name = request.transactional_id
@@ -194,7 +194,7 @@ def _append_to_topic(
     return response
 
 
-def _find_topic(data: TopicProduceData, acks: int, context: Context[Needs]) -> Topic | KafkaError:
+def _find_topic(data: TopicProduceData, acks: int, context: Context[ServingNode]) -> Topic | KafkaError:
     """Return the topic of an entry, or the error to answer for each of its partitions."""
     cluster = context.node.cluster
     try:
@@ -223,7 +223,7 @@ def _append(
     topic: Topic,
     data: PartitionProduceData,
     acks: int,
-    context: Context[Needs],
+    context: Context[ServingNode],
     delayed: Delayed,
     joins: Joining | None,
 ) -> PartitionProduceResponse:

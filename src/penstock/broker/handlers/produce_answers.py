@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.context import CloseConnection, Context
 from penstock.broker.partitions.validation import MisshapenRecords, RejectedRecords
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.requests.side_thread import UsesSideThread
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.produce_response import (
@@ -21,14 +20,10 @@ from penstock.protocol.messages.produce_response import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.handlers.serving_node import ServingNode
     from penstock.broker.partitions.partition import Partition
-    from penstock.broker.partitions.upkeep.flusher import Flusher, FlushTask
-    from penstock.broker.requests.purgatory import Purgatory
-    from penstock.broker.requests.release_profiles import Profile
-    from penstock.broker.transactions.service import Joining, TransactionService
-    from penstock.clock import Clock
-    from penstock.common.failures import LimitedLog
+    from penstock.broker.partitions.upkeep.flusher import FlushTask
+    from penstock.broker.transactions.service import Joining
     from penstock.protocol.messages.produce_request import TopicProduceData
 
 STORAGE_ERROR_SINCE = 4
@@ -47,22 +42,6 @@ _WITHOUT_START_OFFSET = (
 )
 
 
-class Needs(UsesSideThread, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    clock: Clock
-    cluster: Cluster
-
-    @property
-    def transactions(self) -> TransactionService: ...
-
-    def flusher_for(self, partition: Partition) -> Flusher | None: ...
-
-    limited_log: LimitedLog
-    purgatory: Purgatory
-    profile: Profile | None
-
-
 class Flushing(NamedTuple):
     """Records of one partition that must reach the disk before `response` is sent."""
 
@@ -73,7 +52,7 @@ class Flushing(NamedTuple):
 def answer(
     responses: list[TopicProduceResponse],
     acks: int,
-    context: Context[Needs],
+    context: Context[ServingNode],
     flushes: list[Flushing],
 ) -> ProduceResponse | Wait | None:
     """Return the response to a request all of whose records have been appended or refused.
@@ -89,7 +68,7 @@ def answer(
 
 
 def _wait_for_flushes(
-    responses: list[TopicProduceResponse], flushes: list[Flushing], context: Context[Needs]
+    responses: list[TopicProduceResponse], flushes: list[Flushing], context: Context[ServingNode]
 ) -> ProduceResponse | Wait:
     """Answer once everything that `flush.messages` forces to disk is there."""
     response = ProduceResponse(responses=responses)
@@ -153,7 +132,9 @@ def refuse(index: int, error: KafkaError, log_start_offset: int = -1) -> Partiti
     return response
 
 
-def report_storage(index: int, error: StorageError, context: Context[Needs]) -> PartitionProduceResponse:
+def report_storage(
+    index: int, error: StorageError, context: Context[ServingNode]
+) -> PartitionProduceResponse:
     """Log that records could not be written, and return the outcome of their partition."""
     context.node.limited_log.once(logging.ERROR, str(error))
     is_new = context.version >= STORAGE_ERROR_SINCE

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from logging import WARNING
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.client_metrics.connection import keep_with_connection, origin_of
 from penstock.broker.context import Context
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.requests.side_thread import UsesSideThread, answer_later
+from penstock.broker.requests.side_thread import answer_later
 from penstock.common.protobuf import ProtobufError, TooManyFieldsError
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.protocol.error_codes import ErrorCode
@@ -18,18 +18,10 @@ from penstock.records.compression.codecs import decompress
 from penstock.telemetry.otlp import Pushed, read_metrics
 
 if TYPE_CHECKING:
-    from penstock.broker.client_metrics.service import ClientMetrics
-    from penstock.common.failures import LimitedLog
+    from penstock.broker.handlers.serving_node import ServingNode
 
 INLINE_BYTES = 4096
 """Metrics up to this size, as sent, are read on the event loop: some milliseconds. Others are in a thread."""
-
-
-class Needs(UsesSideThread, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    client_metrics: ClientMetrics | None
-    limited_log: LimitedLog
 
 
 class _Reading:
@@ -56,7 +48,9 @@ class _Reading:
             self.code, self.reason = ErrorCode.INVALID_RECORD, str(error)
 
 
-def push_telemetry(request: PushTelemetryRequest, context: Context[Needs]) -> PushTelemetryResponse | Wait:
+def push_telemetry(
+    request: PushTelemetryRequest, context: Context[ServingNode]
+) -> PushTelemetryResponse | Wait:
     """Store the newest values of the metrics that a client has pushed."""
     service = context.node.client_metrics
     if service is None:

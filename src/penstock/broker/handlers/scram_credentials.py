@@ -7,9 +7,9 @@ of the metadata log. No response has either. A change counts for later logins; o
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.protocol.error_codes import ErrorCode
@@ -35,7 +35,7 @@ from penstock.protocol.messages.user_scram_credential_record import UserScramCre
 from penstock.security.sasl_mechanisms import SCRAM_CODES
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
@@ -48,14 +48,8 @@ NAME_CHARACTERS_MAX = 1024
 _MECHANISMS = {code: name for name, code in SCRAM_CODES.items()}
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that these handlers use, as a protocol."""
-
-    cluster: Cluster
-
-
 def describe_user_scram_credentials(
-    request: DescribeUserScramCredentialsRequest, context: Context[Needs]
+    request: DescribeUserScramCredentialsRequest, context: Context[ServingNode]
 ) -> DescribeUserScramCredentialsResponse:
     """Return the mechanisms for which users have credentials; all users if the request names none."""
     infos: dict[str, list[CredentialInfo]] = {}
@@ -84,7 +78,7 @@ def describe_user_scram_credentials(
 
 
 def alter_user_scram_credentials(
-    request: AlterUserScramCredentialsRequest, context: Context[Needs]
+    request: AlterUserScramCredentialsRequest, context: Context[ServingNode]
 ) -> AlterUserScramCredentialsResponse:
     """Set and delete credentials; each user has one result, and a refused change changes nothing."""
     cluster = context.node.cluster

@@ -6,9 +6,9 @@ v1 is the first version; v2 may renew locks (`is_renew_ack`), and its response h
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.handlers.api_versions import SHARES_SINCE
 from penstock.broker.metadata.image import share_level
 from penstock.broker.requests.purgatory import Wait
@@ -25,27 +25,13 @@ from penstock.protocol.messages.share_acknowledge_response import (
 from penstock.security.acls import Operation
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.requests.release_profiles import Profile
-    from penstock.broker.security.authorizer import Authorizer
-    from penstock.broker.sharing.service import ShareService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 NOT_OFFERED = "The cluster does not have share groups (KIP-932): its share.version is 0."
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    profile: Profile | None
-    authorizer: Authorizer | None
-
-    @property
-    def sharing(self) -> ShareService: ...
-
-
 def share_acknowledge(
-    request: ShareAcknowledgeRequest, context: Context[Needs]
+    request: ShareAcknowledgeRequest, context: Context[ServingNode]
 ) -> ShareAcknowledgeResponse | Wait:
     """Apply the acknowledgements for each partition, and answer once they are stored."""
     if not has_share_groups(context):
@@ -82,7 +68,7 @@ def share_acknowledge(
     return answer()
 
 
-def has_share_groups(context: Context[Needs]) -> bool:
+def has_share_groups(context: Context[ServingNode]) -> bool:
     """Return True if the cluster has share groups: `share.version` is 1, and the release 4.2 or later."""
     node = context.node
     if node.profile is not None and node.profile.numbers < SHARES_SINCE:
@@ -90,7 +76,7 @@ def has_share_groups(context: Context[Needs]) -> bool:
     return share_level(node.cluster.features) > 0
 
 
-def reads(context: Context[Needs]) -> Callable[[str], bool]:
+def reads(context: Context[ServingNode]) -> Callable[[str], bool]:
     """Return a function that returns True if the client of a request may read a topic."""
     authorizer, session = context.node.authorizer, context.session
     if authorizer is None:

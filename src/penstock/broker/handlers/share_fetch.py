@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
 from penstock.broker.handlers.share_acknowledge import NOT_OFFERED, has_share_groups, reads
-from penstock.broker.handlers.share_acknowledge import Needs as AcknowledgeNeeds
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.sharing.acknowledging import Acknowledging
 from penstock.broker.sharing.led_partition import LedPartition, ShareKey
@@ -41,20 +40,13 @@ from penstock.protocol.messages.share_fetch_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.common.failures import LimitedLog
+    from penstock.broker.handlers.serving_node import ServingNode
 
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 """Values of `share_acquire_mode`."""
 
 
-class Needs(AcknowledgeNeeds, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    fetch_bytes_max: int
-    limited_log: LimitedLog
-
-
-def share_fetch(request: ShareFetchRequest, context: Context[Needs]) -> ShareFetchResponse | Wait:
+def share_fetch(request: ShareFetchRequest, context: Context[ServingNode]) -> ShareFetchResponse | Wait:
     """Apply acknowledgements, then acquire records from every partition of the session, or wait for them."""
     if not has_share_groups(context):
         return ShareFetchResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=NOT_OFFERED)
@@ -115,7 +107,7 @@ class _Fetching:
     def __init__(
         self,
         request: ShareFetchRequest,
-        context: Context[Needs],
+        context: Context[ServingNode],
         member: MemberKey,
         session: ShareSession,
     ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock.broker.context import Context
 from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.groups.share.coordinator import GROUP_BYTES, not_a_share_group
@@ -9,7 +11,7 @@ from penstock.broker.groups.share.group import ShareGroup
 from penstock.broker.groups.share.settings import SIMPLE
 from penstock.broker.groups.share.state import MEMBER_BYTES
 from penstock.broker.handlers.describe_groups import describe_kind
-from penstock.broker.handlers.share_groups import Needs, has_share_groups, open_group
+from penstock.broker.handlers.share_groups import has_share_groups, open_group
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
@@ -21,9 +23,12 @@ from penstock.protocol.messages.share_group_describe_response import (
     TopicPartitions,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.handlers.serving_node import ServingNode
+
 
 def share_group_describe(
-    request: ShareGroupDescribeRequest, context: Context[Needs]
+    request: ShareGroupDescribeRequest, context: Context[ServingNode]
 ) -> ShareGroupDescribeResponse:
     """Describe share groups by their ids; a group that is named repeatedly is described once."""
     return describe_kind(
@@ -31,7 +36,7 @@ def share_group_describe(
     )
 
 
-def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
+def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
     service = context.node.groups
     try:
         open_group(group_id, context)
@@ -56,7 +61,7 @@ def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
     )
 
 
-def _member(group: ShareGroup, member_id: str, context: Context[Needs]) -> Member:
+def _member(group: ShareGroup, member_id: str, context: Context[ServingNode]) -> Member:
     member, current = group.stored.members[member_id], group.stored.current(member_id)
     topics = context.node.cluster.topics_by_id
     return Member(

@@ -5,10 +5,12 @@ v1 is the first version after the preview.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock.broker.context import Context
 from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.groups.share.group import ShareAnswer, ShareHeartbeat
-from penstock.broker.handlers.share_groups import Needs, has_share_groups
+from penstock.broker.handlers.share_groups import has_share_groups
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
@@ -18,9 +20,12 @@ from penstock.protocol.messages.share_group_heartbeat_response import (
     TopicPartitions,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.handlers.serving_node import ServingNode
+
 
 def share_group_heartbeat(
-    request: ShareGroupHeartbeatRequest, context: Context[Needs]
+    request: ShareGroupHeartbeatRequest, context: Context[ServingNode]
 ) -> ShareGroupHeartbeatResponse:
     """Join a share group, stay in it or leave it; the response has the assignment if it has changed."""
     if not has_share_groups(context):

@@ -7,44 +7,37 @@ InitializeShareGroupState (83), ReadShareGroupState (84), WriteShareGroupState (
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.groups.share_state.requests import answer_here
 from penstock.broker.requests.repetition import merged
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.share_state.service import ShareStateService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that these handlers use, as a protocol."""
-
-    @property
-    def share_states(self) -> ShareStateService: ...
-
-
-def initialize_share_group_state(request: Any, context: Context[Needs]) -> Any:
+def initialize_share_group_state(request: Any, context: Context[ServingNode]) -> Any:
     """Create the states of share partitions, or reset them."""
     return _answer(request, context)
 
 
-def read_share_group_state(request: Any, context: Context[Needs]) -> Any:
+def read_share_group_state(request: Any, context: Context[ServingNode]) -> Any:
     """Return the states of share partitions, and fence leaders with an older epoch than the request's."""
     return _answer(request, context)
 
 
-def write_share_group_state(request: Any, context: Context[Needs]) -> Any:
+def write_share_group_state(request: Any, context: Context[ServingNode]) -> Any:
     """Add delivery states of records to the states of share partitions."""
     return _answer(request, context)
 
 
-def delete_share_group_state(request: Any, context: Context[Needs]) -> Any:
+def delete_share_group_state(request: Any, context: Context[ServingNode]) -> Any:
     """Delete the states of share partitions."""
     return _answer(request, context)
 
 
-def read_share_group_state_summary(request: Any, context: Context[Needs]) -> Any:
+def read_share_group_state_summary(request: Any, context: Context[ServingNode]) -> Any:
     """Return the epochs and start offsets of share partitions."""
     return _answer(request, context)
 
@@ -52,6 +45,6 @@ def read_share_group_state_summary(request: Any, context: Context[Needs]) -> Any
 _topic_id, _partition = attrgetter("topic_id"), attrgetter("partition")
 
 
-def _answer(request: Any, context: Context[Needs]) -> Any:
+def _answer(request: Any, context: Context[ServingNode]) -> Any:
     request.topics = merged(request.topics, _topic_id, "partitions", _partition)
     return answer_here(context.node.share_states, request)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.handlers.api_versions import SHARES_SINCE
 from penstock.broker.metadata.image import share_level
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.requests.purgatory import Purgatory
-    from penstock.broker.requests.release_profiles import Profile
+    from penstock.broker.handlers.serving_node import ServingNode
 
 NOT_OFFERED = "The cluster does not have share groups (KIP-932): its share.version is 0."
 
@@ -22,25 +19,7 @@ PATIENCE_S = 10.0
 """How long an answer waits for the share coordinator, which has given up by then."""
 
 
-class Offering(Parts, Protocol):
-    """The attributes of a broker that decide whether it has share groups."""
-
-    cluster: Cluster
-    profile: Profile | None
-
-
-class Needs(Offering, Protocol):
-    """The attributes of a broker that these handlers use, as a protocol."""
-
-    purgatory: Purgatory
-
-    @property
-    def groups(self) -> GroupService: ...
-    def end_offset(self, topic: str, index: int) -> int:
-        """Return the high watermark of a partition, from its leader."""
-
-
-def has_share_groups(context: Context[Offering]) -> bool:
+def has_share_groups(context: Context[ServingNode]) -> bool:
     """Return True if the cluster has share groups: `share.version` is 1, and the release 4.2 or later."""
     node = context.node
     if node.profile is not None and node.profile.numbers < SHARES_SINCE:
@@ -48,7 +27,7 @@ def has_share_groups(context: Context[Offering]) -> bool:
     return share_level(node.cluster.features) > 0
 
 
-def open_group(group_id: str, context: Context[Needs]) -> None:
+def open_group(group_id: str, context: Context[ServingNode]) -> None:
     """Read the stored state of a group, and remove members whose sessions have expired.
 
     Raises:

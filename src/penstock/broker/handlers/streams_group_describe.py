@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
 from penstock.broker.groups.streams.configuring import NOT_CONFIGURED
@@ -12,7 +13,7 @@ from penstock.broker.groups.streams.state import MEMBER_BYTES, StreamsState
 from penstock.broker.groups.streams.tasks import Task, Tasks, by_subtopology
 from penstock.broker.groups.streams.topology import InternalTopic
 from penstock.broker.handlers.describe_groups import describe_kind
-from penstock.broker.handlers.streams_groups import Needs, has_streams_groups
+from penstock.broker.handlers.streams_groups import has_streams_groups
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
@@ -29,9 +30,12 @@ from penstock.protocol.messages.streams_group_describe_response import (
     Topology,
 )
 
+if TYPE_CHECKING:
+    from penstock.broker.handlers.serving_node import ServingNode
+
 
 def streams_group_describe(
-    request: StreamsGroupDescribeRequest, context: Context[Needs]
+    request: StreamsGroupDescribeRequest, context: Context[ServingNode]
 ) -> StreamsGroupDescribeResponse:
     """Describe streams groups by their ids; a group that is named repeatedly is described once."""
     return describe_kind(
@@ -39,7 +43,7 @@ def streams_group_describe(
     )
 
 
-def _describe(group_id: str, context: Context[Needs]) -> DescribedGroup:
+def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
     service = context.node.groups
     try:
         if not group_id:
@@ -72,7 +76,7 @@ TASK_BYTES = 100
 """About what a task takes in an answer, as target and as assigned."""
 
 
-def _topology(group: StreamsGroup, context: Context[Needs]) -> Topology | None:
+def _topology(group: StreamsGroup, context: Context[ServingNode]) -> Topology | None:
     """Return the topology, with partition counts of internal topics if decided; None if there is none."""
     topology = group.stored.topology
     if topology is None:

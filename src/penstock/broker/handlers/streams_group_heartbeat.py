@@ -6,6 +6,7 @@ The broker creates the internal topics of the application, after the first membe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.context import Context
@@ -14,7 +15,7 @@ from penstock.broker.groups.streams.endpoints import EndpointPartitions
 from penstock.broker.groups.streams.group import StreamsAnswer, StreamsHeartbeat
 from penstock.broker.groups.streams.tasks import Task, Tasks, by_subtopology
 from penstock.broker.groups.streams.topology import CopartitionGroup, InternalTopic, Subtopology, Topology
-from penstock.broker.handlers.streams_groups import Needs, has_streams_groups
+from penstock.broker.handlers.streams_groups import has_streams_groups
 from penstock.broker.metadata.planning import Planner
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.errors import KafkaError, StorageError
@@ -23,9 +24,12 @@ from penstock.protocol.messages import streams_group_heartbeat_request as asked
 from penstock.protocol.messages import streams_group_heartbeat_response as answered
 from penstock.security.acls import Operation
 
+if TYPE_CHECKING:
+    from penstock.broker.handlers.serving_node import ServingNode
+
 
 def streams_group_heartbeat(
-    request: asked.StreamsGroupHeartbeatRequest, context: Context[Needs]
+    request: asked.StreamsGroupHeartbeatRequest, context: Context[ServingNode]
 ) -> answered.StreamsGroupHeartbeatResponse:
     """Join a streams group, stay in it or leave it; the response has the tasks if they have changed."""
     if not has_streams_groups(context):
@@ -76,7 +80,7 @@ def _check_supported(request: asked.StreamsGroupHeartbeatRequest) -> None:
         raise error_for(ErrorCode.INVALID_REQUEST, problem)
 
 
-def _beat(request: asked.StreamsGroupHeartbeatRequest, context: Context[Needs]) -> StreamsHeartbeat:
+def _beat(request: asked.StreamsGroupHeartbeatRequest, context: Context[ServingNode]) -> StreamsHeartbeat:
     topology = None
     if request.topology is not None:
         topology = Topology(
@@ -159,7 +163,7 @@ def _tasks(listed: Sequence[asked.TaskIds]) -> frozenset[Task]:
 # --- internal topics -------------------------------------------------------------------------------------
 
 
-def _make_topics(topics: Sequence[InternalTopic], context: Context[Needs]) -> str:
+def _make_topics(topics: Sequence[InternalTopic], context: Context[ServingNode]) -> str:
     """Create missing internal topics; return the reason why some could not be created, or "".
 
     If the client may not create one of them, none is created, as in Apache Kafka.
@@ -187,7 +191,7 @@ def _make_topics(topics: Sequence[InternalTopic], context: Context[Needs]) -> st
     return f"Creation failed: {', '.join(failures)}." if failures else ""
 
 
-def _not_to_be_made(topics: Sequence[InternalTopic], context: Context[Needs]) -> list[str]:
+def _not_to_be_made(topics: Sequence[InternalTopic], context: Context[ServingNode]) -> list[str]:
     """Return the internal topics that the client is not authorized to create."""
     authorizer, session = context.node.authorizer, context.session
     if authorizer is None:
@@ -214,7 +218,7 @@ def _with_outcome(statuses: list[Problem], outcome: str) -> list[Problem]:
 
 
 def _response(
-    answer: StreamsAnswer, statuses: Sequence[Problem], context: Context[Needs]
+    answer: StreamsAnswer, statuses: Sequence[Problem], context: Context[ServingNode]
 ) -> answered.StreamsGroupHeartbeatResponse:
     tasks, endpoints = answer.tasks, answer.endpoints
     for each in endpoints or ():

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.handlers.api_versions import SHARES_SINCE
 from penstock.broker.metadata.image import streams_level
 
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
-    from penstock.broker.groups.service import GroupService
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.requests.release_profiles import Profile
-    from penstock.broker.security.authorizer import Authorizer
+    from penstock.broker.handlers.serving_node import ServingNode
 
 PROTOCOLS = "group.coordinator.rebalance.protocols"
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that these handlers use, as a protocol."""
-
-    cluster: Cluster
-    config: BrokerConfig
-    profile: Profile | None
-    authorizer: Authorizer | None
-
-    @property
-    def groups(self) -> GroupService: ...
-
-
-def has_streams_groups(context: Context[Needs]) -> bool:
+def has_streams_groups(context: Context[ServingNode]) -> bool:
     """Return True if the broker offers streams groups.
 
     The cluster's `streams.version` must be 1, the release 4.2 or later, and

@@ -5,28 +5,21 @@ v3 adds instance ids; v5 the protocol's type and name, which must be the group's
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.sync_group_request import SyncGroupRequest
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 PROTOCOL_NAMED_SINCE = 5
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    @property
-    def groups(self) -> GroupService: ...
-
-
-def sync_group(request: SyncGroupRequest, context: Context[Needs]) -> Any:
+def sync_group(request: SyncGroupRequest, context: Context[ServingNode]) -> Any:
     """Return the assignment of a member, or a `Wait` for it. The leader's request has all assignments."""
     service = context.node.groups
     if context.version >= PROTOCOL_NAMED_SINCE and None in (request.protocol_type, request.protocol_name):

@@ -6,9 +6,9 @@ v5 adds the partition of the group to the transaction (KIP-890).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.groups.offsets import Committed, PartitionKey
 from penstock.broker.handlers.offset_commit import offset_error, storing_error
 from penstock.broker.partitions.producers.transactional_appends import join
@@ -26,25 +26,14 @@ from penstock.protocol.messages.txn_offset_commit_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.service import GroupService
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.transactions.service import TransactionService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-
-    @property
-    def groups(self) -> GroupService: ...
-    @property
-    def transactions(self) -> TransactionService: ...
-
-
-def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context[Needs]) -> TxnOffsetCommitResponse:
+def txn_offset_commit(
+    request: TxnOffsetCommitRequest, context: Context[ServingNode]
+) -> TxnOffsetCommitResponse:
     """Store offsets as part of a transaction; each partition has its own outcome."""
     service = context.node.groups
     response = TxnOffsetCommitResponse()
@@ -77,7 +66,9 @@ def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context[Needs]) 
 
 
 def _commit(
-    request: TxnOffsetCommitRequest, commits: list[tuple[PartitionKey, Committed]], context: Context[Needs]
+    request: TxnOffsetCommitRequest,
+    commits: list[tuple[PartitionKey, Committed]],
+    context: Context[ServingNode],
 ) -> ErrorCode:
     """Add the group's partition to the transaction, check the member, and store the offsets.
 

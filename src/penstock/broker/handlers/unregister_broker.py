@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster_view import ClusterView
+    from penstock.broker.handlers.serving_node import ServingNode
     from penstock.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    view: ClusterView
-
-
-def unregister_broker(request: UnregisterBrokerRequest, context: Context[Needs]) -> UnregisterBrokerResponse:
+def unregister_broker(
+    request: UnregisterBrokerRequest, context: Context[ServingNode]
+) -> UnregisterBrokerResponse:
     """Remove a broker from the metadata, if it is registered and may be removed."""
     response = UnregisterBrokerResponse(error_message=None)
     try:

@@ -9,9 +9,9 @@ one level of `metadata.version` is accepted; `transaction.version` may be 0 to 2
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.broker.metadata.image import (
     METADATA_FEATURE,
     METADATA_VERSION,
@@ -28,8 +28,7 @@ from penstock.protocol.messages.update_features_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.requests.release_profiles import Profile
+    from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
 
@@ -42,14 +41,7 @@ every version."""
 WHOLE_UPDATE_FAILED = "The update failed for all features since the following feature had an error:"
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-    profile: Profile | None
-
-
-def update_features(request: UpdateFeaturesRequest, context: Context[Needs]) -> UpdateFeaturesResponse:
+def update_features(request: UpdateFeaturesRequest, context: Context[ServingNode]) -> UpdateFeaturesResponse:
     """Check every update of a feature; apply the updates if all are valid."""
     times = Counter(update.feature for update in request.feature_updates)
     results = []

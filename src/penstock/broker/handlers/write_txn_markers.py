@@ -5,9 +5,9 @@ v1 is flexible; v2 adds the transaction version of a marker (KIP-1228).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from penstock.broker.context import Context, Parts
+from penstock.broker.context import Context
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
@@ -19,20 +19,12 @@ from penstock.protocol.messages.write_txn_markers_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.transactions.service import TransactionService
+    from penstock.broker.handlers.serving_node import ServingNode
 
 
-class Needs(Parts, Protocol):
-    """The attributes of a broker that this handler uses, as a protocol."""
-
-    cluster: Cluster
-
-    @property
-    def transactions(self) -> TransactionService: ...
-
-
-def write_txn_markers(request: WriteTxnMarkersRequest, context: Context[Needs]) -> WriteTxnMarkersResponse:
+def write_txn_markers(
+    request: WriteTxnMarkersRequest, context: Context[ServingNode]
+) -> WriteTxnMarkersResponse:
     """Write every transaction marker; each partition has its own outcome."""
     return WriteTxnMarkersResponse(
         markers=[
@@ -56,7 +48,7 @@ def write_txn_markers(request: WriteTxnMarkersRequest, context: Context[Needs]) 
     )
 
 
-def _write(marker: WritableTxnMarker, topic: str, index: int, context: Context[Needs]) -> ErrorCode:
+def _write(marker: WritableTxnMarker, topic: str, index: int, context: Context[ServingNode]) -> ErrorCode:
     try:
         partition = context.node.cluster.topic(topic).partition(index)
     except KafkaError as error:

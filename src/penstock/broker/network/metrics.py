@@ -382,7 +382,7 @@ def _lags(node: Node, service: GroupService) -> Iterator[_Family]:
     """Yield consumer lags under kafka_exporter's names and labels, which common dashboards expect."""
     from penstock.broker.groups.lag import Lags
 
-    lags = Lags(node, service)
+    lags = Lags(node.cluster.topics, service)
     offsets, behind, sums = [], [], dict[tuple[str, str], float]()
     for row in lags.rows:
         of_topic = f'consumergroup="{_label(row.group)}",topic="{_label(row.topic)}"'

@@ -50,7 +50,7 @@ WAKES_ALL = 1 << 40
 """More bytes than any fetch waits for: a marker makes everything before it visible."""
 
 
-class Needs(Protocol):
+class TransactionHost(Protocol):
     """The parts of a broker that transactions use."""
 
     config: BrokerConfig
@@ -105,7 +105,7 @@ class TransactionService:
     Nothing is read before `open`, which may write markers, and so needs a node that has the service.
     """
 
-    def __init__(self, node: Needs, elsewhere: Elsewhere | None = None) -> None:
+    def __init__(self, node: TransactionHost, elsewhere: Elsewhere | None = None) -> None:
         """Prepare the service. `elsewhere` are the other nodes, in a cluster of several."""
         config = node.config
         self._node = node
