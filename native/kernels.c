@@ -10035,5 +10035,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "879ea72807aed62b"
+#define DIGEST "d3a14cf4f09550cc"
 #include "module.h"

@@ -79,9 +79,56 @@ static PyObject *read_pairs(reader_t *reader, PyObject *nothing) {
 
 enum { DATA, POSITION, RECORDS, BASE_OFFSET, BASE_TIME, APPENDED_AT, TOPIC, PARTITION, ROW_CLASS, TIME_TYPE, READS };
 
+/* What rows are made of. `tuple.__new__` copies the fields of `plain`, to which `arguments` holds the only reference,
+ * so that they can be replaced from row to row. */
+typedef struct {
+    PyObject *arguments, *plain;
+    newfunc new_row;
+    PyTypeObject *row_class;
+    int64_t time; /* of the row before */
+    int is_untracked;
+} maker_t;
+
+enum { TOPIC_FIELD, PARTITION_FIELD, OFFSET_FIELD, TIME_FIELD, TYPE_FIELD, KEY_FIELD, VALUE_FIELD, HEADERS_FIELD };
+
+/* Replace a field of the next row by `object`, whose reference is taken; -1 if it is NULL. */
+static inline int put_field(maker_t *maker, int field, PyObject *object) {
+    return object == NULL ? -1 : PyTuple_SetItem(maker->plain, field, object);
+}
+
+static inline int keep_field(maker_t *maker, int field, PyObject *object) {
+    Py_INCREF(object);
+    return put_field(maker, field, object);
+}
+
+/* Prepare to make rows; -1 with a Python error set. */
+static int begin_rows(maker_t *maker, PyObject *const *given, PyObject *nothing) {
+    maker->new_row = (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
+    maker->row_class = (PyTypeObject *)given[ROW_CLASS];
+    maker->time = 0;
+    /* A row without a dictionary, whose fields refer to nothing, is in no cycle: the garbage collector need not look. */
+    PyObject *at = PyObject_GetAttrString(given[ROW_CLASS], "__dictoffset__");
+    if (at == NULL) return -1;
+    maker->is_untracked = PyLong_CheckExact(at) && PyLong_AsLong(at) == 0;
+    Py_DECREF(at);
+    maker->plain = PyTuple_New(FIELDS);
+    maker->arguments = PyTuple_New(1);
+    if (maker->plain == NULL || maker->arguments == NULL) {
+        Py_CLEAR(maker->plain);
+        return -1;
+    }
+    if (PyTuple_SetItem(maker->arguments, 0, maker->plain) != 0) return -1;
+    if (given[APPENDED_AT] != Py_None) keep_field(maker, TIME_FIELD, given[APPENDED_AT]);
+    else if (put_field(maker, TIME_FIELD, PyLong_FromLong(0))) return -1;
+    keep_field(maker, TOPIC_FIELD, given[TOPIC]);
+    keep_field(maker, PARTITION_FIELD, given[PARTITION]);
+    keep_field(maker, TYPE_FIELD, given[TIME_TYPE]);
+    return keep_field(maker, HEADERS_FIELD, nothing);
+}
+
 /* Read one row; NULL with a Python error set, or with `failed` set in the reader. */
 static PyObject *read_row(
-    reader_t *reader, PyObject *const *given, int64_t base_offset, int64_t base_time, PyObject *nothing, newfunc new_row
+    reader_t *reader, maker_t *maker, int has_time, int64_t base_offset, int64_t base_time, PyObject *nothing
 ) {
     const int64_t whole = reader->end;
     const int64_t length = read_number(reader, 35);
@@ -94,33 +141,28 @@ static PyObject *read_row(
     const int64_t time_delta = read_number(reader, 70), offset_delta = read_number(reader, 35);
     int64_t time, offset;
     if (__builtin_add_overflow(base_time, time_delta, &time)
-        || __builtin_add_overflow(base_offset, offset_delta, &offset))
+        || __builtin_add_overflow(base_offset, offset_delta, &offset) || reader->failed) {
         reader->failed = 1;
-    PyObject *fields[FIELDS] = {given[TOPIC], given[PARTITION]};
-    Py_INCREF(fields[0]);
-    Py_INCREF(fields[1]);
-    if (!reader->failed) {
-        fields[2] = PyLong_FromLongLong(offset);
-        if (given[APPENDED_AT] == Py_None) fields[3] = PyLong_FromLongLong(time);
-        else Py_INCREF(fields[3] = given[APPENDED_AT]);
-        Py_INCREF(fields[4] = given[TIME_TYPE]);
-        fields[5] = read_bytes(reader);
-        if (fields[5] != NULL) fields[6] = read_bytes(reader);
-        if (fields[6] != NULL) fields[7] = read_pairs(reader, nothing);
-        if (reader->at != reader->end) reader->failed = 1;
+        return NULL;
+    }
+    /* Most records have the time of the one before them. */
+    if (has_time && time != maker->time) {
+        if (put_field(maker, TIME_FIELD, PyLong_FromLongLong(time))) return NULL;
+        maker->time = time;
+    }
+    if (put_field(maker, OFFSET_FIELD, PyLong_FromLongLong(offset)) || put_field(maker, KEY_FIELD, read_bytes(reader))
+        || put_field(maker, VALUE_FIELD, read_bytes(reader)))
+        return NULL;
+    PyObject *headers = read_pairs(reader, nothing);
+    const int is_plain = headers == nothing;
+    if (put_field(maker, HEADERS_FIELD, headers)) return NULL;
+    if (reader->at != reader->end) {
+        reader->failed = 1;
+        return NULL;
     }
     reader->end = whole;
-    PyObject *plain = PyTuple_New(FIELDS);
-    int is_whole = plain != NULL && !reader->failed;
-    for (int field = 0; field < FIELDS; field++) {
-        if (fields[field] == NULL) is_whole = 0;
-        else if (plain == NULL) Py_DECREF(fields[field]);
-        else PyTuple_SetItem(plain, field, fields[field]);
-    }
-    PyObject *arguments = is_whole ? PyTuple_Pack(1, plain) : NULL;
-    PyObject *row = arguments == NULL ? NULL : new_row((PyTypeObject *)given[ROW_CLASS], arguments, NULL);
-    Py_XDECREF(arguments);
-    Py_XDECREF(plain);
+    PyObject *row = maker->new_row(maker->row_class, maker->arguments, NULL);
+    if (row != NULL && is_plain && maker->is_untracked) PyObject_GC_UnTrack(row);
     return row;
 }
 
@@ -137,21 +179,23 @@ static PyObject *read_rows(PyObject *self, PyObject *const *given, Py_ssize_t co
         PyErr_SetString(PyExc_TypeError, "rows are tuples");
         call.failed = 1;
     }
-    PyObject *result = NULL, *nothing = NULL;
+    PyObject *result = NULL;
     if (!call.failed && (position < 0 || wanted < 0 || wanted > COUNT(data) - position)) {
         Py_INCREF(result = Py_None);
     } else if (!call.failed) {
         reader_t reader = {data.at, position, COUNT(data), 0};
-        newfunc new_row = (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
-        /* The garbage collector tracks every row, and would run after every 700 of them. */
+        maker_t maker = {NULL, NULL};
+        const int has_time = given[APPENDED_AT] == Py_None;
+        /* The garbage collector would run after every 700 rows. */
         const int was_collecting = PyGC_Disable();
-        nothing = PyTuple_New(0);
-        PyObject *rows = nothing == NULL ? NULL : PyList_New(wanted);
+        PyObject *nothing = PyTuple_New(0);
+        PyObject *rows = nothing == NULL || begin_rows(&maker, given, nothing) ? NULL : PyList_New(wanted);
         for (int64_t row = 0; rows != NULL && row < wanted; row++) {
-            PyObject *record = read_row(&reader, given, base_offset, base_time, nothing, new_row);
+            PyObject *record = read_row(&reader, &maker, has_time, base_offset, base_time, nothing);
             if (record == NULL || PyList_SetItem(rows, row, record) != 0) Py_CLEAR(rows);
         }
         if (was_collecting) PyGC_Enable();
+        Py_XDECREF(maker.arguments);
         Py_XDECREF(nothing);
         if (rows != NULL) result = Py_BuildValue("NL", rows, (long long)reader.at);
         else if (reader.failed) {

@@ -102,7 +102,9 @@ NOT_FOR_A_START = (
 LOADED_BY_A_BROKER = """
 import sys
 from penstock.broker.broker import Broker
+from penstock.broker.handlers import import_common
 with Broker({options}) as broker:
+    import_common()
     print(*sys.modules)
 """
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import CorruptRecordError, EncodeError
-from penstock.model import Record
+from penstock.model import Record, ShareRecord
 from penstock.records import native, row_format
 from penstock.records.aborted import AbortedTransactions
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_batch, encode_marker
@@ -238,3 +238,12 @@ def test_compiled_rows_leave_nothing_behind() -> None:
         assert gc.isenabled()
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.skipif(native.LIBRARY is None, reason="the package was installed without a C compiler")
+def test_the_collector_looks_only_at_compiled_rows_that_could_be_in_a_cycle() -> None:
+    data = encode_batch([(b"k", b"v", (), 0), (b"k", b"v", [("h", b"v")], 0)])
+    plain, with_headers = decode_rows(data, "t", 0)[0]
+    assert (gc.is_tracked(plain), gc.is_tracked(with_headers)) == (False, True)
+    ((shared, _), _), *_ = iter_rows(data, "t", 0, record_class=ShareRecord)
+    assert gc.is_tracked(shared)  # it has a dictionary

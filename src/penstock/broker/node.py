@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.broker.handlers import CLIENT_METRICS_APIS, ROUTES, import_common
+from penstock.broker.handlers import CLIENT_METRICS_APIS, ROUTES
 from penstock.broker.interceptors import InterceptorChain, Stage
 from penstock.broker.metadata.cluster import Cluster
 from penstock.broker.metadata.cluster_view import ClusterView, LoneView
@@ -109,7 +109,6 @@ class Node:
         """For lines that any peer can cause."""
         self.profile = None if config.release is None else _profile(config.release.name)
         """The release of Kafka that this broker behaves as; None for everything there is."""
-        import_common()
         known = ROUTES if config.boolean("unstable.api.versions.enable") else without_unstable(ROUTES)
         takes_client_metrics = config.boolean("penstock.client.metrics")
         if not takes_client_metrics:

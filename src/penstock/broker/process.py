@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.config.values import BrokerConfig, log_unheeded
+from penstock.broker.handlers import import_common
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listeners_of, listening_at
 from penstock.broker.network.serving import serving
@@ -206,15 +207,19 @@ async def serve(
 
 
 SETTLING_S = 0.25
-"""Seconds from listening until what a start leaves behind is cleared up: the first clients go before it."""
+"""Seconds from listening until what a start leaves undone is done: the first clients go before it."""
 
 
 def _settle_soon() -> None:
-    """Let the garbage collector run again after `SETTLING_S`; `penstock.broker.command_line` stopped it."""
+    """Import the usual handlers, and let the garbage collector run again, after `SETTLING_S`.
+
+    `penstock.broker.command_line` stopped the collector.
+    """
     asyncio.get_running_loop().call_later(SETTLING_S, _settle)
 
 
 def _settle() -> None:
+    import_common()
     # Objects that exist by now stay: the collector need not visit them again and again.
     gc.collect()
     gc.freeze()

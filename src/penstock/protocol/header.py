@@ -11,6 +11,8 @@ from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import API_TABLE, request_header_version
 from penstock.protocol.compiler.runtime import MALFORMED, Data, check_tags, read_uvarint
 
+_new = object.__new__
+
 _START = struct.Struct(">hhi")
 _START_AND_LENGTH = struct.Struct(">hhih")
 _unpack_start_and_length = _START_AND_LENGTH.unpack_from
@@ -103,7 +105,13 @@ def decode_request_header(frame: Data) -> tuple[RequestHeader, int]:
         raise DecodeError(f"request header: {error}") from error
     if position > size:
         raise DecodeError(f"request header: {position} bytes expected, {size} found")
-    return RequestHeader(key, version, correlation_id, client_id), position
+    # To call the class takes three times as long as this.
+    header = _new(RequestHeader)
+    header.api_key = key
+    header.api_version = version
+    header.correlation_id = correlation_id
+    header.client_id = client_id
+    return header, position
 
 
 def _skip_tags(frame: Data, position: int) -> int:

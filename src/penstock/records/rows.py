@@ -156,7 +156,7 @@ def iter_rows(
             ):
                 if is_cut:
                     found = [record for record in found if start_offset <= record.offset < end_offset]
-                rows += found
+                rows = rows + found if rows else found
                 if len(rows) >= CHUNK_ROWS:
                     yield rows, min(rows[-1].offset + 1, end_offset)
                     rows = []

@@ -443,12 +443,21 @@ def test_handlers_have_the_names_of_their_apis() -> None:
         assert handle.__module__ == f"penstock.broker.handlers.{offer.module or key.name.lower()}"
 
 
-def test_handlers_that_are_rarely_asked_for_are_imported_then() -> None:
+def test_handlers_are_imported_when_they_are_asked_for_and_the_usual_ones_soon_after_a_start() -> None:
     script = """
 import sys
 from penstock import Broker
-with Broker() as broker:
+from penstock.broker.process import _settle
+
+def print_handlers():
     print(*(name.rpartition(".")[2] for name in sys.modules if name.startswith("penstock.broker.handlers.")))
+
+with Broker():
+    print_handlers()
+    _settle()
+    print_handlers()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) == {key.name.lower() for key in COMMON} | {"produce_answers"}
+    started, settled = done.stdout.split("\n")[:2]
+    assert not started
+    assert set(settled.split()) == {key.name.lower() for key in COMMON} | {"produce_answers"}

@@ -132,6 +132,6 @@ COMMON = (
 
 
 def import_common() -> None:
-    """Import the handlers of the APIs in `COMMON`, so that no client waits for these imports."""
+    """Import the handlers of the APIs in `COMMON`, so that clients no longer wait for these imports."""
     for key in COMMON:
         _ = ROUTES[key].handle

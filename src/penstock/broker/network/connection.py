@@ -307,14 +307,17 @@ class Connection(asyncio.BufferedProtocol):
         The frame's memory may be reused after this call.
         """
         try:
-            outcome = self._respond(frame, self._context)
+            respond = self._respond
+            outcome = respond(frame, self._context)
         except CloseConnection as error:
             self._close(str(error), error.reply)
         except Exception:
             self.fail(described(frame))
         else:
-            deliver = self.deliver if self.faults is None else self.faults.deliver
-            deliver(outcome)
+            if self.faults is None:
+                self.deliver(outcome)
+            else:
+                self.faults.deliver(outcome)
 
     def deliver(self, outcome: Outcome) -> None:
         """Send the response to the open request, or park the request, or continue without a response."""

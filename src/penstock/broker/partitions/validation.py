@@ -62,6 +62,7 @@ _HEAD_END = HEADER_BYTES + 4
 BLAMED_MAX = 1_000
 """How many records an answer names of those that a batch was refused for."""
 
+_LZ4, _ZSTD = int(Codec.LZ4), int(Codec.ZSTD)
 _ZSTD_SINCE = 7
 """The Produce version that may carry zstd (KIP-110)."""
 
@@ -116,7 +117,7 @@ def admit_batch(
                 and first == 0
                 and last == count - 1
                 and count > 0
-                and attributes <= (Codec.ZSTD if produce_version >= _ZSTD_SINCE else Codec.LZ4)
+                and attributes <= (_ZSTD if produce_version >= _ZSTD_SINCE else _LZ4)
                 and (producer < 0 or sequence >= 0)
                 and -1 <= base_ms <= max_ms
                 and crc32c(records[ATTRIBUTES_POSITION:]) == crc

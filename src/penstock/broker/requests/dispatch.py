@@ -114,7 +114,8 @@ def answer(frame: memoryview, context: Context[Dispatching]) -> list[Piece] | Un
         if len(frame) > WEIGHED_REQUEST_BYTES:
             request = _read_large(frame, position, header, route, context.node)
         else:
-            request = route.request.decode(frame, position)[0]
+            decode = route.request.decode
+            request = decode(frame, position)[0]
     except UnsupportedVersionError as error:
         return _answer_unsupported(frame, context, error)
     except DecodeError as error:
@@ -125,8 +126,8 @@ def answer(frame: memoryview, context: Context[Dispatching]) -> list[Piece] | Un
                 return _answer_unsupported(frame, context, unsupported)
         raise CloseConnection(f"a request that cannot be read: {error}") from None
     context.version = route.version
-    response = route.handle(request, context)
-    outcome = encode_outcome(response, request, route, header.correlation_id, context)
+    handle = route.handle
+    outcome = encode_outcome(handle(request, context), request, route, header.correlation_id, context)
     if type(outcome) is Unanswered and outcome.wait.keeps_request:
         outcome.frame_bytes = len(frame)
     return outcome
@@ -208,7 +209,8 @@ def encode_outcome(
         pieces = route.response.encode_chunks(response)
         size = sum(map(len, pieces))
     else:
-        pieces = [route.response.encode(response)]
+        encode = route.response.encode
+        pieces = [encode(response)]
         size = len(pieces[0])
         if size > context.node.response_bytes_max:
             raise response_too_large(context.node.response_bytes_max)

@@ -179,7 +179,7 @@ class FetchedRecords(Generic[K, V]):
 
         Any thread may call this method.
         """
-        records: list[Any] = []
+        records: Records[Any, Any] = Records()
         self.come_back()
         while len(records) < limit:
             try:
@@ -202,11 +202,11 @@ class FetchedRecords(Generic[K, V]):
                 except BaseException:  # Ctrl-C: all records of this poll come again
                     self.give_back()
                     raise
-            records = records + found if records else found
+            records += found
             self.positions[tp] = reading.position
             if is_cut:
                 break
-        return Records(records)
+        return records
 
     def _deserialized(
         self, reading: RowReading, taken: list[Record], *, is_first: bool

@@ -76,7 +76,7 @@ class EncodeEmitter(Emitter):
         if not varints:
             self.line(f"append({fast})")
             return
-        self.line(f"if 0 <= {' | '.join(varints)} < 128:")
+        self.line(f"if {' | '.join(varints)} < 128:")  # lengths are not negative
         self.line(f"    append({fast})")
         self.line("else:")
         self.line(f"    append({slow})")
