@@ -433,14 +433,16 @@ def test_a_log_that_takes_long_is_opened_all_the_same(
 
 
 @pytest.mark.parametrize(
-    ("timestamp", "offsets"), [(-1, [0]), (-2, [0]), (0, []), (NOW_MS - 1, []), (NOW_MS, [0])]
+    ("timestamp", "offsets"),
+    [(-1, [0]), (-2, [0]), (0, []), (NOW_MS - 1, []), (NOW_MS, [0]), (NOW_MS + 500, [0])],
 )
 def test_offsets_before_a_time_of_a_partition_that_was_never_written_to(
     timestamp: int, offsets: list[int]
 ) -> None:
-    """Its first segment would be made now: version 0 of ListOffsets looks at the times of segments."""
+    """Its first segment is as old as the topic: version 0 of ListOffsets looks at the times of segments."""
     node = make_node()
     make_topic(node, "t")
+    node.clock.advance(1000)  # type: ignore[attr-defined]
     asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, max_num_offsets=1)
     topics = [ListOffsetsTopic(name="t", partitions=[asked])]
     response: Any = ask(node, ListOffsetsRequest(topics=topics), 0)

@@ -186,9 +186,61 @@ RUN_BY_HAND = (
     RunByHand(
         "aio-libs/aiokafka",
         "672947af",
-        "948 tests against aiokafka 0.14.0, with TLS and transactions",
-        "those of SASL alter two SCRAM mechanisms of a user in one request, which KRaft refuses; "
-        "one counts on a broker with id 0",
+        "974 tests against aiokafka 0.14.0, with TLS, SASL, ACLs and transactions; the tests' SCRAM users "
+        "were made with a request for each mechanism",
+        "2 ask for Kerberos; one counts 3 heartbeats by time, and had 2 on a busy machine; 104 were skipped",
+    ),
+    RunByHand(
+        "influxdata/rskafka",
+        "9e0dad6",
+        "43 integration tests, at three brokers",
+        "15 ask for Java's client; one, of TLS, is switched off by rskafka; SASL and SOCKS were not set up",
+    ),
+    RunByHand(
+        "ThreeDotsLabs/watermill-kafka",
+        "8bccba2",
+        "all tests of its publisher and its four kinds of subscribers, at three brokers",
+        "nothing; what a kind does not promise, Watermill skips",
+    ),
+    RunByHand("lovoo/goka", "b885615", "19 system tests, at three brokers", "nothing"),
+    RunByHand(
+        "deviceinsight/kafkactl",
+        "9005d01",
+        "142 integration tests, at three brokers with SASL and ACLs, and a schema registry",
+        "nothing",
+    ),
+    RunByHand(
+        "confluentinc/confluent-kafka-go",
+        "b88333d3",
+        "44 integration tests against 2.15.0",
+        "one flushes for -1 ms, which the client takes for no time at all",
+    ),
+    RunByHand("oleksiyk/kafka", "c36bdeb", "89 specs, with TLS", "nothing"),
+    RunByHand(
+        "SOHU-Co/kafka-node",
+        "fcc8aef",
+        "268 specs as Kafka 2.0, with TLS and SASL",
+        "2 count on Apache Kafka's texts; one on a new topic whose name the suite has used before; 3 hooks "
+        "ran out of time, on processors with 20 other programs",
+    ),
+    RunByHand(
+        "zendesk/ruby-kafka",
+        "de2ac2a",
+        "75 functional specs as Kafka 0.11, at three brokers",
+        "Snappy, LZ4 and Zstandard, and metrics agents were not installed; one is pending",
+    ),
+    RunByHand(
+        "CallistoLabsNYC/samsa",
+        "33062fc",
+        "16 integration tests, at two brokers",
+        "one does not look at the length of records, and takes the next partition for a batch; two of a "
+        "million messages were not run",
+    ),
+    RunByHand(
+        "kafka-rust/kafka-rust",
+        "6c9c1f2",
+        "11 of 12 integration tests, without compression, with Snappy, and with GZIP",
+        "one loses a topic's messages where a partition before them is empty; TLS was not run",
     ),
 )
 

@@ -340,11 +340,7 @@ class SegmentedLog(ABC):
         return best
 
     def segment_offsets(self, before_ms: int, now_ms: int) -> list[int]:
-        stamped = [
-            # A log that stands for one that is not made yet has no time: it would be made now.
-            (max(s.base_offset, self.start_offset), s.last_append_ms if s.last_append_ms >= 0 else now_ms)
-            for s in self._segments
-        ]
+        stamped = [(max(s.base_offset, self.start_offset), s.last_append_ms) for s in self._segments]
         if self._active.size:
             stamped.append((self.end_offset, now_ms))
         if before_ms == EARLIEST:

@@ -43,6 +43,7 @@ from penstock.protocol.messages.list_offsets_response import (
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
+    from penstock.broker.metadata.replica_manager import Topic
     from penstock.log.contract import Bytes
     from penstock.log.walk import Entry
     from penstock.records.compression.budget import UnpackBudget
@@ -131,10 +132,11 @@ def _look_up(
     try:
         if context.version:
             _check_time(asked.timestamp, context.version)
-        partition = context.node.cluster.topic(name).partition(asked.partition_index)
+        topic = context.node.cluster.topic(name)
+        partition = topic.partition(asked.partition_index)
         partition.check_leader_epoch(asked.current_leader_epoch, any_replica=view.any_replica)
         if context.version == 0:
-            response.old_style_offsets = _segment_offsets(partition, asked, context.now_ms, view)
+            response.old_style_offsets = _segment_offsets(topic, partition, asked, context.now_ms, view)
         else:
             found = _offset_for(partition, asked.timestamp, context, response, searches, view)
             if found is not None:
@@ -158,7 +160,7 @@ def _check_time(timestamp: int, version: int) -> None:
 
 
 def _segment_offsets(
-    partition: Partition, asked: ListOffsetsPartition, now_ms: int, view: _View
+    topic: Topic, partition: Partition, asked: ListOffsetsPartition, now_ms: int, view: _View
 ) -> list[int]:
     if asked.timestamp < EARLIEST:
         raise error_for(ErrorCode.UNSUPPORTED_VERSION, f"time {asked.timestamp} in ListOffsets v0")
@@ -166,6 +168,8 @@ def _segment_offsets(
         return []
     if asked.timestamp == EARLIEST:
         return [partition.log_start_offset]
+    if not partition.has_log:  # Apache Kafka makes the first segment together with the topic
+        return [0] if asked.timestamp == LATEST or asked.timestamp >= topic.since_ms else []
     offsets = partition.reader.segment_offsets(asked.timestamp, now_ms)[: asked.max_num_offsets]
     end = view.end(partition)
     if offsets and offsets[0] > end:  # records at the end that are not replicated yet

@@ -36,14 +36,18 @@ logger = logger_named("penstock.broker")
 
 
 class Topic:
-    """One topic at this broker. `partitions` are in order of their numbers."""
+    """One topic at this broker. `partitions` are in order of their numbers.
 
-    __slots__ = ("config", "id", "is_internal", "name", "partitions")
+    `since_ms` is when the broker learned of the topic: where nothing was ever written, no file has a time.
+    """
 
-    def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
+    __slots__ = ("config", "id", "is_internal", "name", "partitions", "since_ms")
+
+    def __init__(self, name: str, topic_id: bytes, config: TopicConfig, since_ms: int) -> None:
         self.name = name
         self.id = topic_id
         self.config = config
+        self.since_ms = since_ms
         self.is_internal = name in INTERNAL_TOPICS
         self.partitions: list[Partition] = []
 
@@ -114,7 +118,7 @@ class ReplicaManager:
         if isinstance(record, TopicRecord):
             if record.name == TRANSACTIONS_TOPIC:
                 self._store.holds_transactions = True
-            topic = Topic(record.name, record.topic_id, self.plain_config)
+            topic = Topic(record.name, record.topic_id, self.plain_config, self._store.now_ms())
             self.topics[topic.name] = topic
             self.topics_by_id[topic.id] = topic
             overrides = self._image.topics[topic.name].overrides

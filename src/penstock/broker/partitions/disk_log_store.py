@@ -81,6 +81,9 @@ class DiskStore:
     def uptime_ms(self) -> int:
         return int(self._clock.monotonic() * 1000)
 
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
     def describe(self) -> str:
         return self._directory.path
 

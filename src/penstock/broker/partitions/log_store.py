@@ -57,6 +57,9 @@ class LogStore(Protocol):
     def uptime_ms(self) -> int:
         """Return the monotonic clock, in ms: for schedules, and for how long a producer has been idle."""
 
+    def now_ms(self) -> int:
+        """Return the time of day, in ms since 1970: when a log would have been made."""
+
     def describe(self) -> str:
         """Return a description of the storage, for the line that is printed when the broker is ready."""
 
@@ -157,6 +160,9 @@ class MemoryStore:
 
     def uptime_ms(self) -> int:
         return int(self._clock.monotonic() * 1000)
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
 
     def describe(self) -> str:
         return "memory"
