@@ -1,6 +1,6 @@
 """Decode batches of any magic into columns, by compiled kernels.
 
-A buffer is decoded in groups of batches of about half a megabyte, so that a group is still in the processor's
+A buffer is decoded in groups of batches of about a megabyte, so that a group is still in the processor's
 cache for the next step: list its batches, compare checksums, decompress what is compressed into a scratch
 buffer, find the fields of every record, copy the requested columns.
 
@@ -50,8 +50,8 @@ from penstock.records.legacy import Message, flattened, inner_messages, read_mes
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-GROUP_BYTES = 512 * 1024
-"""What is taken through all steps at a time: half of a common second-level cache."""
+GROUP_BYTES = 1 << 20
+"""What is taken through all steps at a time: what a second-level cache holds, or half of it."""
 
 LIMIT_BYTES = 1 << 31
 """What the compressed batches of one call may grow to altogether where the caller names no limit."""
