@@ -6,11 +6,13 @@ import random
 import struct
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from penstock.errors import CorruptRecordError, DecodeError
 from penstock.model import COLUMN_NAMES
@@ -20,6 +22,7 @@ from penstock.records.columns import RecordColumns
 from penstock.records.compression.codecs import Codec
 from penstock.records.decode import decode_columns, iter_columns
 from penstock.records.format.batch_header import refresh_crc, set_max_timestamp_log_append, split_batches
+from penstock.records.kernels import memory
 from penstock.records.legacy import encode_message, encode_message_set
 from penstock.records.row_format import RowLike
 
@@ -371,6 +374,37 @@ def test_columns_grow_with_batches_unlike_those_before(
     assert keys.to_list() == [row[3] for row in expected]
     assert values is not None
     assert values.to_list() == [row[4] for row in expected if row[0] >= 35]
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+@pytest.mark.parametrize("batch_bytes", [100_000, 10_000_000])
+def test_what_is_decoded_is_not_copied_again_where_batches_are_alike(
+    codec: Codec, batch_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decode, "GROUP_BYTES", 20_000)
+    enlarged, cut = growing._enlarged, memory.cut
+    copied = []
+
+    def counted_enlarged(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
+        copied.append(used * array.itemsize)
+        return enlarged(array, used, size)
+
+    def counted_cut(array: NDArray[Any], size: int) -> NDArray[Any]:
+        found = cut(array, size)
+        if not np.shares_memory(found, array):
+            copied.append(found.nbytes)
+        return found
+
+    monkeypatch.setattr(growing, "_enlarged", counted_enlarged)
+    monkeypatch.setattr(growing, "cut", counted_cut)
+    dice = random.Random(0)
+    data = b"".join(
+        encode_batch([(None, dice.randbytes(1_000), (), 7)] * 25, base_offset=25 * number, codec=codec)
+        for number in range(15)
+    )
+    pieces = list(iter_columns([data], columns=["value", "offset"], batch_bytes=batch_bytes))
+    assert sum(map(len, pieces)) == 375
+    assert sum(copied) < 375_000 / 10
 
 
 def test_old_messages_come_in_pieces_too() -> None:

@@ -1,6 +1,6 @@
 """Decode batches of any magic into columns, by compiled kernels.
 
-A buffer is decoded in groups of batches of about half a megabyte, so that a group is still in the processor's
+A buffer is decoded in groups of batches of about a megabyte, so that a group is still in the processor's
 cache for the next step: list its batches, compare checksums, decompress what is compressed into a scratch
 buffer, find the fields of every record, copy the requested columns.
 
@@ -12,6 +12,7 @@ at the end of a buffer is left out.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -49,8 +50,8 @@ from penstock.records.legacy import Message, flattened, inner_messages, read_mes
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-GROUP_BYTES = 512 * 1024
-"""What is taken through all steps at a time: half of a common second-level cache."""
+GROUP_BYTES = 1 << 20
+"""What is taken through all steps at a time: what a second-level cache holds, or half of it."""
 
 LIMIT_BYTES = 1 << 31
 """What the compressed batches of one call may grow to altogether where the caller names no limit."""
@@ -268,11 +269,22 @@ class _Decoder:
                     f"no whole batch at byte {size - len(rest)} of {size}, before offset {self._whole_to}"
                 )
 
-    def _share_done(self) -> float:
-        """Return the decoded share of the input, or of the piece, from which array sizes are guessed."""
-        if self._piece_bytes:
-            return min((self._rows.size_bytes + self._group_bytes) / self._piece_bytes, 1.0)
-        return min(self._bytes_done / self._bytes_known, 1.0) if self._bytes_known else 1.0
+    def _share_done(self, spans: int, records: int, rest: float) -> float:
+        """Return the share of the input, or of the piece, that is decoded after a step.
+
+        The step takes `records` in `spans` bytes, and as much as `rest` bytes like them may come behind it.
+        The sizes of arrays are guessed from the share.
+        """
+        if not self._piece_bytes:
+            return min(self._bytes_done / self._bytes_known, 1.0) if self._bytes_known else 1.0
+        added = max(self._rows.likely_size(spans, records), 1)
+        size = self._rows.size_bytes + added
+        steps = -(-max(self._piece_bytes - size, 0) // added)
+        return size / (size + min(steps, rest / max(spans, 1)) * added)
+
+    def _rest(self) -> float:
+        """Return the bytes behind those that were listed last; infinity if they are not known."""
+        return max(self._bytes_known - self._bytes_done, 0) if self._bytes_known else inf
 
     # --- magic 2 ---
 
@@ -287,10 +299,11 @@ class _Decoder:
         if seen & CODEC_MASK:
             yield from self._take_compressed(data, table, lines)
         else:
-            self._scan(data, table, lines, records)
+            self._scan(data, table, lines, records, self._rest())
             yield self._rows.size_bytes
 
-    def _scan(self, data: Bytes, table: Ints, lines: int, records: int) -> None:
+    def _scan(self, data: Bytes, table: Ints, lines: int, records: int, rest: float) -> None:
+        spans = int((table[:lines, kernels.END] - table[:lines, kernels.RECORDS_AT]).sum())
         self._rows.take(
             kernels.scan_records,
             data,
@@ -299,7 +312,8 @@ class _Decoder:
             records,
             self._first_offset,
             self._end_offset,
-            self._share_done(),
+            spans,
+            self._share_done(spans, records, rest),
         )
 
     def _drop_uncommitted(self, data: Bytes, table: Ints, lines: int) -> int:
@@ -331,17 +345,20 @@ class _Decoder:
         Yields the size of the columns so far after each group: small compressed batches may become large.
         """
         view = data.data
-        first = filled = records = 0
+        first = filled = records = taken = 0
+        listed_end = int(table[lines - 1, kernels.END]) if lines else 0
 
         def scan(end: int) -> None:
             scratch = self._scratch[:filled]
             scratch.flags.writeable = False
-            self._scan(scratch, table[first:], end - first, records)
+            rest = (self._rest() + listed_end - compressed_end) * filled / max(taken, 1)
+            self._scan(scratch, table[first:], end - first, records, rest)
 
         for line in range(lines):
             batch = table[line]
             codec, count = int(batch[kernels.ATTRIBUTES]) & CODEC_MASK, int(batch[kernels.COUNT])
-            compressed = view[int(batch[kernels.RECORDS_AT]) : int(batch[kernels.END])]
+            compressed_end = int(batch[kernels.END])
+            compressed = view[int(batch[kernels.RECORDS_AT]) : compressed_end]
             try:
                 if codec and count > self._limit_records:
                     raise self._too_many(count)
@@ -356,9 +373,10 @@ class _Decoder:
             batch[kernels.RECORDS_AT], batch[kernels.END] = filled, end
             filled = end
             records += count
+            taken += len(compressed)
             if filled >= self._group_bytes or line == lines - 1:
                 scan(line + 1)
-                first, filled, records = line + 1, 0, 0
+                first, filled, records, taken = line + 1, 0, 0, 0
                 walked = self._walk[kernels.NEXT_OFFSET]
                 if line < lines - 1:  # a piece may end here: it does not know of the batches behind
                     self._walk[kernels.NEXT_OFFSET] = int(batch[kernels.LAST_OFFSET]) + 1
@@ -471,15 +489,17 @@ class _Decoder:
         table[0, kernels.MAGIC] = magic
         table[0, kernels.ATTRIBUTES] = attributes
         table[0, kernels.TIME] = timestamp
+        messages = len(run) // _MESSAGE_BYTES_MIN
         self._rows.take(
             kernels.scan_messages,
             run,
             table,
             1,
-            len(run) // _MESSAGE_BYTES_MIN,
+            messages,
             self._first_offset,
             self._end_offset,
-            self._share_done(),
+            len(run),
+            self._share_done(len(run), messages, self._rest()),
         )
 
 

@@ -126,9 +126,9 @@ class _GrowingBytes:
 class GrowingColumns:
     """The rows decoded so far, in the requested columns (names as in `model.COLUMN_NAMES`).
 
-    Keys and values first get room for as many bytes as the first batches have, then for an estimate from the
-    decoded share of the input. With `before`, the columns of the previous piece, they get room for as many
-    bytes as that piece had. `input_bytes` is the size of all input; 0 if it is unknown.
+    Keys and values get room for an estimate from the share of the input that is decoded, and from their share
+    of the records' bytes so far, or in `before`, the columns of the previous piece. `input_bytes` is the size
+    of all input; 0 if it is unknown.
     """
 
     def __init__(
@@ -136,7 +136,9 @@ class GrowingColumns:
     ) -> None:
         self._columns = columns
         self._input_bytes = input_bytes
-        self._before = before.state if before is not None and before.row_count else None
+        self._spans: int = 0
+        """The bytes of the records that were taken, with their lengths and offsets."""
+        self._before = before if before is not None and before._spans else None
         self._done = 0.0
         self.state: Ints = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
         self._offsets: Ints = np.empty(int("offset" in columns), dtype=np.int64)
@@ -168,6 +170,14 @@ class GrowingColumns:
             + 28 * state[kernels.ROWS]
         )
 
+    def likely_size(self, spans: int, records: int) -> int:
+        """Return an estimate of what a step of `records` in `spans` bytes adds to `size_bytes`."""
+        like = self if self._spans else self._before
+        if like is not None:
+            return spans * like.size_bytes // like._spans
+        has_bytes = self._has_headers or len(self._key.marks) or len(self._value.marks)
+        return 28 * records + (spans - RECORD_BYTES_MIN * records if has_bytes else 0)
+
     def take(
         self,
         scan: Callable[..., int],
@@ -177,11 +187,12 @@ class GrowingColumns:
         records: int,
         first_offset: int,
         end_offset: int,
+        spans: int,
         done: float,
     ) -> None:
-        """Add the rows of `lines` batches: at most `records`, found by `scan` in `data`.
+        """Add the rows of `lines` batches: at most `records` in `spans` bytes, found by `scan` in `data`.
 
-        `done` is the share of the input that has been decoded after this call.
+        `done` is the share of the input, or of the piece, that has been decoded after this call.
 
         Raises:
             CorruptRecordError: a batch does not follow the format.
@@ -189,7 +200,7 @@ class GrowingColumns:
         """
         first = self.row_count
         self._make_room(first, first + records, done)
-        self._make_bytes_room(table, lines)
+        self._make_bytes_room(spans, records, done)
         outcome = self._call(scan, data, table, lines, first_offset, end_offset)
         while outcome == kernels.FULL:
             self._make_more_room(first, records, done)
@@ -197,6 +208,7 @@ class GrowingColumns:
         if outcome != kernels.OK:
             raise problem(outcome, f"offset {table[self.state[kernels.FAILED_LINE], kernels.BASE_OFFSET]}")
         self._done = done
+        self._spans += spans
         if self._has_headers:
             self._take_headers(data, first, self.row_count, done)
 
@@ -249,20 +261,18 @@ class GrowingColumns:
             self._header_ends = _room(self._header_ends, rows + 1, needed + 1, done, rows_max)
         self._capacity = needed
 
-    def _make_bytes_room(self, table: Ints, lines: int) -> None:
+    def _make_bytes_room(self, spans: int, records: int, done: float) -> None:
         """Make room for keys and values before batches are scanned: the kernel says where it needs more."""
-        before = self._before
+        like = self if self._spans else self._before
+        most = max(spans - RECORD_BYTES_MIN * records, 0)
         for field, used_at in ((self._key, kernels.KEY_BYTES), (self._value, kernels.VALUE_BYTES)):
             if not len(field.marks):
                 continue
             used = int(self.state[used_at])
-            if used:
-                field.make_bytes_room(used, _likely(used, self._done, self._input_bytes))
-            elif before is not None:
-                field.make_bytes_room(0, _likely(int(before[used_at]), 1.0, 0))
-            elif not self._done:
-                spans = table[:lines, kernels.END] - table[:lines, kernels.RECORDS_AT]
-                field.make_bytes_room(0, int(spans.sum()))
+            share = 1.0 if like is None else int(like.state[used_at]) / like._spans
+            needed = used + min(int(spans * share), most)
+            if needed > len(field.data):
+                field.make_bytes_room(used, _likely(needed, done, self._input_bytes))
 
     def _make_more_room(self, first: int, records: int, done: float) -> None:
         """Make room for the record that the kernel found none for, and for what is likely to follow."""

@@ -10,11 +10,12 @@ import pytest
 
 from client.fake_broker import FakeBroker, fake_broker
 from penstock.client.addresses import Address
-from penstock.client.cluster.connection import Connection, connect
+from penstock.client.cluster.connection import HERALD_BYTES, UNSENT_BYTES_MAX, Connection, connect
 from penstock.client.config import ClientConfig
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import DecodeError, NetworkError, RequestTimeoutError
 from penstock.protocol.api import ApiKey
+from penstock.protocol.connection.client import ClientConnection
 from penstock.protocol.connection.errors import UnexpectedFrameError
 from penstock.protocol.connection.frames import SCRATCH_BYTES
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -121,6 +122,55 @@ def test_a_buffer_serves_again_once_nobody_looks_at_it() -> None:
     assert buffers.take(100_000).obj is not kept
     part.release()
     assert buffers.take(50_000).obj is kept
+
+
+@pytest.mark.parametrize("is_handed_over", [False, True])
+def test_bytes_that_wait_for_the_kernel_are_sent_in_order_and_not_copied(is_handed_over: bool) -> None:
+    async def scenario() -> None:
+        go_on, ended = asyncio.Event(), asyncio.Event()
+        arrived = bytearray()
+
+        async def slow_reader(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await go_on.wait()
+            while part := await reader.read(1 << 20):
+                arrived.extend(part)
+            writer.transport.abort()
+            ended.set()
+
+        server = await asyncio.start_server(slow_reader, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        connection = await connect(Address("127.0.0.1", port), CONFIG, ReusedMemory())
+        expected = b""
+        wire = ClientConnection[None](CONFIG.client_id)
+        for number in range(40):
+            records = bytes([number]) * (500_000 if number % 2 else 10)
+            data = PartitionProduceData(index=0, records=records)
+            request = ProduceRequest(acks=0, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+            request.transactional_id = None
+            connection.send_only(request, 7)
+            expected += b"".join(wire.request_without_answer(request, 7))
+        transport = connection._transport
+        assert transport is not None
+        assert connection.is_clogged
+        assert connection.unsent_bytes > UNSENT_BYTES_MAX
+        assert 0 < transport.get_write_buffer_size() <= HERALD_BYTES
+        if is_handed_over:
+            connection.hand_over()
+        go_on.set()
+        async with asyncio.timeout(20):
+            while len(arrived) < len(expected):
+                await asyncio.sleep(0.01)
+        assert arrived == expected
+        if not is_handed_over:
+            assert not connection.unsent_bytes
+            assert not connection.is_clogged
+        transport.abort()
+        await asyncio.wait_for(ended.wait(), 10)
+        server.close()
+        await asyncio.sleep(0)
+        await server.wait_closed()
+
+    asyncio.run(scenario())
 
 
 def test_large_requests_arrive_whole() -> None:

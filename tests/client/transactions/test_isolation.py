@@ -156,9 +156,9 @@ def test_columns_of_aborted_records_are_never_built(
     scanned: list[int] = []
     scan = decode._Decoder._scan
 
-    def counted(self: Any, data: Any, table: Any, lines: int, records: int) -> None:
+    def counted(self: Any, data: Any, table: Any, lines: int, records: int, rest: float) -> None:
         scanned.append(records)
-        scan(self, data, table, lines, records)
+        scan(self, data, table, lines, records, rest)
 
     monkeypatch.setattr(decode._Decoder, "_scan", counted)
     way(*place, "read_committed")

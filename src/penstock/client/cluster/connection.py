@@ -20,7 +20,9 @@ import asyncio
 import copy
 import os
 import socket
+from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.addresses import Address
@@ -48,7 +50,13 @@ if TYPE_CHECKING:
     from penstock.security.tls import TlsConnection
 
 UNSENT_BYTES_MAX = 1 << 20
-"""The bytes that asyncio may hold for the kernel before `is_clogged` becomes True."""
+"""The bytes that may wait for the kernel before `is_clogged` becomes True."""
+
+UNSENT_BYTES_LOW = UNSENT_BYTES_MAX // 4
+"""The bytes at which `is_clogged` becomes False again."""
+
+HERALD_BYTES = 16 << 10
+"""How many waiting bytes asyncio gets, so that `resume_writing` is called when the kernel takes more."""
 
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 """The socket option, which only Linux has; elsewhere None."""
@@ -114,6 +122,9 @@ class Connection(asyncio.BufferedProtocol):
         self._raw: asyncio.Future[bytes] | None = None
         """The future of the next frame if that is a raw SASL token, else None."""
         self._timer: asyncio.TimerHandle | None = None
+        self._unsent: deque[memoryview] = deque()
+        """The bytes that wait for the kernel, behind those that asyncio holds."""
+        self._unsent_size = 0
         self.is_clogged = False
         """Whether more than `UNSENT_BYTES_MAX` are unsent, so that nothing more should be sent now."""
         self._writable_callbacks: list[Callable[[], None]] = []
@@ -138,9 +149,10 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """The bytes that asyncio still holds, plus one if requests are held back until a login ends."""
+        """The bytes that wait for the kernel, plus one if requests are held back until a login ends."""
         held = self.session is not None and self.session.is_holding
-        return held + (0 if self._transport is None else self._transport.get_write_buffer_size())
+        in_asyncio = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return held + self._unsent_size + in_asyncio
 
     @property
     def is_receiving(self) -> bool:
@@ -245,7 +257,9 @@ class Connection(asyncio.BufferedProtocol):
         for waiting in self._wire.abandon():
             if not waiting.future.done():
                 waiting.future.set_exception(_copy_of(self.cause))
-        self.resume_writing()
+        self._unsent.clear()
+        self._unsent_size = 0
+        self._unclog()
         held = [] if self.session is None else self.session.drop()
         for future in (self.ready, self._raw, *held):
             if future is not None and not future.done():
@@ -268,6 +282,9 @@ class Connection(asyncio.BufferedProtocol):
                 f"the connection to {self.address} cannot be given away: a request is in flight"
             )
         transport, self._transport = self._transport, None
+        transport.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
+        while self._unsent:
+            transport.write(self._unsent.popleft())
         self.cause = NetworkError(f"the connection to {self.address} has another owner")
         self._end_timers()
         return transport, self._tls
@@ -287,8 +304,8 @@ class Connection(asyncio.BufferedProtocol):
     def _write(self, chunks: Sequence[Buffer]) -> None:
         """Send chunks in order. All bytes to the broker pass through this method.
 
-        The kernel gets as many of the bytes as it takes at once; asyncio buffers the rest. asyncio's
-        `writelines` would join the chunks first (until Python 3.12), which copies every batch.
+        The kernel gets as many of the bytes as it takes at once, the rest as it takes more. The rest is not
+        copied: until it is sent, the bytes of the chunks must not change.
 
         Raises:
             NetworkError: the kernel refuses the bytes; the connection is dead.
@@ -302,16 +319,57 @@ class Connection(asyncio.BufferedProtocol):
             if not chunks:
                 return
         rest: Sequence[Buffer] = chunks
-        if not transport.get_write_buffer_size():
-            try:
-                rest = _after(chunks, self._sock.sendmsg(chunks[:IOV_MAX]))
-            except (BlockingIOError, InterruptedError):
-                pass
-            except OSError as error:
-                self.close(NetworkError(f"sending to {self.address} failed: {_why(error)}"))
-                raise _copy_of(self.cause or NetworkError(_why(error))) from error
-        for chunk in rest:
-            transport.write(memoryview(chunk))
+        if not self._unsent and not transport.get_write_buffer_size():
+            rest = _after(chunks, self._send(chunks[:IOV_MAX]))
+            if self.cause is not None:
+                raise _copy_of(self.cause)
+        if rest:
+            for chunk in rest:
+                view = memoryview(chunk)
+                if view.nbytes:
+                    self._unsent.append(view)
+                    self._unsent_size += view.nbytes
+            self._send_unsent(is_full=True)
+            self.is_clogged = self.is_clogged or self._unsent_size > UNSENT_BYTES_MAX
+
+    def _send(self, chunks: Sequence[Buffer]) -> int:
+        """Return how many of the bytes the kernel takes. If it refuses, the connection is dead."""
+        try:
+            return self._sock.sendmsg(chunks)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError as error:
+            self.close(NetworkError(f"sending to {self.address} failed: {_why(error)}"))
+            return 0
+
+    def _send_unsent(self, *, is_full: bool = False) -> None:
+        """Give the kernel the bytes that wait for it, at first none if it `is_full`.
+
+        asyncio would copy what it is given to send later (until Python 3.12), so it gets only a small part
+        of what the kernel does not take: it calls `resume_writing` when that part is sent.
+        """
+        transport, unsent = self._transport, self._unsent
+        assert transport is not None
+        while unsent and not transport.get_write_buffer_size():
+            if not is_full:
+                self._drop_sent(self._send(list(islice(unsent, IOV_MAX))))
+            is_full = False
+            if unsent:
+                herald = unsent[0][:HERALD_BYTES]
+                self._drop_sent(herald.nbytes)
+                transport.write(herald)
+
+    def _drop_sent(self, count: int) -> None:
+        """Remove `count` bytes from the beginning of those that wait for the kernel."""
+        unsent = self._unsent
+        self._unsent_size -= count
+        while count:
+            size = unsent[0].nbytes
+            if count < size:
+                unsent[0] = unsent[0][count:]
+                return
+            unsent.popleft()
+            count -= size
 
     def _flush(self) -> None:
         """Send the pending ciphertext of the TLS connection, if the connection is alive."""
@@ -323,7 +381,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        transport.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
+        transport.set_write_buffer_limits(high=0)
         if self._tls is None:
             self.ready.set_result(None)
             return
@@ -384,10 +442,13 @@ class Connection(asyncio.BufferedProtocol):
             if not raw.done():
                 raw.set_result(bytes(frame))
 
-    def pause_writing(self) -> None:
-        self.is_clogged = True
-
     def resume_writing(self) -> None:
+        if self.cause is None and self._transport is not None:
+            self._send_unsent()
+        if self._unsent_size <= UNSENT_BYTES_LOW:
+            self._unclog()
+
+    def _unclog(self) -> None:
         self.is_clogged = False
         callbacks, self._writable_callbacks = self._writable_callbacks, []
         for callback in callbacks:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.addresses import Address
+from penstock.client.background_loop import is_background_loop
 from penstock.client.cluster.connection import AbandonedError, Connection, connect
 from penstock.client.cluster.negotiation import NodeVersions, negotiate
 from penstock.client.cluster.obstacles import UNREACHABLE_S, Troubles
@@ -19,7 +20,7 @@ from penstock.client.cluster.retry import Backoff
 from penstock.client.config import ClientConfig
 from penstock.client.counters import ClientCounters
 from penstock.common.logs import logger_named
-from penstock.common.reused_buffers import ReusedMemory
+from penstock.common.reused_buffers import LeftBuffers, ReusedMemory
 from penstock.errors import AuthenticationError, LoginPendingError, NetworkError, PenstockError
 
 if TYPE_CHECKING:
@@ -59,6 +60,11 @@ class Peer:
         Raises as `Connection.request`.
         """
         return self.connection.request(message, self.versions.choose(type(message), at_most), timeout_s)
+
+
+_LEFT = LeftBuffers()
+"""The buffers of closed clients of the background loop, for the next ones: a new client for each read is the
+usual case, and would wait for new pages."""
 
 
 class ConnectionPool:
@@ -249,6 +255,8 @@ class ConnectionPool:
         Raises:
             NetworkError: the connection cannot be opened.
         """
+        if is_background_loop(asyncio.get_running_loop()):
+            self._memory.take_over(_LEFT)
         if self._secured is not None:
             connection: Connection = await self._secured.connect(address)
         else:
@@ -344,6 +352,9 @@ class ConnectionPool:
         for peer in self._peers.values():
             peer.connection.close(NetworkError("the client was closed"))
         self._peers.clear()
+        loop = asyncio.get_running_loop()
+        if is_background_loop(loop):  # the other loops may end before the time is over
+            self._memory.leave(_LEFT, loop.call_later)
 
 
 def ignore_outcome(task: asyncio.Task[Any]) -> None:

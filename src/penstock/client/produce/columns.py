@@ -31,7 +31,7 @@ from penstock.records.arrow import from_arrow
 from penstock.records.columns import RecordColumns
 from penstock.records.compression.codecs import Codec
 from penstock.records.encode import encode_columns
-from penstock.records.format.batch_header import RECORD_COUNT_POSITION
+from penstock.records.format.batch_header import HEADER_BYTES, RECORD_COUNT_POSITION
 from penstock.records.kernels.compiled import Int32s
 
 CHUNK_BYTES = 8 << 20
@@ -47,6 +47,10 @@ UNNAMED_INDEX = "__index_level_"
 """The prefix of pandas' column names for an index without a name."""
 
 _RECORD_COUNT = struct.Struct(">i")
+
+RECORD_EXTRA_BYTES = 10
+"""What a record in a batch takes beside its part of the columns: at least its lengths, deltas and attributes.
+Rows that are spread by it fill whole batches, where a few rows too many would be a batch of their own."""
 
 SPREAD_ROWS_MIN = 1_000
 """The least number of rows without keys that are spread; fewer stay together in one partition."""
@@ -101,7 +105,9 @@ class ColumnEncoder:
             partitions = (
                 by_key if partitions is None else np.where(partitions == UNDECIDED, by_key, partitions)
             )
-            rows_each = max(1, rows * self._batch_bytes_max // max(1, batch.nbytes))
+            size = batch.nbytes + RECORD_EXTRA_BYTES * rows
+            turns = -(-size // max(1, self._batch_bytes_max - HEADER_BYTES))
+            rows_each = -(-rows // max(1, turns))
             # All partitions get something of every chunk, so that all leaders have something to do.
             rows_each = min(rows_each, -(-rows // len(available))) if rows > SPREAD_ROWS_MIN else rows_each
             self._turn = spread(partitions, available, rows_each, self._turn % len(available))
