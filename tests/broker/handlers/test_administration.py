@@ -237,6 +237,7 @@ def test_each_topic_has_its_own_outcome() -> None:
     results = ask(node, create_request("new", "old", "bad/name", "__cluster_metadata"), 7).topics
     assert [result.error_code for result in results] == [0, 36, 17, 42]
     assert all(result.error_message for result in results[1:])
+    assert results[3].error_message == "Creation of internal topic __cluster_metadata is prohibited."
 
 
 def test_a_topic_named_twice_is_not_created() -> None:
