@@ -16,6 +16,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ConfigEntry.ConfigSource;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclBinding;
@@ -133,6 +134,7 @@ public final class Objects {
         return object(Partition.class, Map.of(
             "isLeader", no -> host.partition(id, at).path("leads").asBoolean(),
             "getLeaderEpoch", no -> host.partition(id, at).path("epoch").asInt(),
+            "leaderLogIfLocal", no -> host.partition(id, at).path("leads").asBoolean() ? log(id, host, at) : Option.empty(),
             "log", no -> log(id, host, at),
             "localLogOrException", no -> log(id, host, at).get()));
     }
@@ -209,16 +211,19 @@ public final class Objects {
     }
 
     private static Map<String, Uuid> ids(Supplier<Admin> admins) {
-        return names(admins).stream().collect(Collectors.toMap(each -> each, each -> topic(admins, each).orElseThrow().topicId()));
+        return ask(admins, admin -> admin.listTopics(new ListTopicsOptions().listInternal(true)).listings().get())
+            .stream().collect(Collectors.toMap(TopicListing::name, TopicListing::topicId));
     }
 
     private static Set<String> names(Supplier<Admin> admins) {
-        return new HashSet<>(ask(admins, admin -> admin.listTopics(new ListTopicsOptions().listInternal(true)).names().get()));
+        return new HashSet<>(ids(admins).keySet());
     }
 
     private static Optional<TopicDescription> topic(Supplier<Admin> admins, Object name) {
-        return names(admins).contains(name)
-            ? Optional.of(ask(admins, admin -> admin.describeTopics(List.of(name.toString())).allTopicNames().get().get(name))) : Optional.empty();
+        return ask(admins, admin -> {
+            if (!admin.listTopics(new ListTopicsOptions().listInternal(true)).names().get().contains(name)) return Optional.empty();
+            return Optional.of(admin.describeTopics(List.of(name.toString())).allTopicNames().get().get(name));
+        });
     }
 
     private static Properties properties(Map<String, String> from) {
