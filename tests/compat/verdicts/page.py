@@ -172,8 +172,8 @@ def page(
             "",
             "## What was never run",
             "",
-            f"{len(never)} classes were never run, for want of processor time alone: most are of Connect and of",
-            "the older harness of Kafka's core. `make verdicts ARGS=--unrun` runs them.",
+            f"{len(never)} classes were never run as a whole, for want of processor time: most are of",
+            "Connect and of the older harness of Kafka's core. `make verdicts ARGS=--unrun` runs them.",
             "",
             ", ".join(never) + ".",
         ]
