@@ -470,3 +470,16 @@ def test_there_is_no_coordinator_and_the_message_says_so(kind: int, version: int
     [found] = ask(make_node(), request, version).coordinators
     assert (found.error_code, found.node_id) == (code, -1)
     assert found.error_message
+
+
+def test_a_user_without_a_name_is_refused_whatever_is_asked_of_it() -> None:
+    from penstock.protocol.messages import alter_user_scram_credentials_request as messages
+
+    deletion = messages.ScramCredentialDeletion(name="", mechanism=1)
+    upsertion = messages.ScramCredentialUpsertion(
+        name="", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p"
+    )
+    for deletions, upsertions in (([deletion], []), ([], [upsertion]), ([deletion], [upsertion])):
+        request = messages.AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
+        [result] = ask(make_node(), request, 0).results
+        assert (result.error_code, result.error_message) == (93, "Username must not be empty")

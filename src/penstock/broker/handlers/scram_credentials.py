@@ -97,7 +97,9 @@ def alter_user_scram_credentials(
         results[name].error_code, results[name].error_message = code, message
 
     for name, count in times.items():
-        if count > 1:
+        if not name:
+            refuse(name, ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+        elif count > 1:
             message = "A user credential cannot be altered twice in the same request"
             refuse(name, ErrorCode.DUPLICATE_RESOURCE, message)
     for deletion in request.deletions:
@@ -138,8 +140,6 @@ def alter_user_scram_credentials(
 def _why_unacceptable(upsertion: ScramCredentialUpsertion) -> str | None:
     from penstock.security.scram import ITERATIONS_MIN, SERVER_ITERATIONS_MAX
 
-    if not upsertion.name:
-        return "Username must not be empty"
     if len(upsertion.name) > NAME_CHARACTERS_MAX or "\0" in upsertion.name:
         return f"Username must have at most {NAME_CHARACTERS_MAX} characters and no NUL"
     if upsertion.iterations < ITERATIONS_MIN:
