@@ -483,3 +483,7 @@ def test_a_user_without_a_name_is_refused_whatever_is_asked_of_it() -> None:
         request = messages.AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
         [result] = ask(make_node(), request, 0).results
         assert (result.error_code, result.error_message) == (93, "Username must not be empty")
+    deletion.name = upsertion.name = "u"
+    upsertion.mechanism = 9
+    request = messages.AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[upsertion])
+    assert [each.error_code for each in ask(make_node(), request, 0).results] == [33], "not 92, twice"
