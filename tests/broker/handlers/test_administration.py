@@ -237,6 +237,7 @@ def test_each_topic_has_its_own_outcome() -> None:
     results = ask(node, create_request("new", "old", "bad/name", "__cluster_metadata"), 7).topics
     assert [result.error_code for result in results] == [0, 36, 17, 42]
     assert all(result.error_message for result in results[1:])
+    assert results[3].error_message == "Creation of internal topic __cluster_metadata is prohibited."
 
 
 def test_a_topic_named_twice_is_not_created() -> None:
@@ -469,3 +470,20 @@ def test_there_is_no_coordinator_and_the_message_says_so(kind: int, version: int
     [found] = ask(make_node(), request, version).coordinators
     assert (found.error_code, found.node_id) == (code, -1)
     assert found.error_message
+
+
+def test_a_user_without_a_name_is_refused_whatever_is_asked_of_it() -> None:
+    from penstock.protocol.messages import alter_user_scram_credentials_request as messages
+
+    deletion = messages.ScramCredentialDeletion(name="", mechanism=1)
+    upsertion = messages.ScramCredentialUpsertion(
+        name="", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p"
+    )
+    for deletions, upsertions in (([deletion], []), ([], [upsertion]), ([deletion], [upsertion])):
+        request = messages.AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
+        [result] = ask(make_node(), request, 0).results
+        assert (result.error_code, result.error_message) == (93, "Username must not be empty")
+    deletion.name = upsertion.name = "u"
+    upsertion.mechanism = 9
+    request = messages.AlterUserScramCredentialsRequest(deletions=[deletion], upsertions=[upsertion])
+    assert [each.error_code for each in ask(make_node(), request, 0).results] == [33], "not 92, twice"

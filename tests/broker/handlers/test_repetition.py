@@ -185,6 +185,30 @@ def test_a_partition_is_fetched_once_from_where_it_is_named_last() -> None:
     assert not response.responses[0].partitions[0].records
 
 
+def test_partitions_are_fetched_in_the_order_in_which_they_are_named_across_topics() -> None:
+    node = make_node(**EVERY_API)
+    asked = [("t", 2), ("u", 1), ("t", 0), ("t", 1), ("u", 0), ("t", 2)]
+    for name in ("t", "u"):
+        make_topic(node, name, 3)
+    for name, number in asked[1:]:
+        produce(node, batch_of(b"x" * 100), topic=name, partition=number)
+
+    def fetched(max_bytes: int) -> list[tuple[str, int, bool]]:
+        topics = [
+            FetchTopic(topic=name, partitions=[FetchPartition(partition=n, partition_max_bytes=1000)])
+            for name, n in asked
+        ]
+        request = FetchRequest(topics=topics, session_epoch=-1, max_bytes=max_bytes)
+        return [
+            (topic.topic, each.partition_index, bool(each.records))
+            for topic in ask(node, request, 11).responses
+            for each in topic.partitions
+        ]
+
+    assert fetched(10_000) == [(*each, True) for each in asked[:-1]]
+    assert [each for *_, each in fetched(200)] == [True, False, False, False, False]
+
+
 def test_an_answer_beyond_the_limit_is_not_made() -> None:
     node = make_node(penstock_response_bytes_max=65536)
     for number in range(40):

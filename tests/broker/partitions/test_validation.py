@@ -130,6 +130,10 @@ def test_records_outside_the_window_are_named() -> None:
     with pytest.raises(RejectedRecords) as caught:
         admit_batch(memoryview(bytearray(encode_batch(rows))), 9, config_of(), NOW_MS)
     assert (caught.value.code, [index for index, _ in caught.value.records]) == (32, [1, 3])
+    assert caught.value.detail == "One or more records have been rejected due to invalid timestamp"
+    assert caught.value.records[0][1] == (
+        f"timestamp {NOW_MS + 3_600_001} is more than 3600000 ms ahead of the broker"
+    )
 
 
 def test_compacted_topics_need_keys_and_say_which_records_lack_one() -> None:

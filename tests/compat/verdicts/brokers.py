@@ -12,14 +12,17 @@ import shutil
 import socket
 import sys
 import tempfile
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from free_ports import free_ports
 from penstock import Broker
 from penstock.broker.cluster import Cluster
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.levels import LEVELS
+from penstock.broker.network import connection
+from penstock.broker.security.session import ANONYMOUS, Principal, Session
 from penstock.errors import PenstockError
 
 OF_THE_HARNESS = {"unstable.feature.versions.enable", "unstable.api.versions.enable"}
@@ -48,15 +51,50 @@ class Lacking(Exception):
     """What a test asks for, and brokers outside its JVM cannot have: it is not judged."""
 
 
+OF_CONTROLLERS = ("controller.", "log.dir", "metadata.log.dir", "process.roles", "initial.broker.")
+"""What begins the names of settings for controllers, and for directories, which brokers get elsewhere."""
+
+OWN_PRINCIPALS = {
+    "kafka.api.AbstractAuthorizerIntegrationTest$PrincipalBuilder": {
+        "BROKER": Principal("User", "broker"),
+        "CLIENT": Principal("User", "client"),
+    }
+}
+"""The principals of listeners, by the classes of tests that build them."""
+
+SUPERUSER = Principal("User", "verdicts")
+"""Who asks on the listener that the brokers of tests have beside their own."""
+
+
+class Known(Session):
+    """A session whose principal may be known by its listener."""
+
+    principals: ClassVar[dict[str, Principal]] = {}
+    _shown = ANONYMOUS
+
+    @property  # type: ignore[override]
+    def principal(self) -> Principal:
+        return self.principals.get(self.listener_name, self._shown)
+
+    @principal.setter
+    def principal(self, shown: Principal) -> None:
+        self._shown = shown
+
+
 class Brokers:
-    """The brokers of one test: one, or a cluster whose ids begin at 0."""
+    """A cluster of a test: one broker, or several whose ids begin at 0."""
 
     def __init__(self, wanted: dict[str, Any], directory: Path) -> None:
         self.count: int = wanted["brokers"]
+        self.listeners: list[dict[str, int]] = []
+        if wanted.get("whole"):
+            wanted |= self._whole(wanted)
         own = {int(node): texts for node, texts in wanted["own"].items() if texts}
         if any(node >= self.count for node in own):
             raise Lacking("settings of a controller by itself")
-        self.ports = free_ports(self.count)
+        free = iter(free_ports(self.count + sum(map(len, self.listeners))))
+        self.ports = list(islice(free, self.count))
+        self.listeners = [dict(zip(each, free, strict=False)) for each in self.listeners]
         settings = self._settings(wanted)
         self._served: Broker | Cluster
         if self.count == 1:
@@ -80,8 +118,37 @@ class Brokers:
                 node.config = BrokerConfig(node._texts)
         self._served.start()
 
+    def _whole(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        """Give brokers the listeners that they ask for, and one more."""
+        own = {}
+        Known.principals = {}
+        for node, texts in wanted["own"].items():
+            names = texts.get("controller.listener.names", "CONTROLLER").split(",")
+            listeners = [each.partition("://")[0] for each in texts["listeners"].split(",")]
+            self.listeners.append(dict.fromkeys((each for each in listeners if each not in names), 0))
+            known = OWN_PRINCIPALS.get(texts.get("principal.builder.class", ""))
+            if known is not None:
+                Known.principals |= known
+                del texts["principal.builder.class"]
+            protocols = texts.get("listener.security.protocol.map") or ",".join(
+                f"{each}:{each}" for each in listeners
+            )
+            kept = texts.keys() - OF_THE_HARNESS - {"listeners", "advertised.listeners"}
+            own[node] = {name: texts[name] for name in kept if not name.startswith(OF_CONTROLLERS)} | {
+                "listener.security.protocol.map": f"{protocols},VERDICTS:PLAINTEXT",
+                "super.users": f"{texts.get('super.users', '')};{SUPERUSER}".strip(";"),
+            }
+            if self.count == 1 and ("log.dirs" in texts or "log.dir" in texts):
+                own[node]["log.dirs"] = texts.get("log.dirs") or texts["log.dir"]
+        Known.principals["VERDICTS"] = SUPERUSER
+        common = dict(set.intersection(*(set(each.items()) for each in own.values())))
+        return {"own": own, "settings": common}
+
     def _listening(self, wanted: dict[str, Any], place: int) -> dict[str, str]:
         listener = f"{wanted['listener']}://localhost:{self.ports[place]}"
+        if wanted.get("whole"):
+            more = (f"{name}://localhost:{port}" for name, port in self.listeners[place].items())
+            listener = ",".join([listener, *more])
         return {"listeners": listener, "advertised.listeners": listener}
 
     def _settings(self, wanted: dict[str, Any]) -> dict[str, str]:
@@ -113,6 +180,20 @@ class Brokers:
     def stop(self) -> None:
         self._served.close()
 
+    def partition(self, node: int, topic: str, index: int) -> dict[str, Any]:
+        """Return what a broker has of a partition; nothing where it has no replica of it."""
+        served = self._served
+        server = served.server if isinstance(served, Broker) else served._nodes[node].server
+        known = None if server is None else server.node.cluster.topics.get(topic)
+        if known is None or index >= len(known.partitions):
+            return {}
+        found = known.partitions[index]
+        if not found.is_kept_here:
+            return {}
+        high_watermark, _, start = found.bounds
+        ends = {"start": start, "end": found.log.end_offset, "high": high_watermark}
+        return ends | {"leads": found.leads, "epoch": found.leader_epoch}
+
     def move(self, ask: str, node: int) -> None:
         """Stop a broker in order, or start it again."""
         if isinstance(self._served, Broker):
@@ -123,26 +204,34 @@ class Brokers:
             self._served.start(node)
 
 
-def answer(question: dict[str, Any], running: list[Brokers], directory: Path) -> dict[str, Any]:
-    """Do what is asked, to the brokers of the test before, too; return the answer."""
+def answer(question: dict[str, Any], running: dict[int, Brokers], directory: Path) -> dict[str, Any]:
+    """Do what is asked to a cluster, or to all of them; return the answer."""
     ask = question["ask"]
-    if ask in {"start", "stop"}:
-        while running:
-            running.pop().stop()
+    if ask == "stop all":
+        for number in list(running):
+            running.pop(number).stop()
         for left in directory.iterdir():
             shutil.rmtree(left, ignore_errors=True)
+        return {}
+    number = question["cluster"]
     if ask == "start":
-        running.append(Brokers(question, directory))
-        return {"ports": running[0].ports}
-    if ask != "stop":
-        running[0].move(ask, question["id"])
+        running[number] = Brokers(question, directory / str(number))
+        return {"ports": running[number].ports, "listeners": running[number].listeners}
+    if ask == "stop":
+        if number in running:
+            running.pop(number).stop()
+        shutil.rmtree(directory / str(number), ignore_errors=True)
+    elif ask == "partition":
+        return running[number].partition(question["id"], question["topic"], question["index"])
+    else:
+        running[number].move(ask, question["id"])
     return {}
 
 
-def serve(connection: socket.socket, directory: Path) -> None:
+def serve(asking: socket.socket, directory: Path) -> None:
     """Answer every line until the connection ends."""
-    running: list[Brokers] = []
-    with connection.makefile("rw", encoding="utf-8") as lines:
+    running: dict[int, Brokers] = {}
+    with asking.makefile("rw", encoding="utf-8") as lines:
         for line in lines:
             try:
                 found = answer(json.loads(line), running, directory)
@@ -152,19 +241,19 @@ def serve(connection: socket.socket, directory: Path) -> None:
                 found = {"error": str(error)}
             lines.write(json.dumps(found) + "\n")
             lines.flush()
-    while running:
-        running.pop().stop()
+    answer({"ask": "stop all"}, running, directory)
 
 
 def main() -> int:
+    connection.Session = Known  # type: ignore[misc]
     logging.basicConfig(level=logging.WARNING, format="broker: %(message)s")
     with (
         tempfile.TemporaryDirectory(prefix="verdicts-", ignore_cleanup_errors=True) as name,
         socket.create_server(("127.0.0.1", 0)) as listening,
     ):
         print(listening.getsockname()[1], flush=True)
-        connection, _ = listening.accept()
-        serve(connection, Path(name))
+        asking, _ = listening.accept()
+        serve(asking, Path(name))
     return 0
 
 

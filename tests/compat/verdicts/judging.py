@@ -1,6 +1,6 @@
 """Runs test classes of Apache Kafka from the jars on Maven, against Penstock; yields verdicts.
 
-`java/kafka-own` has stand-ins for two classes of Kafka's harness. They go before it on the class path, and
+`java/kafka-own` has stand-ins for four classes of Kafka's harness. They go before it on the class path, and
 ask `brokers` for what the harness would have started in its own JVM.
 """
 
@@ -10,6 +10,7 @@ import contextlib
 import os
 import queue
 import re
+import struct
 import subprocess
 import sys
 import threading
@@ -26,7 +27,11 @@ SILENCE_S = 600
 """After so long without a line the JVM and its brokers are taken for hung, and ended."""
 
 OF_A_CLUSTER = b"Lorg/apache/kafka/common/test/api/Cluster"
-OF_STREAMS = b"EmbeddedKafkaCluster"
+EMBEDDED = (b"EmbeddedKafkaCluster", b"EmbeddedConnect", b"MirrorConnectorsIntegrationBaseTest")
+"""What the tests of Streams, of Connect and of MirrorMaker begin with."""
+
+OF_CORE = "kafka/"
+HARNESS = "kafka/server/QuorumTestHarness"
 IN_THE_JVM = b"KafkaClusterTestKit"
 
 _IS_TEST = re.compile(r"(.*/)?(?!Abstract)[^/$]*Test\.class")
@@ -50,21 +55,86 @@ def release() -> str:
 
 
 def judged_classes() -> list[str]:
-    """Return the full names of all classes in the jars whose brokers are one of the two stand-ins."""
-    found: list[str] = []
+    """Return the full names of all classes in the jars whose brokers are one of the stand-ins."""
+    judged: list[str] = []
+    parents: dict[str, str] = {}
+    of_core: list[str] = []
     for jar in maven_classpath("kafka-own").split(":"):
         if not jar.endswith("-test.jar"):
             continue
         with zipfile.ZipFile(jar) as file:
-            tests = (name for name in file.namelist() if _IS_TEST.fullmatch(name))
-            judged = [name for name in tests if _is_judged(file.read(name))]
-            found += [name.removesuffix(".class").replace("/", ".") for name in judged]
-    return sorted(set(found), key=lambda each: (each.rpartition(".")[2], each))
+            for name in file.namelist():
+                code = file.read(name) if name.endswith(".class") else b""
+                whole = name.removesuffix(".class")
+                if _IS_TEST.fullmatch(name) and _is_judged(code):
+                    judged.append(whole)
+                elif code and name.startswith(OF_CORE):
+                    parents[whole], is_abstract = parent_of(code)
+                    of_core += [whole] * (not is_abstract and _IS_TEST.fullmatch(name) is not None)
+    taken = {name.rpartition("/")[2] for name in judged}
+    for name in of_core:
+        short = name.rpartition("/")[2]
+        if HARNESS in _line(name, parents) and short not in taken:  # results are kept by the short name
+            judged.append(name)
+            taken.add(short)
+    names = {name.replace("/", ".") for name in judged}
+    return sorted(names, key=lambda each: (each.rpartition(".")[2], each))
 
 
 def _is_judged(code: bytes) -> bool:
-    of_streams = OF_STREAMS in code and b"Lorg/junit/jupiter/" in code and IN_THE_JVM not in code
-    return OF_A_CLUSTER in code or of_streams
+    embedded = any(each in code for each in EMBEDDED) and b"Lorg/junit/jupiter/" in code
+    return OF_A_CLUSTER in code or (embedded and IN_THE_JVM not in code)
+
+
+def _line(name: str, parents: dict[str, str]) -> list[str]:
+    """Return the classes that a class extends, as far as they are known."""
+    found = []
+    while name in parents:
+        name = parents[name]
+        found.append(name)
+    return found
+
+
+def parent_of(code: bytes) -> tuple[str, bool]:
+    """Return the name of the class that a class extends, and whether it is abstract."""
+    (count,) = struct.unpack_from(">H", code, 8)
+    texts: dict[int, str] = {}
+    classes: dict[int, int] = {}
+    at, index = 10, 1
+    while index < count:
+        kind = code[at]
+        (first,) = struct.unpack_from(">H", code, at + 1)
+        if kind == 1:
+            texts[index] = code[at + 3 : at + 3 + first].decode("utf-8", "replace")
+        elif kind == 7:
+            classes[index] = first
+        at += 3 + first if kind == 1 else _SIZES[kind]
+        index += 2 if kind in (5, 6) else 1
+    flags, _, parent = struct.unpack_from(">HHH", code, at)
+    return texts[classes[parent]] if parent else "", bool(flags & _ABSTRACT)
+
+
+_ABSTRACT = 0x400
+
+_SIZES = {
+    3: 5,
+    4: 5,
+    5: 9,
+    6: 9,
+    7: 3,
+    8: 3,
+    9: 5,
+    10: 5,
+    11: 5,
+    12: 5,
+    15: 4,
+    16: 3,
+    17: 5,
+    18: 5,
+    19: 3,
+    20: 3,
+}
+"""The bytes of each kind of constant of a class file, but for texts."""
 
 
 def compiled() -> str:

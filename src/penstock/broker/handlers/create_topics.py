@@ -67,7 +67,8 @@ def _plan(wanted: CreatableTopic, times: int, planner: Planner) -> NewTopic:
     if times > 1:
         raise error_for(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     if wanted.name == METADATA_TOPIC:
-        raise error_for(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is not for clients to create")
+        text = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
+        raise error_for(ErrorCode.INVALID_REQUEST, text)
     configs = {config.name: config.value for config in wanted.configs}
     plan = planner.new_topic(
         wanted.name, wanted.num_partitions, wanted.replication_factor, _assignments(wanted), configs

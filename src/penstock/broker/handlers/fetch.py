@@ -31,7 +31,7 @@ from penstock.broker.partitions.fetch_sessions import (
 )
 from penstock.broker.partitions.partition import Partition
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.requests.repetition import merged
+from penstock.broker.requests.repetition import in_order
 from penstock.broker.requests.side_thread import (
     answer_later,
     full_budget,
@@ -123,7 +123,7 @@ def fetch(request: FetchRequest, context: Context[ServingNode]) -> FetchResponse
     topics = request.topics
     if len(topics) > 1 or (topics and len(topics[0].partitions) > 1):
         # Kafka keeps what is asked in a table, too: a partition that is named twice is read once.
-        request.topics = merged(topics, _name, "partitions", _index)
+        request.topics = in_order(topics, _name, "partitions", _index)
     if request.session_epoch != FINAL_EPOCH:
         return _fetch_in_session(request, context)
     if request.session_id != NO_SESSION:

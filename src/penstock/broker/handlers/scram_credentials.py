@@ -90,17 +90,21 @@ def alter_user_scram_credentials(
     def refuse(name: str, code: ErrorCode, message: str) -> None:
         results[name].error_code, results[name].error_message = code, message
 
+    changes = [*request.deletions, *request.upsertions]
+    unknown = {each.name for each in changes if each.mechanism not in _MECHANISMS}
     for name, count in times.items():
-        if count > 1:
+        if not name:
+            refuse(name, ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+        elif name in unknown:
+            refuse(name, ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+        elif count > 1:
             message = "A user credential cannot be altered twice in the same request"
             refuse(name, ErrorCode.DUPLICATE_RESOURCE, message)
     for deletion in request.deletions:
         name, mechanism = deletion.name, deletion.mechanism
         if results[name].error_code:
             continue
-        if mechanism not in _MECHANISMS:
-            refuse(name, ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-        elif (name, mechanism) not in cluster.security.credentials:
+        if (name, mechanism) not in cluster.security.credentials:
             message = "Attempt to delete a user credential that does not exist"
             refuse(name, ErrorCode.RESOURCE_NOT_FOUND, message)
         else:
@@ -110,9 +114,7 @@ def alter_user_scram_credentials(
         if results[name].error_code:
             continue
         why = _why_unacceptable(upsertion)
-        if upsertion.mechanism not in _MECHANISMS:
-            refuse(name, ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-        elif why is not None:
+        if why is not None:
             refuse(name, ErrorCode.UNACCEPTABLE_CREDENTIAL, why)
         elif len(cluster.security.credentials) + len(records) >= CREDENTIALS_MAX:
             message = f"there are {CREDENTIALS_MAX} credentials, and no more can be had"
@@ -132,8 +134,6 @@ def alter_user_scram_credentials(
 def _why_unacceptable(upsertion: ScramCredentialUpsertion) -> str | None:
     from penstock.security.scram import ITERATIONS_MIN, SERVER_ITERATIONS_MAX
 
-    if not upsertion.name:
-        return "Username must not be empty"
     if len(upsertion.name) > NAME_CHARACTERS_MAX or "\0" in upsertion.name:
         return f"Username must have at most {NAME_CHARACTERS_MAX} characters and no NUL"
     if upsertion.iterations < ITERATIONS_MIN:

@@ -59,6 +59,9 @@ _HEADS = (b"", b"\x1f\x8b\x08\x00", b"\x82SNA", b"\x04\x22\x4d\x18", b"\x28\xb5\
 _HEAD_END = HEADER_BYTES + 4
 """Where the first four bytes of compressed records end, which are mostly these."""
 
+_BAD_TIMES = "One or more records have been rejected due to invalid timestamp"
+"""What Apache Kafka says of the batch; the records have the reasons."""
+
 BLAMED_MAX = 1_000
 """How many records an answer names of those that a batch was refused for."""
 
@@ -339,16 +342,15 @@ def check_batch_times(
     """
     try:
         check_times(header, config, now_ms)
-    except KafkaError as error:
-        earliest, latest = now_ms - config.before_max_ms, now_ms + config.after_max_ms
+    except KafkaError:
         blamed = (
-            chunk.first + index
+            (chunk.first + index, reason)
             for chunk in _chunks(batch, header, budget)
             for index, time in enumerate(chunk.timestamps)
-            if time >= 0 and not earliest <= time <= latest
+            if (reason := _reason_against(time, config, now_ms))
         )
-        found = [(record, error.detail) for record in islice(blamed, BLAMED_MAX)]
-        raise RejectedRecords(error, found) from None
+        error = error_for(ErrorCode.INVALID_TIMESTAMP, _BAD_TIMES)
+        raise RejectedRecords(error, list(islice(blamed, BLAMED_MAX))) from None
 
 
 def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
@@ -359,16 +361,21 @@ def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
     """
     if config.log_append_time:
         return
-    if header.max_timestamp - now_ms > config.after_max_ms:
-        raise error_for(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"timestamp {header.max_timestamp} is more than {config.after_max_ms} ms ahead of the broker",
-        )
-    if 0 <= header.base_timestamp < now_ms - config.before_max_ms:
-        raise error_for(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"timestamp {header.base_timestamp} is more than {config.before_max_ms} ms behind the broker",
-        )
+    time = header.max_timestamp
+    if time - now_ms <= config.after_max_ms:
+        time = header.base_timestamp
+        if not 0 <= time < now_ms - config.before_max_ms:
+            return
+    raise error_for(ErrorCode.INVALID_TIMESTAMP, _reason_against(time, config, now_ms))
+
+
+def _reason_against(time: int, config: TopicConfig, now_ms: int) -> str:
+    """Return what is wrong with a timestamp, or nothing."""
+    if time - now_ms > config.after_max_ms:
+        return f"timestamp {time} is more than {config.after_max_ms} ms ahead of the broker"
+    if 0 <= time < now_ms - config.before_max_ms:
+        return f"timestamp {time} is more than {config.before_max_ms} ms behind the broker"
+    return ""
 
 
 def no_segment_holds(size: int, config: TopicConfig) -> KafkaError:

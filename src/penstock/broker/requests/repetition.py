@@ -8,6 +8,7 @@ module, or refuse repetition where Apache Kafka does.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from copy import copy
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -44,3 +45,34 @@ def merged(
     for key, topic in first.items():
         setattr(topic, partitions, list(found[key].values()))
     return list(first.values())
+
+
+def in_order(
+    topics: list[T], name: Callable[[T], Hashable], partitions: str, index: Callable[[Any], Hashable]
+) -> list[T]:
+    """Keep each partition once, all of them in the order of their first occurrence. Changes `topics`.
+
+    As `merged`, for requests whose order matters across topics: a topic may be named again after others, and
+    stays there. Only neighbours of one topic are merged.
+    """
+    if len({name(topic) for topic in topics}) == len(topics):
+        for topic in topics:
+            listed = getattr(topic, partitions)
+            places = {index(partition): partition for partition in listed}
+            if len(places) < len(listed):
+                setattr(topic, partitions, list(places.values()))
+        return topics
+    kept = {
+        (name(topic), index(partition)): (topic, partition)
+        for topic in topics
+        for partition in getattr(topic, partitions)
+    }
+    found: list[T] = []
+    last: Hashable = None
+    for (key, _), (topic, partition) in kept.items():
+        if not found or key != last:
+            found.append(copy(topic))
+            setattr(found[-1], partitions, [])
+            last = key
+        getattr(found[-1], partitions).append(partition)
+    return found

@@ -3,6 +3,8 @@ package verdicts;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
+import org.apache.kafka.common.TopicPartition;
+
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -21,27 +23,40 @@ import java.util.TreeSet;
 
 import org.opentest4j.TestAbortedException;
 
-/** Brokers of one test. They live in the Python process that started this one: a line of JSON asks, a line answers. */
+/** A cluster of a test. Its brokers live in the Python process that started this one: a line of JSON asks, a line answers. */
 public final class Host {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static BufferedReader answers;
     private static Writer questions;
     private static String missing;
 
+    private static int hosts;
+
+    private final int number;
     private final Map<String, Object> wanted = new LinkedHashMap<>();
     private final Set<Integer> down = new TreeSet<>();
     private final int size;
     private final String listener;
     private final Map<String, String> settings;
     private List<Integer> ports = List.of();
+    private JsonNode listeners;
     private boolean runs;
 
     public Host(int size, int disks, Map<String, String> settings, Map<Integer, Map<String, String>> own, String listener, String protocol) {
+        synchronized (Host.class) {
+            number = hosts++;
+        }
         this.size = size;
         this.listener = listener;
         this.settings = new TreeMap<>();
         settings.forEach((name, value) -> this.settings.put(name, value == null ? "" : value));
-        wanted.putAll(Map.of("ask", "start", "brokers", size, "disks", disks, "settings", this.settings, "own", own, "listener", listener, "protocol", protocol));
+        wanted.putAll(Map.of("ask", "start", "cluster", number, "brokers", size, "disks", disks, "settings", this.settings, "own", own, "listener", listener, "protocol", protocol));
+    }
+
+    /** Brokers with the listeners and settings of their own. */
+    public Host(int size, Map<Integer, Map<String, String>> own) {
+        this(size, 1, Map.of(), own, "VERDICTS", "PLAINTEXT");
+        wanted.put("whole", true);
     }
 
     /** Ends the test as not judged: it needs what only brokers in its own JVM have. */
@@ -56,6 +71,11 @@ public final class Host {
         return found;
     }
 
+    /** Stops the brokers of all tests. */
+    static void stopAll() {
+        ask(Map.of("ask", "stop all"));
+    }
+
     public void start() {
         start("");
     }
@@ -64,24 +84,31 @@ public final class Host {
     public void start(String metadata) {
         wanted.put("metadata", metadata);
         List<Integer> found = new ArrayList<>();
-        ask(wanted).get("ports").forEach(each -> found.add(each.asInt()));
+        JsonNode answer = ask(wanted);
+        answer.get("ports").forEach(each -> found.add(each.asInt()));
         ports = found;
+        listeners = answer.path("listeners");
         runs = true;
     }
 
     public void stop() {
-        if (runs) ask(Map.of("ask", "stop"));
+        if (runs) ask(Map.of("ask", "stop", "cluster", number));
         runs = false;
     }
 
     public void stopBroker(int id) {
-        ask(Map.of("ask", "stop broker", "id", id));
+        ask(Map.of("ask", "stop broker", "cluster", number, "id", id));
         down.add(id);
     }
 
     public void startBroker(int id) {
-        ask(Map.of("ask", "start broker", "id", id));
+        ask(Map.of("ask", "start broker", "cluster", number, "id", id));
         down.remove(id);
+    }
+
+    /** What a broker has of a partition: offsets `start`, `end`, `high`, whether it `leads`, and the `epoch`. */
+    JsonNode partition(int id, TopicPartition at) {
+        return ask(Map.of("ask", "partition", "cluster", number, "id", id, "topic", at.topic(), "index", at.partition()));
     }
 
     public Set<Integer> ids(boolean alive) {
@@ -96,6 +123,11 @@ public final class Host {
 
     public List<Integer> ports() {
         return ports;
+    }
+
+    /** The port of a listener of a broker; those of most tests have one. */
+    public int port(int id, String name) {
+        return listeners.has(id) ? listeners.get(id).get(name).asInt() : ports.get(id);
     }
 
     public String listener() {

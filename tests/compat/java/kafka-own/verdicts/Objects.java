@@ -1,11 +1,14 @@
 package verdicts;
 
+import kafka.cluster.Partition;
+import kafka.log.LogManager;
 import kafka.network.SocketServer;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaApis;
 import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
+import kafka.server.ReplicaManager;
 import kafka.server.SharedServer;
 import kafka.raft.KafkaRaftManager;
 
@@ -13,20 +16,35 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ConfigEntry.ConfigSource;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.image.loader.MetadataLoader;
+import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
+import org.apache.kafka.server.authorizer.AclCreateResult;
+import org.apache.kafka.server.authorizer.AclDeleteResult;
+import org.apache.kafka.server.BrokerLifecycleManager;
+import org.apache.kafka.server.HostedPartition;
+import org.apache.kafka.server.authorizer.Authorizer;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 import org.mockito.Mockito;
 
+import scala.Option;
+
+import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -65,29 +83,82 @@ public final class Objects {
     }
 
     public static KafkaBroker broker(int id, Host host, Supplier<Admin> admins) {
+        return broker(id, host, admins, () -> config(id, host, admins));
+    }
+
+    public static KafkaBroker broker(int id, Host host, Supplier<Admin> admins, Supplier<KafkaConfig> config) {
         Object cache = cache(admins);
         return object(BrokerServer.class, Map.ofEntries(
-            answer("config", no -> config(id, host, admins)),
-            answer("boundPort", no -> host.ports().get(id)),
+            answer("config", no -> config.get()),
+            answer("boundPort", what -> host.port(id, ((ListenerName) what[0]).value())),
+            answer("authorizerPlugin", no -> authorizer(admins)),
             answer("isShutdown", no -> !host.ids(true).contains(id)),
             answer("shutdown", no -> does(() -> host.stopBroker(id))),
             answer("startup", no -> does(() -> host.startBroker(id))),
             answer("awaitShutdown", no -> null),
+            answer("brokerState", no -> host.ids(true).contains(id) ? BrokerState.RUNNING : BrokerState.NOT_RUNNING),
             answer("clusterId", no -> ask(admins, admin -> admin.describeCluster().clusterId().get())),
             answer("metadataCache", no -> cache),
-            answer("socketServer", no -> object(SocketServer.class, Map.of("boundPort", any -> host.ports().get(id)))),
+            answer("lifecycleManager", no -> object(BrokerLifecycleManager.class, Map.of(
+                "initialUnfenceFuture", any -> CompletableFuture.completedFuture(null)))),
+            answer("logManager", no -> logs(id, host)),
+            answer("replicaManager", no -> replicas(id, host, cache)),
+            answer("socketServer", no -> object(SocketServer.class, Map.of("boundPort", what -> host.port(id, ((ListenerName) what[0]).value())))),
             answer("dataPlaneRequestProcessor", no -> object(KafkaApis.class, Map.of(
                 "metadataCache", any -> cache, "isConsumerGroupProtocolEnabled", any -> true))),
             answer("sharedServer", no -> object(SharedServer.class, Map.of(
                 "loader", any -> object(MetadataLoader.class, Map.of("lastAppliedOffset", none -> Long.MAX_VALUE))))),
             answer("groupCoordinator", no -> object(GroupCoordinator.class, Map.of(
                 "groupMetadataTopicConfigs", any -> properties(Map.of("cleanup.policy", "compact", "compression.type", "producer")),
-                "partitionFor", group -> Utils.abs(group[0].hashCode()) % config(id, host, null).getInt("offsets.topic.num.partitions"))))));
+                "partitionFor", group -> Utils.abs(group[0].hashCode()) % config.get().getInt("offsets.topic.num.partitions"))))));
+    }
+
+    private static LogManager logs(int id, Host host) {
+        return object(LogManager.class, Map.of("getLog", what -> log(id, host, (TopicPartition) what[0])));
+    }
+
+    private static ReplicaManager replicas(int id, Host host, Object cache) {
+        return object(ReplicaManager.class, Map.of(
+            "metadataCache", no -> cache,
+            "logManager", no -> logs(id, host),
+            "localLog", what -> log(id, host, (TopicPartition) what[0]),
+            "localLogOrException", what -> partition(id, host, (TopicPartition) what[0]).localLogOrException(),
+            "onlinePartition", what -> host.partition(id, (TopicPartition) what[0]).isEmpty()
+                ? Option.empty() : Option.apply(partition(id, host, (TopicPartition) what[0])),
+            "getPartitionOrException", what -> partition(id, host, (TopicPartition) what[0]),
+            "getPartition", what -> host.partition(id, (TopicPartition) what[0]).isEmpty()
+                ? new HostedPartition.None<>() : new HostedPartition.Online<>(partition(id, host, (TopicPartition) what[0]))));
+    }
+
+    private static Partition partition(int id, Host host, TopicPartition at) {
+        return object(Partition.class, Map.of(
+            "isLeader", no -> host.partition(id, at).path("leads").asBoolean(),
+            "getLeaderEpoch", no -> host.partition(id, at).path("epoch").asInt(),
+            "leaderLogIfLocal", no -> host.partition(id, at).path("leads").asBoolean() ? log(id, host, at) : Option.empty(),
+            "log", no -> log(id, host, at),
+            "localLogOrException", no -> log(id, host, at).get()));
+    }
+
+    private static Option<UnifiedLog> log(int id, Host host, TopicPartition at) {
+        if (host.partition(id, at).isEmpty()) return Option.empty();
+        return Option.apply(object(UnifiedLog.class, Map.of(
+            "logStartOffset", no -> host.partition(id, at).get("start").asLong(),
+            "logEndOffset", no -> host.partition(id, at).get("end").asLong(),
+            "highWatermark", no -> host.partition(id, at).get("high").asLong())));
     }
 
     public static ControllerServer controller(Supplier<Admin> admins) {
+        return controller(admins, () -> {
+            throw Host.lacks("the settings of a controller");
+        });
+    }
+
+    public static ControllerServer controller(Supplier<Admin> admins, Supplier<KafkaConfig> config) {
         Answer log = any -> object(RaftLog.class, Map.of("endOffset", none -> new LogOffsetMetadata(0)));
         return object(ControllerServer.class, Map.of(
+            "config", no -> config.get(),
+            "clusterId", no -> ask(admins, admin -> admin.describeCluster().clusterId().get()),
+            "authorizerPlugin", no -> authorizer(admins),
             "controller", no -> object(Controller.class, Map.of("isActive", any -> true,
                 "findAllTopicIds", any -> CompletableFuture.completedFuture(ids(admins)))),
             "raftManager", no -> object(KafkaRaftManager.class, Map.of("raftLog", log))));
@@ -108,6 +179,23 @@ public final class Objects {
         return new KafkaConfig(all, false);
     }
 
+    /** Rights, which an Admin changes and lists. */
+    private static Option<Plugin<Authorizer>> authorizer(Supplier<Admin> admins) {
+        Authorizer own = object(Authorizer.class, Map.of(
+            "createAcls", what -> {
+                Collection<AclBinding> bindings = (Collection<AclBinding>) what[1];
+                ask(admins, admin -> admin.createAcls(bindings).all().get());
+                return bindings.stream().map(each -> CompletableFuture.completedFuture(AclCreateResult.SUCCESS)).toList();
+            },
+            "deleteAcls", what -> {
+                Collection<AclBindingFilter> filters = (Collection<AclBindingFilter>) what[1];
+                ask(admins, admin -> admin.deleteAcls(filters).all().get());
+                return filters.stream().map(each -> CompletableFuture.completedFuture(new AclDeleteResult(List.of()))).toList();
+            },
+            "acls", what -> ask(admins, admin -> admin.describeAcls((AclBindingFilter) what[0]).values().get())));
+        return Option.apply(Plugin.wrapInstance(own, null, "authorizer.class.name"));
+    }
+
     private static Object cache(Supplier<Admin> admins) {
         return object(KRaftMetadataCache.class, Map.of(
             "getAllTopics", no -> names(admins),
@@ -123,16 +211,19 @@ public final class Objects {
     }
 
     private static Map<String, Uuid> ids(Supplier<Admin> admins) {
-        return names(admins).stream().collect(Collectors.toMap(each -> each, each -> topic(admins, each).orElseThrow().topicId()));
+        return ask(admins, admin -> admin.listTopics(new ListTopicsOptions().listInternal(true)).listings().get())
+            .stream().collect(Collectors.toMap(TopicListing::name, TopicListing::topicId));
     }
 
     private static Set<String> names(Supplier<Admin> admins) {
-        return new HashSet<>(ask(admins, admin -> admin.listTopics(new ListTopicsOptions().listInternal(true)).names().get()));
+        return new HashSet<>(ids(admins).keySet());
     }
 
     private static Optional<TopicDescription> topic(Supplier<Admin> admins, Object name) {
-        return names(admins).contains(name)
-            ? Optional.of(ask(admins, admin -> admin.describeTopics(List.of(name.toString())).allTopicNames().get().get(name))) : Optional.empty();
+        return ask(admins, admin -> {
+            if (!admin.listTopics(new ListTopicsOptions().listInternal(true)).names().get().contains(name)) return Optional.empty();
+            return Optional.of(admin.describeTopics(List.of(name.toString())).allTopicNames().get().get(name));
+        });
     }
 
     private static Properties properties(Map<String, String> from) {

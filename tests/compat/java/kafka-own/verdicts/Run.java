@@ -38,6 +38,7 @@ public final class Run implements TestExecutionListener {
             String[] parts = line.split(" ");
             Set<String> methods = parts.length > 1 ? Set.of(parts[1].split(",")) : Set.of();
             run(parts[0], methods);
+            Host.stopAll();
             say("END", parts[0], "", 0, "");
         }
         Runtime.getRuntime().halt(0); // threads that tests have left do not keep it
