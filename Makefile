@@ -71,6 +71,7 @@ peers: $(VENV)/.everything
 
 soak: $(VENV)/.everything
 	$(PYTEST) -m soak --timeout 3600
+	$(PYTEST) -m "hypothesis and not compat and not slow" --timeout 3600 --hypothesis-profile soak
 
 attack: $(VENV)/.everything
 	$(BIN)/python tests/attack/run.py $(ARGS)
