@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
+from for_each import for_each
 from penstock import Admin, Broker, Consumer, Producer
 from penstock.cli import main
 from penstock.cli.envelopes import Message, parse_envelope
@@ -127,8 +128,7 @@ def test_kcat_writes_bytes_into_its_json_as_they_are() -> None:
     assert parse_envelope(line) == Message(b"key", b"\xff\xfe bin", 1, 5, [("a", b"\xfe")], "t")
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
+@for_each(
     [
         (b"{", "this is no JSON"),
         (b"[" * 100_000, "this is no JSON"),
@@ -142,7 +142,7 @@ def test_kcat_writes_bytes_into_its_json_as_they_are() -> None:
         (b'{"payload_base64":"?"}', "is no base64"),
         (b'{"payload":"\\ud800"}', "half of a surrogate pair"),
         (b'{"payload":"x","topic":5}', '"topic" is text'),
-    ],
+    ]
 )
 def test_lines_that_are_none(line: bytes, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
