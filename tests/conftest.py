@@ -18,7 +18,10 @@ from parts_of_tests import in_parts
 from penstock import Admin, Broker
 
 # How long an example takes says more about what else the machine does than about the code.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `make soak` draws many more examples of each property than `make test`.
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("untimed", UNTIMED, max_examples=40)
+settings.register_profile("soak", UNTIMED, max_examples=1000)
 settings.load_profile("untimed")
 
 # A shell without a terminal starts what runs in the background with Ctrl-C ignored, and so do its children.

@@ -27,14 +27,14 @@ def for_each(cases: Iterable[Any], name: Callable[[Any], str] = str) -> Callable
     assert known, "a law without a case cannot fail"
 
     def decorate(law: Callable[..., None]) -> Any:
-        taken = len(known[0]) if isinstance(known[0], tuple) else 1
+        taken = len(known[0]) if type(known[0]) is tuple else 1
 
         @functools.wraps(law)
         def test(**fixtures: Any) -> None:
             failures = []
             for case in known:
                 try:
-                    law(*(case if isinstance(case, tuple) else (case,)), **fixtures)
+                    law(*(case if type(case) is tuple else (case,)), **fixtures)
                 except (Exception, pytest.fail.Exception) as error:
                     failures.append(f"{name(case)}: {type(error).__name__}: {error}")
             if failures:

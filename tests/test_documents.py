@@ -26,6 +26,8 @@ from pathlib import Path
 
 import pytest
 
+from for_each import for_each
+
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")],
@@ -84,7 +86,7 @@ def shell(code, where):
 """
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@for_each(FILES)
 def test_fences_name_a_known_language_and_a_reason_not_to_run(path: Path) -> None:
     for info, _, line in blocks(path):
         language, _, remark = info.partition(" ")
@@ -93,7 +95,7 @@ def test_fences_name_a_known_language_and_a_reason_not_to_run(path: Path) -> Non
             assert REMARK.fullmatch(remark), f"{path.name}:{line}: fence {info!r}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@for_each(FILES)
 def test_blocks_that_are_not_run_are_programs_all_the_same(path: Path) -> None:
     """Three dots in the place of something, or a quote too few, would fail where the block is copied to."""
     for info, code, line in blocks(path):
@@ -111,9 +113,8 @@ WITH_ARROW = re.compile(r"\[(?:\w+,)*(arrow|spark|delta|iceberg|sql|polars|schem
 """Extras with which pyarrow and numpy come."""
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in FILES if path.parent.name == "how-to" or path.name in ("README.md", "tutorial.md")],
+@for_each(
+    [path for path in FILES if path.parent.name == "how-to" or path.name in ("README.md", "tutorial.md")]
 )
 def test_a_page_whose_blocks_need_arrow_names_an_extra_that_has_it(path: Path) -> None:
     code = "".join(code for info, code, _ in blocks(path) if info.startswith("python"))

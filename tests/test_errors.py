@@ -7,8 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
+from for_each import for_each
 from penstock import errors
 from penstock.version import __version__
 
@@ -30,7 +29,7 @@ def test_the_page_names_every_error() -> None:
     assert TOLD.keys() == CLASSES.keys()
 
 
-@pytest.mark.parametrize("name", TOLD)
+@for_each(TOLD)
 def test_an_error_is_what_the_page_says(name: str) -> None:
     assert [base.__name__ for base in CLASSES[name].__bases__] == TOLD[name]
     assert issubclass(CLASSES[name], errors.PenstockError)

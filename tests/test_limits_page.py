@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from for_each import for_each
 from penstock.broker.config.broker_keys import BROKER_KEYS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "limits.md"
@@ -29,7 +30,7 @@ def rows(chapter: str) -> list[tuple[list[str], str]]:
     return found
 
 
-@pytest.mark.parametrize(("names", "default"), rows(BROKER), ids=lambda value: str(value))
+@for_each(rows(BROKER))
 def test_defaults_of_the_broker_are_those_of_its_table(names: list[str], default: str) -> None:
     assert {BROKER_KEYS[name].default for name in names} == {default}
 

@@ -8,10 +8,10 @@ import pickle
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.cloudevents import InvalidEvent, InvalidEventError
 from penstock.common.logs import PrintableFormatter, logger_named
 from penstock.errors import KafkaError, NetworkError, PenstockError, StorageError
@@ -32,7 +32,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+@for_each(HOSTILE)
 def test_what_is_not_printed_is_spelled_out(text: str) -> None:
     assert printable(text) == HOSTILE[text]
     assert printable(printable(text)) == printable(text)
@@ -55,7 +55,7 @@ def test_bytes_that_are_no_text() -> None:
     assert printable_bytes(b"a\xff\x1b\tb", "\t") == b"a\\xff\\x1b\tb"
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+@for_each(HOSTILE)
 def test_errors_and_reprs_are_printable(text: str) -> None:
     errors: list[BaseException] = [
         PenstockError(text),
@@ -82,7 +82,7 @@ class Named:
         return self.name
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+@for_each(HOSTILE)
 def test_users_own_handlers_get_printable_lines(text: str) -> None:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)

@@ -12,6 +12,7 @@ from attack.clusters import CLUSTER_ATTACKS, false_replicas
 from attack.logins import LOGIN_ATTACKS
 from attack.run import run, run_cluster, run_logins
 from broker.handlers.test_every_version import CASES, REQUESTS
+from for_each import for_each
 from penstock.protocol.api import ApiKey
 from penstock.protocol.framing import encode_request
 
@@ -71,7 +72,7 @@ def test_the_attacks_are_named_once() -> None:
     assert {attack.run for attack in CLUSTER_ATTACKS} - {attack.run for attack in ATTACKS} == {false_replicas}
 
 
-@pytest.mark.parametrize(("key", "version"), CASES, ids=str)
+@for_each(CASES)
 def test_every_request_can_be_made_without_a_node(key: ApiKey, version: int) -> None:
     request = REQUESTS[key](NODE, version)
     assert b"".join(map(bytes, encode_request(request, version, 1, "attack")))

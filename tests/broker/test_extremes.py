@@ -17,6 +17,7 @@ from broker.bench_node import EVERY_API, NOW_MS, batch_of, context_of, produce
 from broker.extreme_requests import at_random, count, filled, malformed, places, set_extreme
 from broker.groups.bench_group import Bench
 from broker.handlers.test_every_version import CASES, REQUESTS
+from for_each import for_each
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.context import CloseConnection, Context
 from penstock.broker.handlers import ROUTES
@@ -106,8 +107,12 @@ def asker() -> Asker:
     return Asker()
 
 
-@pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
+@for_each(CASES)
 def test_one_extreme_value_at_a_time(key: ApiKey, version: int, asker: Asker) -> None:
+    _try_one_at_a_time(key, version, asker)
+
+
+def _try_one_at_a_time(key: ApiKey, version: int, asker: Asker) -> None:
     for number in range(count(asker.request(key, version), version)):
         request = asker.request(key, version)
         done = set_extreme(request, version, number)
@@ -115,7 +120,7 @@ def test_one_extreme_value_at_a_time(key: ApiKey, version: int, asker: Asker) ->
     _let_time_pass(asker)
 
 
-@pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
+@for_each(CASES)
 def test_many_extreme_values_at_once(key: ApiKey, version: int, asker: Asker) -> None:
     dice = random.Random(f"{key.name} {version}")
     for _ in range(COMBINATIONS):
@@ -136,7 +141,7 @@ def test_one_extreme_value_at_a_time_with_logs_on_disk(key: ApiKey, version: int
     def make_store(clock: ManualClock) -> LogStore:
         return open_disk_store(str(tmp_path / str(next(numbers))), BrokerConfig({}), clock)
 
-    test_one_extreme_value_at_a_time(key, version, Asker(make_store))
+    _try_one_at_a_time(key, version, Asker(make_store))
 
 
 def _let_time_pass(asker: Asker) -> None:

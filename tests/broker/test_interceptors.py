@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from itertools import combinations
 from typing import Any
 
-import pytest
-
 from broker.bench_node import batch_of, make_node, make_topic, produce_request
 from broker.test_operations import page, values
 from broker.wire_client import WireClient
+from for_each import for_each
 from penstock import Broker
 from penstock.broker.context import CloseConnection, Context
 from penstock.broker.interceptors import Stage, when_answered
@@ -215,7 +214,7 @@ def _set_quota(server: Any) -> None:
     server.node.quotas_changed()
 
 
-@pytest.mark.parametrize("mechanisms", [*combinations(MECHANISMS, 2), MECHANISMS], ids=" and ".join)
+@for_each([(each,) for each in (*combinations(MECHANISMS, 2), MECHANISMS)])
 def test_mechanisms_work_beside_each_other(mechanisms: tuple[str, ...]) -> None:
     recorder = Recorder()
     partition = ListOffsetsPartition(partition_index=0, timestamp=-1)

@@ -11,6 +11,7 @@ import pytest
 
 from broker.bench_node import NOW_MS, ask, context_of, make_node, make_topic, produce, produce_request
 from broker.wire_client import WireClient
+from for_each import for_each
 from penstock import Broker
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.handlers.postponed_records import Postponed
@@ -101,7 +102,7 @@ def garbage() -> list[tuple[str, bytearray]]:
     return found
 
 
-@pytest.mark.parametrize(("what", "batch"), garbage(), ids=[what for what, _ in garbage()])
+@for_each(garbage())
 def test_garbage_under_a_right_checksum_is_refused(what: str, batch: bytearray) -> None:
     node = make_node()
     make_topic(node)

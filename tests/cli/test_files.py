@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 
+from for_each import for_each
 from penstock import Admin, Broker, Consumer, Producer
 from penstock.cli import main
 from penstock.cli.envelopes import Message, parse_envelope
+from penstock.cli.table_files import output_file
 from penstock.errors import ConfigError
 
 Penstock = Callable[..., tuple[int, bytes, str]]
@@ -127,8 +131,7 @@ def test_kcat_writes_bytes_into_its_json_as_they_are() -> None:
     assert parse_envelope(line) == Message(b"key", b"\xff\xfe bin", 1, 5, [("a", b"\xfe")], "t")
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
+@for_each(
     [
         (b"{", "this is no JSON"),
         (b"[" * 100_000, "this is no JSON"),
@@ -142,7 +145,7 @@ def test_kcat_writes_bytes_into_its_json_as_they_are() -> None:
         (b'{"payload_base64":"?"}', "is no base64"),
         (b'{"payload":"\\ud800"}', "half of a surrogate pair"),
         (b'{"payload":"x","topic":5}', '"topic" is text'),
-    ],
+    ]
 )
 def test_lines_that_are_none(line: bytes, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
@@ -203,6 +206,15 @@ def test_rows_of_any_table_become_json(penstock: Penstock, address: str, copy: s
         (b"EWR", {"origin": "EWR", "delay": 12, "day": "2013-01-01"}),
         (b"JFK", {"origin": "JFK", "delay": None, "day": "2013-01-02"}),
     ]
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="there are no files in memory here")
+def test_a_file_in_memory_is_a_file() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        path = os.path.join(directory, "x.csv")
+        with pytest.raises(ValueError, match="half"), output_file(path):
+            raise ValueError("half of it")
+        assert os.listdir(directory) == []
 
 
 def test_what_a_format_cannot_hold_leaves_no_file(penstock: Penstock, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from for_each import for_each
 from penstock.cli.envelopes import json_printer
 from penstock.cli.formats import format_printer
 from penstock.errors import ConfigError
@@ -31,7 +32,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("layout", "full", "empty"), TABLE, ids=[row[0] for row in TABLE])
+@for_each(TABLE)
 def test_tokens(layout: str, full: bytes, empty: bytes) -> None:
     printer = format_printer(layout)
     assert printer(RECORD) == full

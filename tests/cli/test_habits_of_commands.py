@@ -8,6 +8,7 @@ import shlex
 import click
 import pytest
 
+from for_each import for_each
 from penstock.cli import main
 from penstock.cli.commands import NOUNS, penstock, run
 from penstock.cli.formats import format_printer
@@ -38,7 +39,7 @@ def options_of(command: click.Command) -> set[str]:
     return {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
 
 
-@pytest.mark.parametrize("section", SECTIONS)
+@for_each(SECTIONS)
 def test_a_section_of_the_table_is_a_command_and_advises_against_nothing_that_it_has(section: str) -> None:
     command = command_at(section)
     assert options_of(command).isdisjoint(table()[section])

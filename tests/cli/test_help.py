@@ -8,6 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from for_each import for_each
 from penstock.cli.commands import penstock
 
 
@@ -21,8 +22,7 @@ def commands(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[s
             yield from commands(inner, (*words, name))
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-@pytest.mark.parametrize("words", list(commands(penstock, ())), ids=" ".join)
+@for_each([(words, columns) for words in commands(penstock, ()) for columns in (80, 120)])
 def test_help_is_laid_out(words: tuple[str, ...], columns: int) -> None:
     """Marks of layout are followed, not printed, examples stay one a line, and nothing is cut off."""
     done = CliRunner().invoke(penstock, [*words, "--help"], terminal_width=columns)
@@ -36,7 +36,7 @@ def test_help_is_laid_out(words: tuple[str, ...], columns: int) -> None:
         assert line == line.rstrip(), line
 
 
-@pytest.mark.parametrize("words", list(commands(penstock, ())), ids=" ".join)
+@for_each([(words,) for words in commands(penstock, ())])
 def test_every_option_says_what_it_is_for(words: tuple[str, ...]) -> None:
     command: click.Command = penstock
     for word in words:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from for_each import for_each
 from penstock import Broker, read_topic
 from penstock.cli import main
 from penstock.cli.positions import parse_span
@@ -87,12 +88,8 @@ def told(address: str) -> list[tuple[int, str]]:
     return [(int(code), said) for said, _, code in answers]
 
 
-@pytest.mark.parametrize(
-    "number",
-    range(len(CASES)),
-    ids=lambda number: " ".join(CASES[number][0][:3]).encode("ascii", "replace").decode(),
-)
-def test_what_makes_no_sense_is_told_in_one_line(told: list[tuple[int, str]], number: int) -> None:
+@for_each(range(len(CASES)))
+def test_what_makes_no_sense_is_told_in_one_line(number: int, told: list[tuple[int, str]]) -> None:
     code, said = told[number]
     assert code == 2, said
     lines = [line for line in said.splitlines() if "waiting for" not in line]

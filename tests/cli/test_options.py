@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from for_each import for_each
 from penstock.broker import command_line
 from penstock.cli import broker_command
 from penstock.cli.options import delimiter, pairs, unescape
@@ -104,7 +105,7 @@ def test_both_readers_of_broker_options_agree(words: list[str], monkeypatch: pyt
     assert plain == clicks
 
 
-@pytest.mark.parametrize("words", NOT_PLAIN, ids=" ".join)
+@for_each(NOT_PLAIN)
 def test_what_needs_words_is_left_to_click(words: list[str]) -> None:
     assert command_line.read_plain(words) is None
 
@@ -114,6 +115,6 @@ def test_the_table_makes_every_option_of_the_command() -> None:
     assert known == {spelling for option in command_line.OPTIONS for spelling in option.spellings}
 
 
-@pytest.mark.parametrize("option", command_line.OPTIONS, ids=lambda option: option.name)
+@for_each(command_line.OPTIONS)
 def test_the_usage_names_every_option(option: command_line.Option) -> None:
     assert f"[{f'{option.spellings[-1]} {option.metavar}'.rstrip()}]" in command_line.usage("penstock")

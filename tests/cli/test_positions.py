@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from for_each import for_each
 from penstock.cli.positions import Kind, Span, parse_span, resolve
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
@@ -41,16 +42,13 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("words", "span", "starts"), TABLE, ids=[" ".join(row[0]) or "nothing" for row in TABLE]
-)
+@for_each(TABLE)
 def test_spans(words: list[str], span: Span, starts: tuple[int, int]) -> None:
     assert parse_span(words) == span
     assert resolve(span, [P0, P1], Log()) == {P0: starts[0], P1: starts[1]}
 
 
-@pytest.mark.parametrize(
-    "words",
+@for_each(
     [
         ["middle"],
         ["soon"],
@@ -63,7 +61,7 @@ def test_spans(words: list[str], span: Span, starts: tuple[int, int]) -> None:
         ["+3"],
         ["٣"],
         [""],
-    ],
+    ]
 )
 def test_anything_else_is_refused(words: list[str]) -> None:
     with pytest.raises(ConfigError, match="-o "):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from penstock import Admin, Consumer, Producer, read_topic, scan_topic, write_topic
 from penstock.client.admin.admin import AsyncAdmin
 from penstock.client.arguments import topic_name
@@ -78,10 +79,9 @@ PRODUCER_WRONG = [
 ]
 
 
-@pytest.mark.parametrize("is_known", [False, True])
-@pytest.mark.parametrize(("call", "message"), PRODUCER_WRONG)
+@for_each([(call, message, is_known) for call, message in PRODUCER_WRONG for is_known in [False, True]])
 def test_producers(
-    servers: str, new_topic: Callable[..., str], call: Callable[[Any], object], message: str, is_known: bool
+    call: Callable[[Any], object], message: str, is_known: bool, servers: str, new_topic: Callable[..., str]
 ) -> None:
     with Producer(servers, allow_auto_create_topics=True) as producer:
         if is_known:
@@ -126,8 +126,8 @@ ADMIN_WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("call", "message"), ADMIN_WRONG, ids=[message[:40] for _, message in ADMIN_WRONG])
-def test_admin(admin: Admin, call: Callable[[Any], object], message: str) -> None:
+@for_each(ADMIN_WRONG)
+def test_admin(call: Callable[[Any], object], message: str, admin: Admin) -> None:
     with pytest.raises(ConfigError) as caught:
         call(admin)
     assert message in str(caught.value)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from for_each import for_each
 from penstock.client.addresses import Address, parse_address
 from penstock.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from penstock.errors import ConfigError
@@ -35,8 +36,7 @@ def test_an_address_prints_as_it_is_written() -> None:
     assert str(Address("a", 1)) == "a:1"
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "field", "parsed"),
+@for_each(
     [
         ("linger.ms", "5", "linger_ms", 5.0),
         ("linger.ms", 0.5, "linger_ms", 0.5),
@@ -55,7 +55,7 @@ def test_an_address_prints_as_it_is_written() -> None:
         ("partitioner", "consistent_random", "partitioner", "consistent_random"),
         ("socket.timeout.ms", 1, "request_timeout_ms", 1.0),
         ("security.protocol", "PLAINTEXT", "security", None),
-    ],
+    ]
 )
 def test_producer_options(name: str, value: object, field: str, parsed: object) -> None:
     assert getattr(ProducerConfig.parse({**WHERE, name: value}, {}), field) == parsed

@@ -11,6 +11,7 @@ import pytest
 
 from client.fake_broker import FakeBroker, fake_broker, limited_to
 from client.jumping_loop import run_jumping
+from for_each import for_each
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.consumer import AsyncConsumer
@@ -434,18 +435,20 @@ def ranged(
     return found
 
 
-@pytest.mark.parametrize(
-    ("ranges", "expected"),
+@for_each(
     [
-        ([], []),
-        ([("t", 0, 3, 3)], []),
-        ([("t", 0, 0, 10)], [(0, n) for n in range(10)]),
-        ([("t", 0, 3, 8)], [(0, n) for n in range(3, 8)]),
-        ([("t", 0, 3, 4), ("t", 1, 2, 5)], [(0, 3), (1, 2), (1, 3), (1, 4)]),
-        ([("t", 0, 7, 9), ("t", 0, 1, 2), ("t", 0, 4, 5)], [(0, 1), (0, 4), (0, 7), (0, 8)]),
-    ],
+        (ranges, expected, fetch_bytes)
+        for fetch_bytes in [1 << 20, 100]
+        for ranges, expected in [
+            ([], []),
+            ([("t", 0, 3, 3)], []),
+            ([("t", 0, 0, 10)], [(0, n) for n in range(10)]),
+            ([("t", 0, 3, 8)], [(0, n) for n in range(3, 8)]),
+            ([("t", 0, 3, 4), ("t", 1, 2, 5)], [(0, 3), (1, 2), (1, 3), (1, 4)]),
+            ([("t", 0, 7, 9), ("t", 0, 1, 2), ("t", 0, 4, 5)], [(0, 1), (0, 4), (0, 7), (0, 8)]),
+        ]
+    ]
 )
-@pytest.mark.parametrize("fetch_bytes", [1 << 20, 100])
 def test_exactly_the_range_and_no_fetch_past_its_end(
     ranges: list[tuple[str, int, int, int]], expected: list[tuple[int, int]], fetch_bytes: int
 ) -> None:

@@ -20,6 +20,7 @@ import pytest
 
 import penstock
 import penstock.client
+from for_each import for_each
 from penstock import Admin, AsyncConsumer, AsyncProducer, Broker, Consumer, Producer, Record, TopicPartition
 from penstock import errors as errors_module
 from penstock.client import AsyncAdmin, Delivery, NewTopic
@@ -99,15 +100,13 @@ def test_every_section_of_the_table_belongs_to_something_that_exists() -> None:
             assert found, section
 
 
-@pytest.mark.parametrize("section", [each for each in table() if each in CLASSES])
+@for_each([each for each in table() if each in CLASSES])
 def test_the_table_advises_against_no_name_that_exists(section: str) -> None:
     for name in table()[section]:
         assert not hasattr(CLASSES[section], name) or name in vars(object), f"{section}.{name} exists"
 
 
-@pytest.mark.parametrize(
-    "section", [each for each in table() if each.partition(".")[0] in CLASSES and "." in each]
-)
+@for_each([each for each in table() if each.partition(".")[0] in CLASSES and "." in each])
 def test_the_table_advises_against_no_argument_that_exists(section: str) -> None:
     name, _, method = section.partition(".")
     call = getattr(CLASSES[name], method, None) or getattr(ASYNC[name], method)
@@ -152,7 +151,7 @@ def test_what_the_table_says_to_type_exists() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("name", [each for each, said in table()["penstock"].items() if "{name}" in said])
+@for_each([each for each, said in table()["penstock"].items() if "{name}" in said])
 def test_names_that_are_to_be_imported_from_elsewhere_are_there(name: str) -> None:
     said = advice("penstock", name)
     assert said is not None
@@ -239,8 +238,7 @@ def test_records_say_that_they_are_several() -> None:
 # -- calls
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
+@for_each(
     [
         (lambda p, c, a: p.send("t", b"v", callback=print), "add_done_callback"),
         (lambda p, c, a: p.send("t", b"v", on_delivery=print), "add_done_callback"),
@@ -274,9 +272,9 @@ def test_records_say_that_they_are_several() -> None:
         (lambda p, c, a: Broker(datadir="x"), "data_dir="),
         (lambda p, c, a: penstock.read_topic("t", HERE, max_records=3), "limit="),
         (lambda p, c, a: penstock.write_topic(None, "t", HERE, key="a"), "fields="),
-    ],
+    ]
 )
-def test_arguments_are_answered(objects: dict[str, Any], call: Any, said: str) -> None:
+def test_arguments_are_answered(call: Any, said: str, objects: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=said) as caught:
         call(objects["Producer"], objects["Consumer"], objects["Admin"])
     assert isinstance(caught.value, CallError)
@@ -354,9 +352,14 @@ def test_statements_of_the_other_kind_of_client_are_answered(objects: dict[str, 
 # -- times
 
 
-@pytest.mark.parametrize("seconds", [1.0, 0.1, 0.25, 5.0, 30.0])
-@pytest.mark.parametrize("call", ["poll", "poll_arrow", "poll_part"])
-def test_polls_refuse_what_looks_like_seconds(objects: dict[str, Any], call: str, seconds: float) -> None:
+@for_each(
+    [
+        (call, seconds)
+        for call in ["poll", "poll_arrow", "poll_part"]
+        for seconds in [1.0, 0.1, 0.25, 5.0, 30.0]
+    ]
+)
+def test_polls_refuse_what_looks_like_seconds(call: str, seconds: float, objects: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"in milliseconds: write {seconds * 1000:g} for"):
         getattr(objects["Consumer"], call)(seconds)
 
@@ -456,8 +459,7 @@ def test_a_missing_partition_is_not_waited_for_as_a_missing_topic_is() -> None:
 KAFKA_ERROR = KafkaError(36, "TOPIC_ALREADY_EXISTS", "there is one")
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
+@for_each(
     [
         ("error.code()", "write error.code, without brackets"),
         ("error.name()", "write error.name, without brackets"),
@@ -482,7 +484,7 @@ KAFKA_ERROR = KafkaError(36, "TOPIC_ALREADY_EXISTS", "there is one")
         ("KafkaCluster().bootstrap_server", "cluster.bootstrap_servers"),
         ("penstock.Cluster().kill_node(1)", "cluster.kill(1)"),
         ("penstock.Cluster(3, 'data', 'h', [1], [2])", "by name"),
-    ],
+    ]
 )
 def test_errors_brokers_and_clusters_say_what_to_type(typed: str, said: str) -> None:
     with pytest.raises(PenstockError, match=re.escape(said)):

@@ -11,6 +11,7 @@ import pytest
 
 from client.fake_broker import FakeBroker, fake_broker, limited_to
 from client.jumping_loop import run_jumping
+from for_each import for_each
 from penstock.client.produce.producer import AsyncProducer
 from penstock.errors import (
     ConfigError,
@@ -379,10 +380,13 @@ def test_a_coordinator_that_is_loading_is_asked_again() -> None:
     assert stored(played(send_five, lambda b: b.fail(ApiKey.INIT_PRODUCER_ID, 14, 15))) == FIVE
 
 
-@pytest.mark.parametrize(
-    ("release", "version", "magic"), [("0.8", 0, 0), ("0.10.0", 2, 1), ("2.1", 7, 2), ("4.0", 12, 2)]
+@for_each(
+    [
+        (release, version, magic, codec)
+        for codec in ["none", "gzip", "lz4"]
+        for release, version, magic in [("0.8", 0, 0), ("0.10.0", 2, 1), ("2.1", 7, 2), ("4.0", 12, 2)]
+    ]
 )
-@pytest.mark.parametrize("codec", ["none", "gzip", "lz4"])
 def test_each_release_gets_the_format_it_stores(release: str, version: int, magic: int, codec: str) -> None:
     async def scenario(broker: FakeBroker, producer: AsyncProducer) -> None:
         for n in range(3):
@@ -432,8 +436,7 @@ def test_without_acknowledgements_nobody_waits() -> None:
 # -- the application's mistakes
 
 
-@pytest.mark.parametrize(
-    ("words", "options"),
+@for_each(
     [
         ("value is bytes or None, not str: encode it", {"value": "text"}),
         ("key is bytes or None, not int$", {"key": 5}),
@@ -451,7 +454,7 @@ def test_without_acknowledgements_nobody_waits() -> None:
         ("timestamp is milliseconds since 1970", {"timestamp": "now"}),
         ("timestamp is milliseconds since 1970", {"timestamp": True}),
         ("timestamp is milliseconds since 1970", {"timestamp": 2**63}),
-    ],
+    ]
 )
 def test_wrong_types_are_refused_at_once(words: str, options: dict[str, Any]) -> None:
     async def scenario(broker: FakeBroker, producer: AsyncProducer) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from for_each import for_each
 from penstock import (
     Admin,
     Broker,
@@ -249,8 +250,8 @@ def administered() -> Iterator[Admin]:
         yield admin
 
 
-@pytest.mark.parametrize("method", ADMIN)
-def test_admins(administered: Admin, method: str) -> None:
+@for_each(ADMIN)
+def test_admins(method: str, administered: Admin) -> None:
     hold(getattr(administered, method), ADMIN[method](TopicPartition("t", 0)))
 
 

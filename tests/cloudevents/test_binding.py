@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from for_each import for_each
 from penstock.cloudevents import (
     Event,
     InvalidEvent,
@@ -54,10 +55,13 @@ def test_a_structured_record_holds_the_data_as_they_were_written():
     assert value.endswith('"note":"%20 €","partitionkey":"p","sampledrate":5,"data":{"a": 1.10}}'.encode())
 
 
-@pytest.mark.parametrize("mode", ["binary", "structured"])
-@pytest.mark.parametrize("data", [None, b"", b"null", b'{"a": 1.10}', b" 1 ", b"{", b"\xff\x00"])
-@pytest.mark.parametrize(
-    "datacontenttype", [None, "application/json", "text/plain", "application/octet-stream"]
+@for_each(
+    [
+        (mode, data, datacontenttype)
+        for datacontenttype in [None, "application/json", "text/plain", "application/octet-stream"]
+        for data in [None, b"", b"null", b'{"a": 1.10}', b" 1 ", b"{", b"\xff\x00"]
+        for mode in ["binary", "structured"]
+    ]
 )
 def test_data_come_back_byte_for_byte(mode, data, datacontenttype):
     event = Event(id="1", source="/s", type="t", data=data, datacontenttype=datacontenttype)
@@ -128,7 +132,7 @@ WRONG = [5, 0, -1, True, 1.5, [1, 2], (104, 105), {1}, object(), range(3)]
 """What `bytes` would turn into bytes, or nothing does."""
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: type(wrong).__name__)
+@for_each([(each,) for each in WRONG])
 def test_what_is_no_bytes_is_refused_when_written(wrong):
     with pytest.raises(
         EncodeError, match=rf"a record's key is bytes, text or None, not {type(wrong).__name__}"
@@ -152,8 +156,7 @@ def test_other_bytes_like_objects_become_bytes():
         to_record(EVENT, headers=[("a", "text")])
 
 
-@pytest.mark.parametrize("profile", ["strict", "lenient"])
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: type(wrong).__name__)
+@for_each([(wrong, profile) for wrong in WRONG for profile in ["strict", "lenient"]])
 def test_what_is_no_bytes_is_refused_when_read(wrong, profile):
     key, value, headers = to_record(EVENT, key=b"k")
     complaint = rf"bytes or None, not {type(wrong).__name__}"

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from cloudevents_cases import HEADERS, batch_of, outcomes, random_parts
+from for_each import for_each
 from penstock.cloudevents import AttributeType, Event, to_record
 from penstock.cloudevents.columnar import EVENT_COLUMNS, EVENT_SCHEMA, decode_events, schema_for
 from penstock.cloudevents.timestamps import format_timestamp
@@ -37,8 +38,7 @@ def check(records, **options):
         assert {name: got.get(name) for name in known} == {name: expected.get(name) for name in known}, record
 
 
-@pytest.mark.parametrize("profile", ["strict", "lenient"])
-@pytest.mark.parametrize("seed", range(8))
+@for_each([(seed, profile) for seed in range(8) for profile in ["strict", "lenient"]])
 def test_random_records(seed, profile):
     rng = random.Random(seed)
     check([random_parts(rng) for _ in range(2000)], profile=profile)

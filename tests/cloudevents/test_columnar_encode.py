@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from cloudevents_cases import MEMBER_VALUES, NAMES, TEXTS, VALUES, batch_of, random_parts
+from for_each import for_each
 from penstock.cloudevents import (
     WELL_KNOWN_EXTENSIONS,
     AttributeType,
@@ -126,8 +127,7 @@ def event_of_row(row):
     return imply_json(event) if row["content_type"] == "application/json" else event
 
 
-@pytest.mark.parametrize("options", MODES)
-@pytest.mark.parametrize("seed", range(3))
+@for_each([(options, seed) for seed in range(3) for options in MODES])
 def test_random_tables(options, seed):
     rng = random.Random(seed)
     rows = [random_row(rng) for _ in range(1500)]

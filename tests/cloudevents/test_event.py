@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from for_each import for_each
 from penstock.cloudevents import (
     URI,
     Event,
@@ -25,8 +26,7 @@ from penstock.cloudevents.timestamps import instant, parse_timestamp, timestamp_
 EVENT = Event(id="1", source="/s", type="t")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "rule"),
+@for_each(
     [
         ({"id": ""}, "C6"),
         ({"id": None}, "C6"),
@@ -64,7 +64,7 @@ EVENT = Event(id="1", source="/s", type="t")
         ({"extensions": {"expirytime": URI("a:b")}}, "C16"),
         ({"extensions": {"x": URI("/b")}}, "T5"),
         ({"extensions": {"partitionkey": ""}}, "P1"),
-    ],
+    ]
 )
 def test_what_breaks_a_rule_is_refused_by_its_name(arguments, rule):
     with pytest.raises(InvalidEventError, match=f"^{rule}: ") as caught:

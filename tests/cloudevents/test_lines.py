@@ -187,8 +187,7 @@ def test_a_line_that_is_no_record_is_answered_with_an_error(line):
         assert "event" not in answer
 
 
-@pytest.mark.parametrize(
-    ("line", "rule"),
+@for_each(
     [
         (b"", "L1"),
         (b"{}", "L4"),
@@ -200,7 +199,7 @@ def test_a_line_that_is_no_record_is_answered_with_an_error(line):
         (b'{"event": {"specversion":"1.0","id":"1","source":"/s","type":"t"}, "key": 1}', "L2"),
         (b'{"event": {"specversion":"1.0","id":"1","source":"/s","type":"t"}, "headers": 1}', "L3"),
         (b'{"specversion":"1.0","id":"1","source":"a b","type":"t"}', "C7"),
-    ],
+    ]
 )
 def test_a_line_without_a_valid_event_is_not_encoded(line, rule):
     answer = json.loads(encode_line(line, LineOptions()))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.common.listening.addresses import canonical_address, without_zone
 
 
-@pytest.mark.parametrize(
-    ("text", "form"),
+@for_each(
     [
         ("127.0.0.1", "127.0.0.1"),
         ("::ffff:127.0.0.1", "127.0.0.1"),
@@ -26,7 +25,7 @@ from penstock.common.listening.addresses import canonical_address, without_zone
         ("10.0.0.0/8", "10.0.0.0/8"),
         ("1:2", "1:2"),
         ("::1\0", "::1\0"),
-    ],
+    ]
 )
 def test_forms(text: str, form: str) -> None:
     assert canonical_address(text) == form

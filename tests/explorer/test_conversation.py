@@ -10,6 +10,7 @@ import pytest
 
 from explorer import captures
 from explorer.captures import ACK, BROKER, CLIENT, SYN, Packet, pcap, pcapng, stream, timed
+from for_each import for_each
 from penstock.errors import DecodeError, EncodeError
 from penstock.explorer.conversation import encoded, read_capture, read_frames
 from penstock.explorer.sources import read_any, read_named, to_bytes
@@ -121,7 +122,7 @@ def test_ipv6() -> None:
     assert next(read_capture(pcap(moved))).connection == "[fe80::1]:1 -> [::1]:2"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each(range(20))
 def test_out_of_order_twice_overlapping_and_wrapped(seed: int) -> None:
     chance = random.Random(seed)
     sent = packets(first=2**32 - chance.randrange(1, 700), size=chance.choice((1, 7, 60, 1400)))

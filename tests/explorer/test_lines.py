@@ -66,7 +66,7 @@ FRAMED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "version", "front", "form", "body"), FRAMED)
+@for_each(FRAMED)
 def test_what_stands_in_front(name: str, version: int, front: str, form: object, body: str | None) -> None:
     if form is None:
         message_class, definition = catalogue.message(name)
@@ -96,8 +96,7 @@ def test_the_front_and_the_line_must_agree() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "complaint"),
+@for_each(
     [
         (b"", "no JSON"),
         (b"\n", "no JSON"),
@@ -126,7 +125,7 @@ def test_the_front_and_the_line_must_agree() -> None:
             "has versions 0 to 1, not -1",
         ),
         (b'{"name": "ResponseHeader", "version": 0, "framed": 1, "hex": "00", "json": {}}', "framed must be"),
-    ],
+    ]
 )
 def test_whatever_is_odd_gives_an_error_line(line: bytes, complaint: str) -> None:
     for complete in (decode_line, encode_line):

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
+from for_each import for_each
 from fuzz.seeds import seeds
 from fuzz.targets import CORPUS, TARGETS, kept
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@for_each(TARGETS)
 def test_what_is_kept_raises_nothing_unexpected(name):
     for data in kept(name):
         TARGETS[name](data)
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@for_each(TARGETS)
 def test_valid_inputs_and_chance_mutations_of_them(name):
     chance = random.Random(name)
     for data in chance.sample(beginnings := seeds(name), min(40, len(beginnings))):

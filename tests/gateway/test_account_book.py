@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from penstock.errors import ConfigError
 from penstock.gateway.accounts.book import USERS_MAX, AccountBook
 from penstock.gateway.accounts.settings import has_login, overlaid, without_login
@@ -97,8 +98,7 @@ def test_a_file_is_read_again_and_what_stays_is_the_same(
         book.read()
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
+@for_each(
     [
         ({}, "name users"),
         ({"users": {}}, "name users"),
@@ -117,7 +117,7 @@ def test_a_file_is_read_again_and_what_stays_is_the_same(
         (tables(a={}) | {"connections": {"max": {"reauth": {"ms": -1}}}}, "number of milliseconds"),
         (tables(a={}) | {"user": {"a": {"password": "secret-1"}}}, "'user.a.password' is not known"),
         ({"users": {str(number): {} for number in range(USERS_MAX + 1)}}, "are the most"),
-    ],
+    ]
 )
 def test_what_does_not_fit_is_refused_and_no_secret_is_shown(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said) as caught:

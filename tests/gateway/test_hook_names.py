@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from penstock.errors import ConfigError
 from penstock.gateway.hooks import Refused, names, renamed_topics, tenant
 from penstock.gateway.hooks.hook import Client, ClientRequest, Hook
@@ -63,7 +64,7 @@ PREFIX = tenant("blue.")
 KEYS = sorted(PREFIX.keys_of_requests - {ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS})
 
 
-@pytest.mark.parametrize("key", KEYS, ids=lambda key: API_TABLE[key].name)
+@for_each(KEYS)
 def test_every_name_gets_the_prefix_and_loses_it(key: int) -> None:
     api = API_TABLE[key]
     on_request, on_response = PREFIX.on_request, PREFIX.on_response

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from gateway.relays import World, answers_of, asked_of, frames_of, request, response
 from penstock.gateway.accounts.book import AccountBook
 from penstock.gateway.accounts.login import FAILURE_DELAY_S
@@ -272,7 +273,7 @@ def test_hostile_bytes_end_that_connection_only(data: bytes) -> None:
     assert account_of(other) == "user ann"
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_each(range(40))
 def test_random_tokens_prove_nothing_and_raise_nothing(seed: int) -> None:
     dice = random.Random(seed)
     for version in (0, 1):

@@ -263,9 +263,14 @@ def test_endpoints_of_new_leaders_in_a_short_fetch(version: int) -> None:
     assert [(end.node_id, end.host, end.port) for end in answer.node_endpoints] == [(0, ADVERTISED, 20_000)]
 
 
-@pytest.mark.parametrize("split", [0, 1, 64, 9999])
-@pytest.mark.parametrize("partitions", [1, 40])
-@pytest.mark.parametrize("endpoints", [0, 1, 3])
+@for_each(
+    [
+        (split, partitions, endpoints)
+        for endpoints in [0, 1, 3]
+        for partitions in [1, 40]
+        for split in [0, 1, 64, 9999]
+    ]
+)
 def test_a_long_fetch_passes_as_it_arrives_and_hides_endpoints(
     split: int, partitions: int, endpoints: int
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from gateway.old_client import Ranges
 from penstock.gateway.calls import Call
 from penstock.gateway.translation import Refused, offered, spoken, translate
@@ -152,8 +153,7 @@ def test_rules_of_an_api_leave_no_gap() -> None:
         assert not rule.inexact or rule.inexact.endswith(".")
 
 
-@pytest.mark.parametrize(
-    ("key", "version", "code", "becomes"),
+@for_each(
     [
         (ApiKey.FETCH, 0, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_LEADER_OR_FOLLOWER),
         (ApiKey.FETCH, 3, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.LEADER_NOT_AVAILABLE),
@@ -165,7 +165,7 @@ def test_rules_of_an_api_leave_no_gap() -> None:
         (ApiKey.CREATE_TOPICS, 0, ErrorCode.THROTTLING_QUOTA_EXCEEDED, ErrorCode.REQUEST_TIMED_OUT),
         (ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, 61, 61),
         (ApiKey.PRODUCE, 0, 12345, ErrorCode.UNKNOWN_SERVER_ERROR),
-    ],
+    ]
 )
 def test_codes_are_as_old_as_the_client(key: int, version: int, code: int, becomes: int) -> None:
     assert older_code(code, highest_code(key, version)) == becomes

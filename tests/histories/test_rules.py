@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
+from for_each import for_each
 from histories.clients import Row
 from histories.page import CHECK_TEXTS, LOOKED_INTO, PAGE, entries, page
 from histories.rules import ALLOWED, CHECKS, MORE_CHECKS, Story, Transaction, anomalies
@@ -164,7 +163,7 @@ BROKEN: dict[str, Callable[[], Story]] = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@for_each(BROKEN)
 def test_the_smallest_story_that_breaks_a_rule_breaks_that_one(name: str) -> None:
     assert set(anomalies(BROKEN[name]())) == {name}
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import pytest
 
+from for_each import for_each
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
 from penstock.protocol import messages
 from penstock.protocol.codec import Codec, codec_for
@@ -173,16 +174,18 @@ def test_tags_that_are_known_cannot_be_unknown():
         response.encode(3)
 
 
-@pytest.mark.parametrize("count", [2**31 - 1, 10**7, 65536])
-@pytest.mark.parametrize(
-    ("name", "version", "before"),
+@for_each(
     [
-        ("MetadataRequest", 1, b""),
-        ("MetadataResponse", 1, b""),
-        ("ListOffsetsResponse", 0, b"\0\0\0\1\0\1t\0\0\0\1" + bytes(6)),
-        ("AddPartitionsToTxnRequest", 0, b"\0\1t" + bytes(10) + b"\0\0\0\1\0\1t"),
-        ("AssignReplicasToDirsRequest", 0, bytes(12) + b"\2" + bytes(16) + b"\2" + bytes(16)),
-    ],
+        (name, version, before, count)
+        for name, version, before in [
+            ("MetadataRequest", 1, b""),
+            ("MetadataResponse", 1, b""),
+            ("ListOffsetsResponse", 0, b"\0\0\0\1\0\1t\0\0\0\1" + bytes(6)),
+            ("AddPartitionsToTxnRequest", 0, b"\0\1t" + bytes(10) + b"\0\0\0\1\0\1t"),
+            ("AssignReplicasToDirsRequest", 0, bytes(12) + b"\2" + bytes(16) + b"\2" + bytes(16)),
+        ]
+        for count in [2**31 - 1, 10**7, 65536]
+    ]
 )
 def test_lengths_are_not_believed(name, version, before, count):
     cls = getattr(messages, name)

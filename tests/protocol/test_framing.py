@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from for_each import for_each
 from penstock.errors import DecodeError, EncodeError, UnsupportedVersionError
 from penstock.protocol.framing import decode_response, encode_request, encode_response
 from penstock.protocol.header import RequestHeader, decode_request_header
@@ -24,8 +25,7 @@ def body_of(chunks: list) -> bytes:
     return whole[4:]
 
 
-@pytest.mark.parametrize("version", [0, 1, 8, 9, 12, 13])
-@pytest.mark.parametrize("client_id", [None, "", "me", "ünï"])
+@for_each([(version, client_id) for client_id in [None, "", "me", "ünï"] for version in [0, 1, 8, 9, 12, 13]])
 def test_a_request_there_and_back(version, client_id):
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
     frame = body_of(encode_request(request, version, 77, client_id))

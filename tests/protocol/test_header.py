@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+from for_each import for_each
 from penstock.errors import DecodeError, UnsupportedVersionError
 from penstock.protocol.api import API_TABLE, ApiKey, request_header_version, response_header_version
 from penstock.protocol.header import (
@@ -17,7 +18,7 @@ from penstock.protocol.header import (
 from penstock.protocol.messages.request_header import RequestHeader as Defined
 
 
-@pytest.mark.parametrize("key", list(API_TABLE))
+@for_each(list(API_TABLE))
 def test_every_api_and_version_has_the_header_of_the_definition(key):
     api = API_TABLE[key]
     for version in range(api.versions[0], api.versions[1] + 1):
@@ -65,8 +66,7 @@ def test_an_unknown_key_or_version_says_who_asked(key, version):
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-@pytest.mark.parametrize(
-    "frame",
+@for_each(
     [
         b"",
         b"\0\3\0\0\0\0\0",
@@ -79,7 +79,7 @@ def test_an_unknown_key_or_version_says_who_asked(key, version):
         b"\0\3\0\x09\0\0\0\1\0\1x\1",
         b"\0\3\0\x09\0\0\0\1\0\1x\1\0\x7f",
         b"\0\3\0\x09\0\0\0\1\0\1x\xff\xff\xff\xff\xff\xff",
-    ],
+    ]
 )
 def test_what_is_no_header(frame):
     with pytest.raises(DecodeError, match="request header"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from for_each import for_each
 from penstock.errors import DecodeError
 from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler.runtime import MALFORMED
@@ -38,7 +39,7 @@ READ_BY_JAVA = [
 """What `new String(bytes, StandardCharsets.UTF_8)` makes of bytes, in Java 17."""
 
 
-@pytest.mark.parametrize(("sent", "read"), READ_BY_JAVA)
+@for_each(READ_BY_JAVA)
 def test_what_is_malformed_is_replaced_as_in_java(sent: str, read: str) -> None:
     data = bytes.fromhex(sent)
     assert data.decode("utf-8", MALFORMED) == read

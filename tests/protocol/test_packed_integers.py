@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from for_each import for_each
 from penstock.errors import DecodeError, EncodeError
 from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler import runtime
@@ -114,20 +115,22 @@ def e3(cls):
 ALL, PARTITION = "", "MetadataResponsePartition"
 
 
-@pytest.mark.parametrize("spelling", ["type", "encoding"])
-@pytest.mark.parametrize(
-    ("make", "encoding", "only", "fixed", "packed"),
+@for_each(
     [
-        (e1, "unsigned", ALL, 3216, 1170),
-        (e2, "unsigned", ALL, 3451, 1236),
-        (e2, "unsigned", PARTITION, 3451, 1251),
-        (e2, "signed", PARTITION, 3451, 1287),
-        (e2, "signed", ALL, 3451, 1274),
-        (e2_worst, "signed", PARTITION, 3451, 4251),
-        (e2_worst, "signed", ALL, 3451, 4252),
-        (e3, "unsigned", ALL, 3216, 1301),
-        (e3, "unsigned", PARTITION, 3216, 1316),
-    ],
+        (make, encoding, only, fixed, packed, spelling)
+        for make, encoding, only, fixed, packed in [
+            (e1, "unsigned", ALL, 3216, 1170),
+            (e2, "unsigned", ALL, 3451, 1236),
+            (e2, "unsigned", PARTITION, 3451, 1251),
+            (e2, "signed", PARTITION, 3451, 1287),
+            (e2, "signed", ALL, 3451, 1274),
+            (e2_worst, "signed", PARTITION, 3451, 4251),
+            (e2_worst, "signed", ALL, 3451, 4252),
+            (e3, "unsigned", ALL, 3216, 1301),
+            (e3, "unsigned", PARTITION, 3216, 1316),
+        ]
+        for spelling in ["type", "encoding"]
+    ]
 )
 def test_sizes_of_the_example(make, encoding, only, fixed, packed, spelling):
     cls = metadata_response(encoding, spelling, only)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from for_each import for_each
 from penstock.errors import ConfigError
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.releases import RELEASES, api_versions, release
@@ -56,8 +57,7 @@ def test_equal_to_the_reference_table():
             assert shown == ("broker" in where and key not in ("71", "72")), (name, key)
 
 
-@pytest.mark.parametrize(
-    ("version", "name"),
+@for_each(
     [
         ("0.8", "0.8.0"),
         ("0.8.2.2", "0.8.2"),
@@ -71,7 +71,7 @@ def test_equal_to_the_reference_table():
         ("4.x", "4.4"),
         ("0.10.x", "0.10.2"),
         ("trunk", "trunk"),
-    ],
+    ]
 )
 def test_a_version_belongs_to_a_release(version, name):
     assert release(version).name == name

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from for_each import for_each
 from penstock import TopicPartition, sql, write_topic
 from penstock.errors import ConfigError
 from penstock.queries.live import WINDOW, OpenWindows
@@ -92,8 +93,7 @@ def test_windows_have_several_forms(servers: str, new_topic: NewTopic, select: s
         assert rows(found, 1) == [{"w": START, "partition": 0, "c": 3}]
 
 
-@pytest.mark.parametrize(
-    ("select", "said"),
+@for_each(
     [
         ("select count(*) from {t}", "ungrouped_aggregate"),
         ("select key, count(*) from {t} group by key", "no window of time"),
@@ -102,20 +102,26 @@ def test_windows_have_several_forms(servers: str, new_topic: NewTopic, select: s
         ("select * from {t} limit 3", "streaming_limit"),
         ("select row_number() over () from {t}", "window"),
         ("select * from {t} a join {t} b using (key)", "hash_join|inner|one topic|cannot be"),
-        ("select time_bucket(interval '1 minute', timestamp), count(*) from (select now() as timestamp "
-         "from {t}) group by 1", "no window of time"),
-        ("with x as (select key, max(timestamp) as timestamp from {t} group by key) "
-         "select date_trunc('day', timestamp), count(*) from x group by 1", "no window of time"),
+        (
+            "select time_bucket(interval '1 minute', timestamp), count(*) from (select now() as timestamp "
+            "from {t}) group by 1",
+            "no window of time",
+        ),
+        (
+            "with x as (select key, max(timestamp) as timestamp from {t} group by key) "
+            "select date_trunc('day', timestamp), count(*) from x group by 1",
+            "no window of time",
+        ),
         ("select 1", "reads one topic"),
         ("insert into {t} select 1 as value", "one topic|cannot|select"),
         ("select * from nope", "there is no table 'nope'"),
         ("select a.key from {t} a join {t} b using (key)", "reads one topic, once; this one reads"),
         ("select 1; select 2", "one query"),
         ("selec", "syntax error"),
-    ],
-)  # fmt: skip
+    ]
+)
 def test_what_cannot_be_followed_is_refused(
-    servers: str, new_topic: NewTopic, select: str, said: str
+    select: str, said: str, servers: str, new_topic: NewTopic
 ) -> None:
     topic = new_topic(1)
     write(servers, topic, [0])

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from for_each import for_each
 from penstock import Admin, read_topic, scan_polars, topic_dataset
 from penstock.errors import ConfigError
 from penstock.queries.polars_frames import wanted_by
@@ -25,8 +26,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 AT_MS = int(AT.timestamp() * 1000)
 
 
-@pytest.mark.parametrize(
-    ("predicate", "wanted"),
+@for_each(
     [
         (C("offset") >= 5, Wanted(offset_min=5)),
         (pl.lit(5) > C("offset"), Wanted(offset_end=5)),
@@ -45,7 +45,7 @@ AT_MS = int(AT.timestamp() * 1000)
         (C("value").bin.size() > 5, EVERYTHING),
         (C("timestamp") >= datetime(2026, 1, 1), EVERYTHING),
         (C("offset").map_elements(bool, return_dtype=pl.Boolean), EVERYTHING),
-    ],
+    ]
 )
 def test_a_predicate_says_which_records_may_be_wanted(predicate: pl.Expr, wanted: Wanted) -> None:
     assert wanted_by(predicate) == wanted

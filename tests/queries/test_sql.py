@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
+from for_each import for_each
 from penstock import Admin, read_topic, sql, topic_dataset, write_topic
 from penstock.errors import ConfigError, EncodeError, KafkaError, NetworkError
 from penstock.queries.session import Session, TopicOptions
@@ -189,8 +190,7 @@ def test_tables_are_created_and_files_written(servers: str, orders: str, tmp_pat
     assert found.to_pylist() == [{"n": 11}]
 
 
-@pytest.mark.parametrize(
-    ("query", "error", "said"),
+@for_each(
     [
         ("select * from nothing_there", ConfigError, "there is no table 'nothing_there'"),
         ("insert into nothing_there select 1", ConfigError, "there is no table 'nothing_there'"),
@@ -211,10 +211,10 @@ def test_tables_are_created_and_files_written(servers: str, orders: str, tmp_pat
         (f"select * from \"{{topic}}\" where value = '{'x' * 1_000_000}'", None, ""),
         ('select * from "{topic}" where partition in (select range from range(1000000))', None, ""),
         ("""select * from "a'"";drop" """, ConfigError, "there is no table"),
-    ],
+    ]
 )
 def test_wrong_queries_say_what_is_wrong(
-    servers: str, orders: str, query: str, error: type[Exception] | None, said: str
+    query: str, error: type[Exception] | None, said: str, servers: str, orders: str
 ) -> None:
     query = query.replace("{topic}", orders)
     if error is None:
@@ -362,8 +362,7 @@ def test_it_is_found_at_the_top() -> None:
     assert TopicOptions().value_format == "auto"
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
+@for_each(
     [
         ('select count(*) from t where "offset" > 3', True),
         ('select a.partition, max(a."OFFSET") from t a group by 1', True),
@@ -380,15 +379,14 @@ def test_it_is_found_at_the_top() -> None:
         ("pivot t on key using count(*)", False),
         ("with c as (select value from t) select count(*) from c", True),
         ("insert into t values (1)", False),
-    ],
+    ]
 )
 def test_a_query_that_names_columns_of_records_alone_needs_no_look_at_values(query: str, found: bool) -> None:
     text = duckdb.execute("select json_serialize_sql(?)", [query]).fetchall()[0][0]
     assert names_only(json.loads(text), frozenset(["key", "value", "partition", "offset"])) is found
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
+@for_each(
     [
         ('select value from t order by "offset" desc limit 10', 10),
         ('select * from t order by "offset" desc, partition limit 10 offset 2', 12),
@@ -408,7 +406,7 @@ def test_a_query_that_names_columns_of_records_alone_needs_no_look_at_values(que
         ('select value from t as t(a, "offset") order by "offset" desc limit 1', None),
         ("select value from t limit 1", None),
         ("insert into t values (1)", None),
-    ],
+    ]
 )
 def test_a_query_of_this_form_alone_needs_the_newest_rows(query: str, found: int | None) -> None:
     text = duckdb.execute("select json_serialize_sql(?)", [query]).fetchall()[0][0]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.queries.pushdown.arrow_filters import columns_of, wanted_by
 from penstock.queries.pushdown.wanted import EVERYTHING, NOTHING, Wanted, comparison, one_of
 
@@ -25,8 +25,7 @@ def at(ms: float) -> pa.Scalar:
     return pa.scalar(EPOCH + timedelta(milliseconds=ms), pa.timestamp("us", tz="UTC"))
 
 
-@pytest.mark.parametrize(
-    ("filter", "wanted"),
+@for_each(
     [
         (None, EVERYTHING),
         (FIELD["offset"] >= 5, Wanted(offset_min=5)),
@@ -48,16 +47,18 @@ def at(ms: float) -> pa.Scalar:
         (FIELD["key"].isin([b"a", None]), EVERYTHING),
         (FIELD["key"].is_null(), EVERYTHING),
         (FIELD["offset"].is_null(), NOTHING),
-        ((FIELD["offset"] >= 5) & (FIELD["partition"] == 1) & (FIELD["offset"] <= 9),
-         Wanted(frozenset([1]), 5, 10)),
+        (
+            (FIELD["offset"] >= 5) & (FIELD["partition"] == 1) & (FIELD["offset"] <= 9),
+            Wanted(frozenset([1]), 5, 10),
+        ),
         ((FIELD["offset"] >= 5) | (FIELD["partition"] == 1), EVERYTHING),
         ((FIELD["offset"] == 5) | (FIELD["offset"] == 9), Wanted(offset_min=5, offset_end=10)),
         (~(FIELD["offset"] >= 5), EVERYTHING),
         (pc.field("v", "w") == 1, EVERYTHING),
         (FIELD["offset"] + 1 > 5, EVERYTHING),
         (DEEP, EVERYTHING),
-    ],
-)  # fmt: skip
+    ]
+)
 def test_a_filter_says_which_records_may_be_wanted(filter: Any, wanted: Wanted) -> None:
     assert wanted_by(filter) == wanted
 

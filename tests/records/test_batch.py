@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.errors import CorruptRecordError, DecodeError, EncodeError
 from penstock.model import Record, TimestampType
 from penstock.records import batch as batches
@@ -133,9 +134,7 @@ SIZES_OF_NUMBERS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("number", "size"), [(number, size) for size, numbers in SIZES_OF_NUMBERS.items() for number in numbers]
-)
+@for_each([(number, size) for size, numbers in SIZES_OF_NUMBERS.items() for number in numbers])
 def test_varint_sizes(number: int, size: int) -> None:
     assert len(encode_varint(number)) == size
 

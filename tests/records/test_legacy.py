@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.errors import CorruptRecordError, DecodeError, EncodeError, UnsupportedVersionError
 from penstock.model import NO_TIMESTAMP, TimestampType
 from penstock.records import message_loops
@@ -97,8 +98,7 @@ def wrap(magic: int, codec: int, content: bytes | None, compressed_with: int | N
     return encode_message(magic, 9, None, value, 0, codec)
 
 
-@pytest.mark.parametrize(
-    "data",
+@for_each(
     [
         wrap(1, Codec.GZIP, None),
         wrap(1, Codec.GZIP, b""),
@@ -111,7 +111,7 @@ def wrap(magic: int, codec: int, content: bytes | None, compressed_with: int | N
         wrap(1, Codec.GZIP, encode_message(1, 0, None, None, 0), compressed_with=Codec.SNAPPY),
         with_crc(MAGIC_0[:-1] + b"vv"),
         with_crc(MAGIC_0)[:-2] + b"zz",
-    ],
+    ]
 )
 def test_corrupt_sets(data: bytes) -> None:
     with pytest.raises(CorruptRecordError):

@@ -234,7 +234,7 @@ def test_compiled_rows_leave_nothing_behind() -> None:
     try:
         # tracemalloc counts every thread of the process, such as a broker of another test: what is left
         # behind is left behind in each window, what another thread took is not.
-        assert min(growth() for _ in range(5)) < 20_000
+        assert any(growth() < 20_000 for _ in range(5))
         assert gc.isenabled()
     finally:
         tracemalloc.stop()

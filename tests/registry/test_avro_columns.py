@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.errors import ConfigError
 from penstock.registry.avro.program import UnresolvableError, compile_program
 from penstock.registry.avro.schema import SchemaError, as_json, parse_avro
@@ -255,7 +256,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@for_each(HOSTILE)
 def test_hostile_values_are_dead_letters(name: str) -> None:
     made, row, reason = HOSTILE[name]
     begin = time.monotonic()

@@ -13,6 +13,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
+from for_each import for_each
 from penstock.errors import EncodeError
 from penstock.records.kernels.compiled import KERNELS, library_name
 from penstock.registry.avro import writing
@@ -94,7 +95,7 @@ def some_value(dice: random.Random, kind: pa.DataType) -> Any:
     return dice.choice(["", "a", "Zürich", "x" * 17, "y" * 300, "\U0001f600"])
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_each(range(60))
 def test_generated_columns_are_read_by_fastavro_as_they_were(seed: int) -> None:
     dice = random.Random(seed)
     kind = pa.struct([(f"c{n}", some_type(dice)) for n in range(dice.randrange(1, 6))])
@@ -163,7 +164,7 @@ UNSURE: dict[str, tuple[Any, pa.Array]] = {
 }
 
 
-@pytest.mark.parametrize("case", UNSURE)
+@for_each(UNSURE)
 def test_what_is_not_sure_is_left_to_rows(case: str) -> None:
     kind, field = UNSURE[case]
     record = {"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]}

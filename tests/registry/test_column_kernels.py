@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
+from for_each import for_each
 from penstock.records.kernels import compiled
 from penstock.registry import from_schema
 from penstock.registry.avro import columns as avro_columns
@@ -63,7 +64,7 @@ def messages(dice: random.Random, count: int) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each(range(30))
 def test_text_is_utf8_where_python_reads_it(seed: int) -> None:
     dice = random.Random(seed)
     for _ in range(40):
@@ -83,7 +84,7 @@ def test_text_is_utf8_where_python_reads_it(seed: int) -> None:
             assert PLAIN["is_utf8"](array, begin, end) is expected
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_each(range(30))
 def test_spans_are_copied_alike(seed: int) -> None:
     dice = random.Random(seed)
     data = np.frombuffer(dice.randbytes(100), dtype=np.uint8)

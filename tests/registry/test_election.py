@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from penstock.errors import DecodeError, NetworkError, PenstockError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -81,7 +82,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("data", MALFORMED, ids=range(len(MALFORMED)))
+@for_each(MALFORMED)
 def test_what_is_malformed_is_an_error(data: bytes) -> None:
     with pytest.raises(DecodeError):
         identity_in(data)
@@ -287,7 +288,7 @@ def elections_of(seed: int) -> Callable[[], str | None]:
     return change
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_each(range(10))
 def test_the_elected_one_stays_until_it_goes(seed: int) -> None:
     change = elections_of(seed)
     past: list[str | None] = []

@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from for_each import for_each
 from penstock.errors import DecodeError, EncodeError
 from penstock.registry import JSONDeserializer, JSONSerializer, Schema, SerializationContext
 from penstock.registry.json_schema.checks import check_of
@@ -81,7 +82,7 @@ class Maker:
         return self.chance.choice(VALUES)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_each(range(60))
 def test_a_value_of_which_a_check_says_yes_is_valid(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.schema()
@@ -94,8 +95,7 @@ def test_a_value_of_which_a_check_says_yes_is_valid(seed: int) -> None:
                 assert draft(schema).is_valid(value), (draft, schema, value)
 
 
-@pytest.mark.parametrize(
-    "schema",
+@for_each(
     [
         {"$ref": "#/$defs/a"},
         {"oneOf": [{}]},
@@ -109,7 +109,7 @@ def test_a_value_of_which_a_check_says_yes_is_valid(seed: int) -> None:
         {"minimum": "1"},
         {"properties": []},
         False,
-    ],
+    ]
 )
 def test_schemas_of_other_words_have_no_check(schema: Any) -> None:
     assert check_of(schema) is None

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.errors import DecodeError
 from penstock.registry.decoding import Decoded, from_schema
 from penstock.registry.json_schema.shapes import shape_of_schema
@@ -89,7 +90,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("row", BAD, ids=[each[:20] for each in BAD])
+@for_each(BAD)
 def test_a_row_that_does_not_fit_is_a_dead_letter(row: bytes) -> None:
     import re
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from for_each import for_each
 from penstock.errors import DecodeError
 from penstock.registry.columns.number_kernels import POWERS, number_bits, read_number
 from penstock.registry.decoding import from_schema
@@ -127,7 +128,7 @@ def read(shape: Shape, rows: list[bytes]) -> tuple[dict[int, Any], set[int]]:
     return found, odd
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_each(range(40))
 def test_what_the_loop_reads_is_what_pythons_parser_makes_of_it(seed: int) -> None:
     maker = Maker(seed)
     shape = maker.shape()
@@ -138,7 +139,7 @@ def test_what_the_loop_reads_is_what_pythons_parser_makes_of_it(seed: int) -> No
         assert repr(value) == repr(expected), rows[row]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@for_each(range(12))
 def test_columns_of_all_rows_are_those_of_pythons_parser(seed: int) -> None:
     schema = {
         "properties": {
@@ -203,8 +204,7 @@ def test_the_loop_reads_what_writers_usually_write(ensure_ascii: bool, indent: i
     assert found[3] == dict.fromkeys(name for name, _ in ROW.children)
 
 
-@pytest.mark.parametrize(
-    "row",
+@for_each(
     [
         b'{"id": 1, "id": 2}',
         b'{"counts": {"a": 1, "a": 2}}',
@@ -231,7 +231,7 @@ def test_the_loop_reads_what_writers_usually_write(ensure_ascii: bool, indent: i
         b"",
         b" ",
         b"[]",
-    ],
+    ]
 )
 def test_what_is_odd_is_left_and_undone(row: bytes) -> None:
     before, after = b'{"name": "\\n", "counts": {"x": 1}}', b'{"id": 3}'
@@ -318,6 +318,6 @@ def test_numbers_at_the_edges(text: str) -> None:
     assert found is None or repr(found) == repr(float(json.loads(text)))
 
 
-@pytest.mark.parametrize("text", ["", "-", "01", "1.", ".5", "1e", "1e+", "+1", "1e99999", "1" * 19, "1e300"])
+@for_each(["", "-", "01", "1.", ".5", "1e", "1e+", "+1", "1e99999", "1" * 19, "1e300"])
 def test_what_is_no_number_or_too_long_is_left(text: str) -> None:
     assert double(text) is None

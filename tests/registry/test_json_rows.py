@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from for_each import for_each
 from penstock.cli.decoded_values import json_text
 from penstock.errors import ConfigError, EncodeError
 from penstock.registry import Registry, RegistryClient, Schema, from_schema
@@ -87,8 +88,7 @@ def test_every_type_of_avro_goes_from_json_to_json(client: RegistryClient) -> No
     assert rows.encode(json.dumps(numbers).encode(), "orders") == data
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "words"),
+@for_each(
     [
         ("int", 1 << 31, r"\$ is 2147483648: int is needed"),
         ("int", True, r"\$ is true: int"),
@@ -115,10 +115,10 @@ def test_every_type_of_avro_goes_from_json_to_json(client: RegistryClient) -> No
         ),
         ({"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": 1}, "x", "as text or number"),
         ({"type": "string", "logicalType": "uuid"}, "x", "a UUID is needed"),
-    ],
+    ]
 )
 def test_what_does_not_fit_is_said_with_its_place(
-    client: RegistryClient, kind: Any, value: Any, words: str
+    kind: Any, value: Any, words: str, client: RegistryClient
 ) -> None:
     client.set_compatibility("NONE")
     rows = JsonRows("avro", client, schema=Schema(json.dumps(kind)))

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.errors import ConfigError
 from penstock.security.jaas import parse_jaas
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-@pytest.mark.parametrize(
-    ("text", "options"),
+@for_each(
     [
         (f'{PLAIN} required username="ann" password="pw";', {"username": "ann", "password": "pw"}),
         (
@@ -39,7 +39,7 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
             f'{PLAIN} required "unsecuredLoginStringClaim_sub"="ann";',
             {"unsecuredLoginStringClaim_sub": "ann"},
         ),
-    ],
+    ]
 )
 def test_what_people_paste(text: str, options: dict[str, str]) -> None:
     module = parse_jaas(text)
@@ -48,8 +48,7 @@ def test_what_people_paste(text: str, options: dict[str, str]) -> None:
     assert {key: value.reveal() for key, value in module.options.items()} == options
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
+@for_each(
     [
         ("", "empty"),
         ("canary", "does not begin with the class"),
@@ -72,7 +71,7 @@ def test_what_people_paste(text: str, options: dict[str, str]) -> None:
         ('"x" required;', "class of a login module"),
         ("com.sun.security.auth.module.JndiLoginModule required x=y;", "not allowed"),
         ("x" * (1 << 20) + "y", "more than"),
-    ],
+    ]
 )
 def test_mistakes_are_shown_where_they_are_and_values_are_not(text: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why) as caught:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.security.oauth import (
     OAuthError,
     Token,
@@ -81,8 +82,7 @@ def test_the_message_of_rfc_7628() -> None:
     assert read.extensions == {"host": "server.example.com", "port": "143"}
 
 
-@pytest.mark.parametrize(
-    "message",
+@for_each(
     [
         b"",
         b"\x01",
@@ -96,7 +96,7 @@ def test_the_message_of_rfc_7628() -> None:
         b"n,,\x01auth=Bearer x\x01auth=Bearer y\x01\x01",
         b"n,,\x01auth=Bearer \xff\x01\x01",
         b"n,,\x01" + b"k=v\x01" * 100_000 + b"\x01",
-    ],
+    ]
 )
 def test_messages_that_a_server_does_not_read(message: bytes) -> None:
     with pytest.raises(OAuthError):

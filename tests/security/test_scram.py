@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.security.scram import (
     ITERATIONS_MAX,
     ScramClient,
@@ -120,8 +121,7 @@ def test_an_unknown_user_always_gets_the_same_salt_and_another_user_another() ->
     assert len(fake_credential(SHA256, b"key", "ann").salt) == len(new_salt())
 
 
-@pytest.mark.parametrize(
-    "message",
+@for_each(
     [
         "",
         "y,,n=user,r=abc",
@@ -142,7 +142,7 @@ def test_an_unknown_user_always_gets_the_same_salt_and_another_user_another() ->
         "n,,n=user,r=abc,,",
         "n,,n=user,r=abc,key",
         "n,,n=user,r=abc\n",
-    ],
+    ]
 )
 def test_a_server_refuses_broken_first_messages(message: str) -> None:
     server = ScramServer(SHA256)
@@ -171,8 +171,7 @@ def good_final() -> str:
     return one.final(SERVER_FIRST).decode()
 
 
-@pytest.mark.parametrize(
-    "change",
+@for_each(
     [
         lambda text: "",
         lambda text: text.replace("c=biws", "c=eSws"),
@@ -187,7 +186,7 @@ def good_final() -> str:
         lambda text: text[: text.index(",p=") + 3] + "AAAA",
         lambda text: text[:-1],
         lambda text: text + "\n",
-    ],
+    ]
 )
 def test_a_server_refuses_broken_proofs_and_stays_refusing(change: object) -> None:
     server = at_final()
@@ -220,8 +219,7 @@ def test_messages_replayed_or_out_of_turn_are_refused() -> None:
         two.verify(b"v=AAAA")
 
 
-@pytest.mark.parametrize(
-    ("message", "why"),
+@for_each(
     [
         ("", "malformed"),
         ("e=other-error", "refuses: other-error"),
@@ -240,7 +238,7 @@ def test_messages_replayed_or_out_of_turn_are_refused() -> None:
         (f"r={CLIENT_NONCE}x,s=QUFB,i=٤٠٩٦", "malformed"),
         (f"m=x,r={CLIENT_NONCE}x,s=QUFB,i=4096", "malformed"),
         (f"s=QUFB,r={CLIENT_NONCE}x,i=4096", "malformed"),
-    ],
+    ]
 )
 def test_a_client_refuses_broken_challenges(message: str, why: str) -> None:
     one = client()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.errors import AuthenticationError, ConfigError
 from penstock.security.secrets import Secret
 from penstock.security.tls import INTERNAL_ERROR_ALERT, SLICE_BYTES, TlsConnection, TlsError
@@ -141,23 +142,25 @@ def test_any_writes_in_any_order_arrive_as_they_were_written(
 SERVER_CONTEXT, CLIENT_CONTEXT = of_server(), of_client()
 
 
-@pytest.mark.parametrize(
-    ("pair", "name", "why"),
+@for_each(
     [
-        (issue(authority("other")), "localhost", "unknown CA.*ssl.ca.location"),
-        (self_signed(), "localhost", "unknown CA"),
-        (issue(CA, expired=True), "localhost", "has expired"),
-        (issue(CA, future=True), "localhost", "not yet valid"),
-        (
-            issue(CA, hosts=("b1.example", "10.0.0.1")),
-            "localhost",
-            "not valid for 'localhost'.*b1.example.*10.0.0.1",
-        ),
-        (issue(CA, hosts=("localhost",)), "127.0.0.1", "not valid for '127.0.0.1'"),
-        (CLIENT, "localhost", "not made for a server|not valid for"),
-    ],
+        (pair, name, why, versions)
+        for versions in [("TLSv1.2",), ("TLSv1.3",)]
+        for pair, name, why in [
+            (issue(authority("other")), "localhost", "unknown CA.*ssl.ca.location"),
+            (self_signed(), "localhost", "unknown CA"),
+            (issue(CA, expired=True), "localhost", "has expired"),
+            (issue(CA, future=True), "localhost", "not yet valid"),
+            (
+                issue(CA, hosts=("b1.example", "10.0.0.1")),
+                "localhost",
+                "not valid for 'localhost'.*b1.example.*10.0.0.1",
+            ),
+            (issue(CA, hosts=("localhost",)), "127.0.0.1", "not valid for '127.0.0.1'"),
+            (CLIENT, "localhost", "not made for a server|not valid for"),
+        ]
+    ]
 )
-@pytest.mark.parametrize("versions", [("TLSv1.2",), ("TLSv1.3",)])
 def test_a_server_that_is_not_trusted_is_told_so_by_an_alert(
     pair: Pair, name: str, why: str, versions: tuple[str, ...]
 ) -> None:
@@ -373,8 +376,7 @@ def test_encrypted_keys_ask_for_their_password_in_the_error_only(tmp_path: Path)
     assert "canary" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
+@for_each(
     [
         ({"ca": "/nowhere/ca.pem"}, r"/nowhere/ca\.pem cannot be read: No such file"),
         ({"ca": "-----BEGIN CERTIFICATE-----"}, "no certificate"),
@@ -388,7 +390,7 @@ def test_encrypted_keys_ask_for_their_password_in_the_error_only(tmp_path: Path)
         ({"crl": "/nowhere/c"}, "revocation list"),
         ({"ciphers": "NONSENSE"}, "has none of these"),
         ({"curve": "nonsense"}, "one name of a curve"),
-    ],
+    ]
 )
 def test_what_cannot_be_used_is_an_error_that_names_it(more: dict[str, object], why: str) -> None:
     with pytest.raises(ConfigError, match=why):

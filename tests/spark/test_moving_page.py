@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
+from for_each import for_each
 from penstock.client.config import ProducerConfig
 from penstock.errors import ConfigError
 from penstock.spark.java_client import NO_EFFECT, REFUSED
@@ -81,7 +80,7 @@ def outcome(name: str, kind: str) -> str:
         return "refused"
 
 
-@pytest.mark.parametrize(("name", "kinds", "here"), ROWS, ids=[row[0] for row in ROWS])
+@for_each(ROWS)
 def test_each_option_is_treated_as_the_page_says(name: str, kinds: list[str], here: str) -> None:
     each = {"source": ["batch", "stream"]}
     found = {outcome(name, one) for kind in kinds for one in each.get(kind, [kind])}

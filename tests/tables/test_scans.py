@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from for_each import for_each
 from penstock import (
     Admin,
     Broker,
@@ -258,8 +259,7 @@ def test_times_and_durations_are_bounds(servers: str, filled: str, new_topic: Ne
     assert read_topic(topic, servers, last=timedelta(days=1)).num_rows == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
+@for_each(
     [
         ({"start": "soon"}, "start is 'soon', which is no position in a topic"),
         ({"end": "1x"}, "'x' is no unit of time"),
@@ -281,11 +281,10 @@ def test_times_and_durations_are_bounds(servers: str, filled: str, new_topic: Ne
         ({"partitions": "0"}, "partitions is '0': numbers are needed"),
         ({"config": "client.id=x"}, "config is str: a mapping of options is needed"),
         ({"batch_bytes": "1"}, "batch_bytes is '1': a whole number is needed"),
-    ],
-    ids=str,
+    ]
 )
 def test_bounds_that_make_no_sense_are_named(
-    servers: str, filled: str, options: dict[str, Any], words: str
+    options: dict[str, Any], words: str, servers: str, filled: str
 ) -> None:
     with pytest.raises(ConfigError, match=words):
         list(scan_topic(filled, servers, **options))

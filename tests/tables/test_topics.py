@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock import Producer, TopicPartition, read_topic, scan_topic, write_topic
 from penstock.client import OffsetRange, fetch_ranges, list_offsets
 from penstock.client.produce.partitioner import PARTITIONERS
@@ -155,8 +156,7 @@ def at(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "expected"),
+@for_each(
     [
         ("earliest", "latest", range(10)),
         (EARLIEST, LATEST, range(10)),
@@ -171,9 +171,9 @@ def at(milliseconds: int) -> datetime:
         ("earliest", at(99_000), range(10)),
         ({0: 4}, {0: at(2500)}, range(4, 5)),
         ({0: "latest"}, "latest", range(0)),
-    ],
+    ]
 )
-def test_bounds(servers: str, new_topic: NewTopic, start: Any, end: Any, expected: range) -> None:
+def test_bounds(start: Any, end: Any, expected: range, servers: str, new_topic: NewTopic) -> None:
     topic = new_topic()
     fill(servers, topic, 10, **{"batch.size": 150})
     found = read_topic(topic, servers, start=start, end=end, columns=["offset"])

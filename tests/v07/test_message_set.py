@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.errors import CorruptRecordError, EncodeError, UnpackLimitError
 from penstock.records.compression.codecs import Codec
 from penstock.v07.message_set import (
@@ -127,7 +128,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@for_each(BROKEN)
 def test_what_is_broken_is_refused_whole(name: str) -> None:
     good, bad = encode_set([b"good"]), bytes.fromhex(BROKEN[name])
     with pytest.raises(CorruptRecordError):

@@ -28,6 +28,9 @@ from penstock.errors import ConfigError
 
 FORMATS = ("parquet", "csv")
 STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+DEVICES = ("/dev", "/dev/fd")
+"""What is in these is written to directly, even where it is a file that something was redirected to."""
+
 READ_ROWS = 1 << 16
 CSV_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 BYTES_COLUMNS = ("key", "value", "headers")
@@ -54,7 +57,7 @@ def output_file(path: str) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     target = Path(path)
-    if target.is_relative_to("/dev") or (target.exists() and not target.is_file()):
+    if target.parent.as_posix() in DEVICES or (target.exists() and not target.is_file()):
         with target.open("wb") as file:
             yield file
         return

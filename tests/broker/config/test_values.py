@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from for_each import for_each
 from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.config.definition import ConfigKey
 from penstock.broker.config.topic_keys import TOPIC_KEYS
@@ -19,13 +20,13 @@ from penstock.broker.config.values import (
 from penstock.errors import ConfigError
 
 
-@pytest.mark.parametrize("key", [*BROKER_KEYS.values(), *TOPIC_KEYS.values()], ids=lambda key: key.name)
+@for_each([*BROKER_KEYS.values(), *TOPIC_KEYS.values()], name=lambda key: key.name)
 def test_every_default_fits_its_own_key(key: ConfigKey) -> None:
     parse(key, key.default)
     assert key.doc.endswith(".")
 
 
-@pytest.mark.parametrize("key", TOPIC_KEYS.values(), ids=lambda key: key.name)
+@for_each(TOPIC_KEYS.values(), name=lambda key: key.name)
 def test_a_broker_without_settings_gives_topics_kafkas_defaults(key: ConfigKey) -> None:
     for synonym, _ in key.synonyms:
         assert synonym in BROKER_KEYS

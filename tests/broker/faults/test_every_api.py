@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import pytest
-
 from broker.bench_node import context_of, make_node, make_topic
 from broker.handlers.test_every_version import REQUESTS
+from for_each import for_each
 from penstock.broker.context import CloseConnection
 from penstock.broker.faults.answers import Answerer
 from penstock.broker.faults.requests import Request
@@ -40,8 +39,7 @@ def topic_name(node: Any, topic_id: bytes) -> str | None:
     return topic.name if topic is not None else None
 
 
-@pytest.mark.parametrize("key", sorted(ROUTES), ids=lambda key: API_TABLE[key].name)
-@pytest.mark.parametrize("applied", [False, True])
+@for_each([(key, applied) for key in sorted(ROUTES) for applied in (False, True)])
 def test_fails_in_every_version(key: int, applied: bool) -> None:
     route = ROUTES[key]
     for version in range(route.min_version, route.max_version + 1):

@@ -10,6 +10,7 @@ import pytest
 
 from broker.bench_node import batch_of, produce_request
 from broker.wire_client import WireClient
+from for_each import for_each
 from penstock.broker.broker import Broker
 from penstock.broker.faults.faults import Faults, code_of
 from penstock.errors import ConfigError, RequestTimeoutError
@@ -345,8 +346,7 @@ def test_watching_changes_nothing(broker: KafkaBroker, client: WireClient) -> No
         everything.wait(4, timeout_s=0.01)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
+@for_each(
     [
         ({"api": "Prodcue"}, "there is no API Prodcue; did you mean Produce[?]"),
         ({"api": "list_ofsets"}, "did you mean ListOffsets[?]"),
@@ -366,8 +366,7 @@ def test_watching_changes_nothing(broker: KafkaBroker, client: WireClient) -> No
         ({"when": "always"}, "when is a function"),
         ({"seconds": "3"}, "no time to wait"),
         ({"seconds": -1}, "no time to wait"),
-    ],
-    ids=str,
+    ]
 )
 def test_what_could_never_happen_is_refused_when_it_is_set(words: dict[str, Any], message: str) -> None:
     faults = Faults()

@@ -9,6 +9,7 @@ import pytest
 from broker.bench_node import ask, make_topic
 from broker.groups.consumer_bench import ConsumerBench
 from broker.groups.requests import join_request
+from for_each import for_each
 from penstock.broker.config.resource_types import GROUP_RESOURCE
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.requests.release_profiles import Profile
@@ -161,8 +162,7 @@ REFUSED: list[tuple[str, str, int, dict[str, Any], E]] = [
 ]
 
 
-@pytest.mark.parametrize(("member", "epoch", "fields", "code"), [each[1:] for each in REFUSED],
-                         ids=[each[0] for each in REFUSED])  # fmt: skip
+@for_each([each[1:] for each in REFUSED])
 def test_refused_and_nothing_is_stored(member: str, epoch: int, fields: dict[str, Any], code: E) -> None:
     bench = ConsumerBench()
     answer = bench.beat(member, epoch, **fields)

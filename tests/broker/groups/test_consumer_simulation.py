@@ -8,13 +8,13 @@ import pytest
 
 from broker.groups.consumer_simulation import ConsumerWorld
 
-SEEDS = 60
+SEEDS = 30
 SOAK_SEEDS = int(os.environ.get("PENSTOCK_SOAK_SEEDS", "4000"))
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, 20))
+@pytest.mark.parametrize("first", range(0, SEEDS, 10))
 def test_no_partition_has_two_owners_and_groups_settle(first: int) -> None:
-    for seed in range(first, first + 20):
+    for seed in range(first, first + 10):
         ConsumerWorld(seed).run()
 
 

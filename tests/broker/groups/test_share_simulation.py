@@ -7,7 +7,7 @@ import pytest
 from broker.groups.share_simulation import ShareWorld
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_life(seed: int) -> None:
     ShareWorld(seed).run()
 

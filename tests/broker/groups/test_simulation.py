@@ -8,7 +8,7 @@ import pytest
 
 from broker.groups.simulation import World
 
-SEEDS = 100
+SEEDS = 50
 """Of the seeds that have failed, three are below 13, and none is between them and 464."""
 SOAK_SEEDS = int(os.environ.get("PENSTOCK_SOAK_SEEDS", "4000"))
 
@@ -18,9 +18,9 @@ not stored before a restart got its number given away again. The others showed w
 each other; the simulation knows that now."""
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, 50))
+@pytest.mark.parametrize("first", range(0, SEEDS, 25))
 def test_groups_settle(first: int) -> None:
-    for seed in range(first, first + 50):
+    for seed in range(first, first + 25):
         World(seed).run()
 
 

@@ -18,6 +18,7 @@ from broker.groups.streams_bench import (
     topology_of,
     word_count,
 )
+from for_each import for_each
 from penstock.broker.config.resource_types import GROUP_RESOURCE
 from penstock.broker.metadata.planning import Planner
 from penstock.protocol.error_codes import ErrorCode as E
@@ -252,8 +253,7 @@ def test_a_request_to_shut_down_reaches_everybody_until_the_group_is_empty() -> 
 # --- what is refused -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "wrong",
+@for_each(
     [
         {"member_id": ""},
         {"group_id": " "},
@@ -270,7 +270,7 @@ def test_a_request_to_shut_down_reaches_everybody_until_the_group_is_empty() -> 
         {"task_offsets": []},
         {"task_end_offsets": []},
         {"topology": topology_of(subtopology(0, "t", source_topic_regex=["t.*"]))},
-    ],
+    ]
 )
 def test_fields_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     bench = StreamsBench()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, produce
+from for_each import for_each
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
@@ -86,8 +87,7 @@ def test_single_settings_are_set_deleted_appended_to_and_subtracted_from() -> No
     assert topic.config.overrides == {"cleanup.policy": "compact"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "where", "code"),
+@for_each(
     [
         ([("retention.ms", SET, "soon")], {}, 40),
         ([("retention.mss", SET, "5")], {}, 40),
@@ -103,7 +103,7 @@ def test_single_settings_are_set_deleted_appended_to_and_subtracted_from() -> No
         ([("node.id", SET, "5")], {"kind": BROKER, "name": "1"}, 42),
         ([("log.retention.ms", SET, "x")], {"kind": BROKER, "name": "1"}, 42),
         ([("a", SET, "b")], {"kind": 99}, 42),
-    ],
+    ]
 )
 def test_changes_that_are_refused_change_nothing(changes: Any, where: dict[str, Any], code: int) -> None:
     node = make_node()
@@ -412,8 +412,7 @@ def test_the_level_of_transactions_can_be_changed() -> None:
     assert update(3) == 95
 
 
-@pytest.mark.parametrize(
-    ("components", "code"),
+@for_each(
     [
         ([], 0),
         ([("user", 0, "ada"), ("client-id", 1, None)], 0),
@@ -425,7 +424,7 @@ def test_the_level_of_transactions_can_be_changed() -> None:
         ([("user", 1, "ada")], 42),
         ([("user", 3, None)], 42),
         ([("ip", 0, "127.0.0.1"), ("user", 1, None)], 42),
-    ],
+    ]
 )
 def test_filters_of_quotas(components: list[tuple[str, int, str | None]], code: int) -> None:
     wanted = [

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, produce
+from for_each import for_each
 from penstock.broker.node import Node
 from penstock.broker.requests.purgatory import Wait
 from penstock.protocol.error_codes import ErrorCode
@@ -185,8 +186,13 @@ def test_an_older_leader_epoch_is_fenced() -> None:
 # --- old versions -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("version", "magic"), [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2)])
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
+@for_each(
+    [
+        (version, magic, codec)
+        for codec in [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
+        for version, magic in [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2)]
+    ]
+)
 def test_old_fetchers_get_the_magic_they_know(version: int, magic: int, codec: Codec) -> None:
     node = make_node()
     make_topic(node)

@@ -11,6 +11,7 @@ import pytest
 
 from broker.bench_node import NOW_MS, ask, make_node, make_topic
 from broker.handlers.test_admin_changes import APPEND, BROKER, DELETE, SET, alter, described
+from for_each import for_each
 from penstock.broker.config.alterations import BROKER_TEXTS_MAX, KEPT_RESOURCES_MAX
 from penstock.broker.config.broker_keys import BROKER_KEYS
 from penstock.broker.config.definition import DOUBLE, ConfigKey
@@ -63,8 +64,7 @@ def test_a_group_has_what_was_set_for_it_and_the_rest_from_the_broker() -> None:
     assert listed(node, GROUP) == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "changes", "code"),
+@for_each(
     [
         (GROUP, "", [(SESSION, SET, "50000")], 42),
         (GROUP, "g", [(SESSION, SET, "44999")], 40),
@@ -99,7 +99,7 @@ def test_a_group_has_what_was_set_for_it_and_the_rest_from_the_broker() -> None:
         (LOGGER_RESOURCE, "1", [("root", DELETE, None)], 42),
         (LOGGER_RESOURCE, "1", [("root", APPEND, "INFO")], 42),
         (LOGGER_RESOURCE, "2", [("root", SET, "INFO")], 42),
-    ],
+    ]
 )
 def test_what_is_refused_changes_nothing(kind: int, name: str, changes: Any, code: int) -> None:
     node = make_node()

@@ -9,6 +9,7 @@ import pytest
 
 from broker.bench_node import NOW_MS, ask, batch_of, context_of, make_node, make_topic
 from broker.handlers.test_fetch import data_of, fetch, fetch_request
+from for_each import for_each
 from penstock.broker.handlers import fetch as fetch_module
 from penstock.broker.handlers.fetch import fetch as handle
 from penstock.broker.node import Node
@@ -120,9 +121,14 @@ def read_all(node: Node, version: int, limit: int, at_most: int = 500) -> dict[i
     raise AssertionError(f"it stands at {position}")
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 3])
-@pytest.mark.parametrize("limit", [1, 13, 78, 100, 1000])
-@pytest.mark.parametrize("seed", range(4))
+@for_each(
+    [
+        (version, limit, seed)
+        for seed in range(4)
+        for limit in [1, 13, 78, 100, 1000]
+        for version in [0, 1, 2, 3]
+    ]
+)
 def test_a_client_gets_to_the_end_whatever_lies_between(version: int, limit: int, seed: int) -> None:
     dice = random.Random(seed)
     log = Filling()

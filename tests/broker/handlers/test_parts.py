@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import pytest
-
 from broker.bench_node import make_node
+from for_each import for_each
 from penstock.broker.handlers import OFFERED
 from penstock.broker.requests.dispatch import Dispatching
 
@@ -25,7 +24,7 @@ def named_in(protocol: type[Any]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("name", MODULES)
+@for_each(MODULES)
 def test_a_broker_has_what_a_handler_names(name: str) -> None:
     module = importlib.import_module(f"penstock.broker.handlers.{name}")
     protocols = [

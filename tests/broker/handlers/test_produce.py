@@ -17,6 +17,7 @@ from broker.bench_node import (
     produce_request,
 )
 from broker.wire_client import WireClient
+from for_each import for_each
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.context import CloseConnection
 from penstock.broker.handlers import ROUTES
@@ -285,8 +286,13 @@ def around(magic: int, messages: bytes) -> bytes:
     return encode_message(magic, 1, None, compress(Codec.GZIP, messages), NOW_MS, Codec.GZIP)
 
 
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
-@pytest.mark.parametrize(("version", "magic"), [(0, 0), (1, 0), (2, 1), (0, 1)])
+@for_each(
+    [
+        (version, magic, codec)
+        for version, magic in [(0, 0), (1, 0), (2, 1), (0, 1)]
+        for codec in [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
+    ]
+)
 def test_message_sets_become_one_batch_of_magic_2(version: int, magic: int, codec: Codec) -> None:
     node = make_node()
     make_topic(node)

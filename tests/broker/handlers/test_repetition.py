@@ -10,6 +10,7 @@ import pytest
 from broker.bench_node import EVERY_API, ask, batch_of, context_of, make_node, make_topic, produce
 from broker.groups.requests import commit_request, fetch_groups_request, fetch_request
 from broker.handlers.test_every_version import CASES, REQUESTS
+from for_each import for_each
 from penstock.broker.config.values import SUGGESTIONS_MAX
 from penstock.broker.context import CloseConnection
 from penstock.broker.node import Node
@@ -96,7 +97,7 @@ def with_repetition(message: Message, path: Path) -> Message:
     return message
 
 
-@pytest.mark.parametrize(("key", "version"), CASES, ids=lambda value: str(getattr(value, "name", value)))
+@for_each(CASES)
 def test_what_is_repeated_multiplies_no_answer(key: ApiKey, version: int) -> None:
     node = full_node()
     request = REQUESTS[key](node, version)

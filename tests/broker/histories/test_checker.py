@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-import pytest
-
 from broker.histories.checker import History, Read, Write, violations
+from for_each import for_each
 
 PLACE = ("t", 0)
 
@@ -34,7 +33,7 @@ def good(seed: int = 1) -> History:
     return history
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each(range(20))
 def test_what_is_right_passes(seed: int) -> None:
     assert violations(good(seed)) == []
 
@@ -90,23 +89,24 @@ def swap_two_of_one_producer(history: History) -> None:
     log[first], log[second] = (first, log[second][1]), (second, log[first][1])
 
 
-@pytest.mark.parametrize(
-    ("doctor", "caught"),
+@for_each(
     [
-        (lose_the_last, "lost write"),
-        (lose_one_in_the_middle, "lost write"),
-        (read_another_value, "diverging offset"),
-        (two_readers_differ_beyond_the_end, "diverging offset"),
-        (write_twice, "duplicate"),
-        (leave_a_gap, "gap"),
-        (a_reader_skips_one, "gap"),
-        (make_something_up, "never written"),
-        (keep_what_was_refused, "never written"),
-        (swap_two_of_one_producer, "out of order"),
-    ],
-    ids=lambda value: value.__name__ if callable(value) else "",
+        (doctor, caught, seed)
+        for seed in range(5)
+        for doctor, caught in [
+            (lose_the_last, "lost write"),
+            (lose_one_in_the_middle, "lost write"),
+            (read_another_value, "diverging offset"),
+            (two_readers_differ_beyond_the_end, "diverging offset"),
+            (write_twice, "duplicate"),
+            (leave_a_gap, "gap"),
+            (a_reader_skips_one, "gap"),
+            (make_something_up, "never written"),
+            (keep_what_was_refused, "never written"),
+            (swap_two_of_one_producer, "out of order"),
+        ]
+    ]
 )
-@pytest.mark.parametrize("seed", range(5))
 def test_what_is_doctored_is_caught(doctor: Callable[[History], None], caught: str, seed: int) -> None:
     history = good(seed)
     doctor(history)

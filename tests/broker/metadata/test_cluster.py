@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, produce
+from for_each import for_each
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.metadata_log import MetadataLog, frame, unframe
 from penstock.broker.metadata.planning import Planner
@@ -92,8 +93,7 @@ def test_a_damaged_metadata_log_is_a_storage_error() -> None:
         list(MetadataLog(log).replay())
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
+@for_each(
     [
         ("", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (".", ErrorCode.INVALID_TOPIC_EXCEPTION),
@@ -105,7 +105,7 @@ def test_a_damaged_metadata_log_is_a_storage_error() -> None:
         ("x" * 250, ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("there.is", ErrorCode.TOPIC_ALREADY_EXISTS),
         ("there_is", ErrorCode.INVALID_TOPIC_EXCEPTION),
-    ],
+    ]
 )
 def test_names_that_are_refused(name: str, code: ErrorCode) -> None:
     node = make_node()
@@ -115,8 +115,7 @@ def test_names_that_are_refused(name: str, code: ErrorCode) -> None:
     assert caught.value.code == code
 
 
-@pytest.mark.parametrize(
-    ("wanted", "code"),
+@for_each(
     [
         ({"partitions": 0}, ErrorCode.INVALID_PARTITIONS),
         ({"partitions": -2}, ErrorCode.INVALID_PARTITIONS),
@@ -130,7 +129,7 @@ def test_names_that_are_refused(name: str, code: ErrorCode) -> None:
         ({"configs": {"retention.sm": "1"}}, ErrorCode.INVALID_CONFIG),
         ({"configs": {"retention.ms": "x"}}, ErrorCode.INVALID_CONFIG),
         ({"configs": {"retention.ms": None}}, ErrorCode.INVALID_CONFIG),
-    ],
+    ]
 )
 def test_wishes_that_are_refused(wanted: dict[str, Any], code: ErrorCode) -> None:
     with pytest.raises(KafkaError) as caught:

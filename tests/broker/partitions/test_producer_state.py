@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from for_each import for_each
 from penstock.broker.partitions.producers.producer_state import (
     BATCHES_KEPT,
     Producers,
@@ -30,8 +31,7 @@ def producers_after(*batches: tuple[int, int, int], expiration_ms: int = HOUR_MS
     return producers
 
 
-@pytest.mark.parametrize(
-    ("history", "epoch", "first", "count", "outcome"),
+@for_each(
     [
         ([], 0, 0, 3, None),
         ([], 0, 17, 3, None),
@@ -48,7 +48,7 @@ def producers_after(*batches: tuple[int, int, int], expiration_ms: int = HOUR_MS
         ([(0, NEWEST - 1, 2)], 0, 0, 1, None),
         ([(0, NEWEST, 2)], 0, 1, 1, None),
         ([(0, NEWEST, 2)], 0, NEWEST, 2, 100),
-    ],
+    ]
 )
 def test_table(
     history: list[tuple[int, int, int]], epoch: int, first: int, count: int, outcome: int | ErrorCode | None

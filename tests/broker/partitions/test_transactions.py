@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch, last_sequence
 from penstock.broker.partitions.producers.transactions import AbortedTransaction, Transactions, Verification
 from penstock.errors import KafkaError
@@ -199,8 +200,7 @@ def test_a_marker_that_raises_the_epoch_begins_sequences_anew() -> None:
     assert other.write(P, 0, 1) == 2  # before KIP-890 they go on
 
 
-@pytest.mark.parametrize(
-    ("stored", "is_open", "epoch", "version", "code"),
+@for_each(
     [
         (3, True, 3, 0, None),
         (3, True, 4, 0, None),
@@ -212,7 +212,7 @@ def test_a_marker_that_raises_the_epoch_begins_sequences_anew() -> None:
         (3, False, 3, 2, None),
         (3, False, 2, 2, 47),
         (32767, True, 32767, 2, None),
-    ],
+    ]
 )
 def test_which_markers_are_taken(
     stored: int, is_open: bool, epoch: int, version: int, code: int | None

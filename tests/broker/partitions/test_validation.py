@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from broker.bench_node import NOW_MS, batch_of
+from for_each import for_each
 from penstock.broker.config.values import BrokerConfig, TopicConfig
 from penstock.broker.partitions.validation import RejectedRecords, admit_batch, bring_in_line
 from penstock.errors import KafkaError
@@ -147,8 +148,9 @@ def test_compacted_topics_need_keys_and_say_which_records_lack_one() -> None:
     assert [index for index, _ in caught.value.records] == [0, 1]
 
 
-@pytest.mark.parametrize("stored", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
-@pytest.mark.parametrize("sent", list(Codec))
+@for_each(
+    [(stored, sent) for sent in list(Codec) for stored in ["uncompressed", "gzip", "snappy", "lz4", "zstd"]]
+)
 def test_topics_stored_in_a_codec_of_their_own(stored: str, sent: Codec) -> None:
     sent_batch = memoryview(
         batch_of(b"a" * 500, None, codec=sent, producer_id=5, producer_epoch=2, base_sequence=9)

@@ -113,8 +113,9 @@ class SimNode:
 
     def settle(self) -> None:
         """Run what is due, and have the world come back for what is due next."""
+        now = self.world.clock.monotonic()
         for _ in range(100):
-            due = self.purgatory.take_due(self.world.clock.monotonic())
+            due = self.purgatory.take_due(now)
             if not due:
                 break
             for resume in due:
@@ -147,6 +148,8 @@ class World:
         self.random = Random(seed)
         self.seed = seed
         self.clock = ManualClock(1_000_000)
+        self.uptime_ms = 0
+        """The time of the clock, which `step` moves."""
         self.config = BrokerConfig(self._settings())
         self.trace: deque[str] = deque(maxlen=TRACE_LINES)
         self.events: list[tuple[int, float, int, int | None, Callable[[], None]]] = []
@@ -171,10 +174,6 @@ class World:
         return SimNode(self, node_id)
 
     # --- time and messages -------------------------------------------------------------------------------
-
-    @property
-    def uptime_ms(self) -> int:
-        return round(self.clock.monotonic() * 1000)
 
     def after(self, ms: int, node: int | None, action: Callable[[], None]) -> None:
         """Have something happen so many milliseconds from now, at a node, or anywhere."""
@@ -225,6 +224,7 @@ class World:
         when, _, _, node, action = heapq.heappop(self.events)
         if when > self.uptime_ms:
             self.clock.advance(when - self.uptime_ms)
+            self.uptime_ms = when
         self.steps += 1
         if node is not None:
             there = self.nodes[node]
@@ -316,6 +316,8 @@ class World:
         node.settle()
 
     def _acknowledge(self) -> None:
+        if not self._waiting:
+            return
         still = []
         for written, answer, offset, value in self._waiting:
             if not written.is_done:
@@ -394,7 +396,7 @@ class Checker:
         self._committed: list[tuple[int, bytes]] = []
         self._delivered: dict[int, bytes] = {}
         self._settled: dict[int, int] = {}
-        self._seen: tuple[Any, ...] = ()
+        self._seen: list[Any] = []
 
     def fail(self, law: str) -> None:
         world = self._world
@@ -415,17 +417,11 @@ class Checker:
         world = self._world
         image = world.quorum.image.topics[TOPIC].partitions[0]
         replicas = [(each, each.partition) for each in world.nodes.values()]
-        seen = (
-            image.leader,
-            image.leader_epoch,
-            image.replicas,
-            *(
-                None if found is None else (found.leads, found.leader_epoch, found.high_watermark)
-                for _, found in replicas
-            ),
-            *(None if node.log is None else node.log.end_offset for node, _ in replicas),
-            len(world.acked),
-        )
+        seen = [image.leader, image.leader_epoch, image.replicas, len(world.acked)]
+        for node, found in replicas:
+            log = node.log
+            seen.append(None if log is None else log.end_offset)
+            seen.append(None if found is None else (found.leads, found.leader_epoch, found.high_watermark))
         if seen == self._seen:
             return
         self._seen = seen
@@ -498,12 +494,9 @@ def batches_of(data: bytes) -> list[tuple[int, bytes]]:
 
 def records_of(log: MemoryLog | None) -> list[tuple[int, bytes]]:
     """The records of a log, each as the leader epoch of its batch and its bytes, by offset."""
-    found: list[tuple[int, bytes]] = []
-    for segment in log.segments if log is not None else ():
-        for batch in segment._batches:  # type: ignore[attr-defined]
-            epoch = int.from_bytes(batch[12:16], "big", signed=True)
-            found.append((epoch, value_of(batch)))
-    return found
+    segments = log.segments if log is not None else ()
+    batches = [batch for segment in segments for batch in segment._batches]  # type: ignore[attr-defined]
+    return [(int.from_bytes(batch[12:16], "big", signed=True), bytes(batch[67:-1])) for batch in batches]
 
 
 def value_of(batch: bytes) -> bytes:

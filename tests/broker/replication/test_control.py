@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from for_each import for_each
 from penstock.broker.metadata.image import ClusterImage, Replicas
 from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.control.controller import Controller
@@ -53,7 +54,7 @@ def test_an_unclean_election_leaves_the_one_that_leads_in_sync() -> None:
     assert elect([1, 2, 3], [1], -1, alive(2, 3), Kind.UNCLEAN).leader == 2  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each(range(20))
 def test_placement_spreads_replicas_over_racks_and_leaders_over_brokers(seed: int) -> None:
     brokers = [Candidate(number, f"r{number % 3}") for number in range(1, 7)]
     placed = place(brokers, 12, 3, Random(seed))
@@ -64,14 +65,14 @@ def test_placement_spreads_replicas_over_racks_and_leaders_over_brokers(seed: in
     assert len(place([Candidate(1, None)], 5, 1, Random(seed))) == 5
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each(range(20))
 def test_without_racks_every_broker_leads_once_in_each_round(seed: int) -> None:
     placed = place([Candidate(number, None) for number in (1, 2, 3, 4)], 8, 2, Random(seed))
     assert set(Counter(replicas[0] for replicas in placed[:4]).values()) == {1}
     assert set(Counter(replicas[0] for replicas in placed[4:]).values()) == {1}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each(range(20))
 def test_a_fenced_broker_is_used_where_it_must_be_and_never_first(seed: int) -> None:
     brokers = [Candidate(1, "a"), Candidate(2, "b", True), Candidate(3, "c")]
     for replicas in place(brokers, 6, 3, Random(seed)):

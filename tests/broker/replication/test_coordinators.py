@@ -13,6 +13,7 @@ import pytest
 
 from broker.replication.test_cluster import ask, until
 from broker.wire_client import WireClient
+from for_each import for_each
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from penstock.broker.replication.coordinated import COORDINATED
 from penstock.broker.replication.gate import set_errors
@@ -275,7 +276,7 @@ def test_partitions_that_a_replaced_coordinator_has_added_are_refused(cluster: K
     cluster.thaw_follower(2)
 
 
-@pytest.mark.parametrize("api", sorted(COORDINATED))
+@for_each(sorted(COORDINATED))
 def test_every_code_of_an_answer_says_that_its_coordinator_was_replaced(api: int) -> None:
     """The names of their fields differ: each that the definitions have is found."""
     made = API_TABLE[api].response

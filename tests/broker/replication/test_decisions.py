@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from broker.wire_client import WireClient
+from for_each import for_each
 from penstock.broker import handlers
 from penstock.broker.interceptors import Stage
 from penstock.broker.metadata.image import ClusterImage
@@ -520,7 +521,7 @@ UNFIT: dict[str, list[Message]] = {
 }
 
 
-@pytest.mark.parametrize("records", UNFIT.values(), ids=UNFIT)
+@for_each(UNFIT.values())
 def test_records_that_do_not_fit_are_not_written(records: list[Message]) -> None:
     control = quorum()
     ids = ProducerIdsRecord(broker_id=1, next_producer_id=1000)

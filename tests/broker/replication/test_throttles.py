@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from broker.wire_client import WireClient
+from for_each import for_each
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.replication.throttles import Throttle
 from penstock.clock import ManualClock
@@ -36,18 +37,20 @@ class Replicas:
         return self._replicas
 
 
-@pytest.mark.parametrize("side", ["leader", "follower"])
-@pytest.mark.parametrize(
-    ("replicas", "in_sync", "is_held_back"),
+@for_each(
     [
-        ("*", (), True),
-        ("0:1", (), True),
-        ("5:3, 0:1", (), True),
-        ("0:2", (), False),
-        ("1:1", (), False),
-        ("", (), False),
-        ("*", (2,), False),
-    ],
+        (side, replicas, in_sync, is_held_back)
+        for replicas, in_sync, is_held_back in [
+            ("*", (), True),
+            ("0:1", (), True),
+            ("5:3, 0:1", (), True),
+            ("0:2", (), False),
+            ("1:1", (), False),
+            ("", (), False),
+            ("*", (2,), False),
+        ]
+        for side in ["leader", "follower"]
+    ]
 )
 def test_a_limit_is_about_replicas_that_are_listed_and_not_in_sync(
     side: str, replicas: str, in_sync: tuple[int, ...], is_held_back: bool

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from broker.bench_node import ask, make_node
+from for_each import for_each
 from penstock.broker.requests.pattern_syntax import NESTING_MAX
 from penstock.broker.requests.patterns import (
     PATTERN_CHARACTERS_MAX,
@@ -71,8 +72,7 @@ def test_patterns(pattern: str, text: str, matches: bool) -> None:
     assert compile_pattern(pattern)(text) is matches
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "matches"),
+@for_each(
     [
         ("(?P<name>a)", "a", True),
         ("(?<name>a)+", "aa", True),
@@ -85,7 +85,7 @@ def test_patterns(pattern: str, text: str, matches: bool) -> None:
         (r"\d", "٣", False),
         (r"\w", "ä", False),
         ("(?U)a+", "aa", True),
-    ],
+    ]
 )
 def test_what_re2_has_beside_python(pattern: str, text: str, matches: bool) -> None:
     assert compile_pattern(pattern)(text) is matches
@@ -97,12 +97,11 @@ NO_PATTERNS = (
 )
 
 
-@pytest.mark.parametrize(
-    "pattern",
+@for_each(
     [
         *NO_PATTERNS.split(),
         "x" * (PATTERN_CHARACTERS_MAX + 1),
-    ],
+    ]
 )
 def test_patterns_that_cannot_be_used(pattern: str) -> None:
     with pytest.raises(PatternError):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic
+from for_each import for_each
 from penstock import Broker
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.context import Context
@@ -176,8 +177,7 @@ def quotas_of(node: Node) -> list[tuple[dict[str, str | None], dict[str, float]]
     ]
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "names", "code"),
+@for_each(
     [
         (PRODUCED, 1.0, {"client_id": "c"}, 0),
         (TIME, 0.5, {"user": None}, 0),
@@ -195,7 +195,7 @@ def quotas_of(node: Node) -> list[tuple[dict[str, str | None], dict[str, float]]
         ("connection_creation_rate", 1.0, {"ip": None}, 0),
         ("connection_creation_rate", 1.0, {"user": None}, 42),
         ("nonsense", None, {"client_id": "c"}, 0),
-    ],
+    ]
 )
 def test_what_can_be_set(key: str, value: float | None, names: dict[str, str | None], code: int) -> None:
     node = make_node()

@@ -14,6 +14,7 @@ import pytest
 
 from broker.bench_node import batch_of, produce_request
 from broker.wire_client import WireClient
+from for_each import for_each
 from penstock import Broker
 from penstock.broker.config.values import BrokerConfig, TopicConfig
 from penstock.broker.handlers import ROUTES
@@ -66,7 +67,7 @@ def fetch(client: WireClient, version: int, offset: int = 0, max_wait_ms: int = 
 # --- what is offered ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name, each in RELEASES.items() if each.numbers >= (0, 10)])
+@for_each([name for name, each in RELEASES.items() if each.numbers >= (0, 10)])
 def test_api_versions_are_the_release_s(name: str) -> None:
     """As far as we have the API; never a version that the release did not offer."""
     profile = Profile(name)

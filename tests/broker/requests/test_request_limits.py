@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from broker.bench_node import batch_of
 from broker.wire_client import WireClient, is_well
+from for_each import for_each
 from penstock import Broker
 from penstock.broker.requests.request_limits import is_mostly_records
 from penstock.protocol.codec import codec_for
@@ -25,7 +24,7 @@ def body(version: int, topics: int, partitions: int, record_bytes: int) -> memor
     return memoryview(codec_for(ProduceRequest, version).encode(ProduceRequest(topic_data=named)))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@for_each(VERSIONS)
 def test_what_is_beside_the_records_is_counted_to_the_byte(version: int) -> None:
     frame = body(version, 3, 5, 1000)
     beside = len(frame) - 15 * 1000
@@ -33,13 +32,14 @@ def test_what_is_beside_the_records_is_counted_to_the_byte(version: int) -> None
     assert not is_mostly_records(frame, 0, version, beside - 1)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(("topics", "partitions"), [(2000, 0), (1, 2000)])
+@for_each(
+    [(version, topics, partitions) for topics, partitions in [(2000, 0), (1, 2000)] for version in VERSIONS]
+)
 def test_empty_topics_and_partitions_are_too_much(version: int, topics: int, partitions: int) -> None:
     assert not is_mostly_records(body(version, topics, partitions, 0), 0, version, 1000)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@for_each(VERSIONS)
 def test_what_is_cut_is_left_to_the_decoder(version: int) -> None:
     frame = body(version, 2, 2, 50)
     for end in range(len(frame)):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.errors import PenstockError
 from penstock.protocol.api import API_TABLE, ApiKey, response_header_version
 from penstock.protocol.codec import codec_for
@@ -142,15 +143,23 @@ def test_versions_are_not_asked_for_without_end() -> None:
     assert not verdict.delays
 
 
-@pytest.mark.parametrize(
-    "frames",
-    [(frame(MetadataRequest(), 1),), (token(b"\0ann\0ann-secret"),), (handshake(version=1)[:5],),
-     (frame(ApiVersionsRequest(), 0), frame(ApiVersionsRequest(), 0)),
-     (frame(ApiVersionsRequest(), 0), frame(MetadataRequest(), 1)),
-     (memoryview(b"\x00\x11\x00\x02" + bytes(handshake())[4:]),), (memoryview(b"`\x82\x01\x00" + bytes(20)),),
-     (handshake(), memoryview(b"\x00\x24\x00\x03" + bytes(token(b""))[4:])), (memoryview(b"GET / HTTP/1.1"),),
-     (memoryview(b""),), (memoryview(b"\x00\x11"),), (handshake(), memoryview(b"\x00\x24\x00\x01\x00"))],
-)  # fmt: skip
+@for_each(
+    (frames,)
+    for frames in [
+        (frame(MetadataRequest(), 1),),
+        (token(b"\0ann\0ann-secret"),),
+        (handshake(version=1)[:5],),
+        (frame(ApiVersionsRequest(), 0), frame(ApiVersionsRequest(), 0)),
+        (frame(ApiVersionsRequest(), 0), frame(MetadataRequest(), 1)),
+        (memoryview(b"\x00\x11\x00\x02" + bytes(handshake())[4:]),),
+        (memoryview(b"`\x82\x01\x00" + bytes(20)),),
+        (handshake(), memoryview(b"\x00\x24\x00\x03" + bytes(token(b""))[4:])),
+        (memoryview(b"GET / HTTP/1.1"),),
+        (memoryview(b""),),
+        (memoryview(b"\x00\x11"),),
+        (handshake(), memoryview(b"\x00\x24\x00\x01\x00")),
+    ]
+)
 def test_what_comes_out_of_turn_closes_the_connection_without_an_answer(
     frames: tuple[memoryview, ...],
 ) -> None:
@@ -198,22 +207,28 @@ def test_raw_tokens_after_handshake_0() -> None:
 # --- PLAIN --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("data", "text"),
-    [(b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
-     (b"\0ann\0ann-secret\0", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
-     (b"\0\0\0\0\0\0", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
-     (b"ann\0x", "Invalid SASL/PLAIN response: expected 3 tokens, got 2"),
-     (b"\0\0x", "Authentication failed: username not specified"),
-     (b"\0ann\0", "Authentication failed: password not specified"),
-     (b"\0ann\0wrong", "Authentication failed: Invalid username or password"),
-     (b"\0carl\0ann-secret", "Authentication failed: Invalid username or password"),
-     (b"\0ann\0ann-secre", "Authentication failed: Invalid username or password"),
-     (b"\0\xff\0x", "Authentication failed: Invalid username or password"),
-     (b"bob\0ann\0ann-secret",
-      "Authentication failed: Client requested an authorization id that is different from username")],
-)  # fmt: skip
-@pytest.mark.parametrize("version", [0, 1, 2])
+@for_each(
+    [
+        (data, text, version)
+        for version in [0, 1, 2]
+        for data, text in [
+            (b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
+            (b"\0ann\0ann-secret\0", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+            (b"\0\0\0\0\0\0", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+            (b"ann\0x", "Invalid SASL/PLAIN response: expected 3 tokens, got 2"),
+            (b"\0\0x", "Authentication failed: username not specified"),
+            (b"\0ann\0", "Authentication failed: password not specified"),
+            (b"\0ann\0wrong", "Authentication failed: Invalid username or password"),
+            (b"\0carl\0ann-secret", "Authentication failed: Invalid username or password"),
+            (b"\0ann\0ann-secre", "Authentication failed: Invalid username or password"),
+            (b"\0\xff\0x", "Authentication failed: Invalid username or password"),
+            (
+                b"bob\0ann\0ann-secret",
+                "Authentication failed: Client requested an authorization id that is different from username",
+            ),
+        ]
+    ]
+)
 def test_plain_is_refused_with_kafkas_texts(data: bytes, text: str, version: int) -> None:
     sasl = authenticator()
     verdict = send(sasl, handshake(), token(data, version))
@@ -309,13 +324,22 @@ def test_a_good_bearer_token(data: bytes) -> None:
     assert answer(verdict, ApiKey.SASL_AUTHENTICATE, 2).session_lifetime_ms == 30_000
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"\x01", b"y,,\x01auth=Bearer good\x01\x01", b"n,,\x01auth=Bearer good\x01", b"n,,\x01\x01",
-     b"n,,\x01auth=Basic good\x01\x01", bearer("good", more="k1=v\x01"), bearer("good", "a=bob"),
-     b"n,,\x01auth=Bearer \x01\x01", b"n,,\x01auth=Bearer good\x01auth=Bearer good\x01\x01",
-     b"n,,auth=Bearer good\x01\x01", b"n,,\x01auth=Bearer g\xff\x01\x01"],
-)  # fmt: skip
+@for_each(
+    [
+        b"",
+        b"\x01",
+        b"y,,\x01auth=Bearer good\x01\x01",
+        b"n,,\x01auth=Bearer good\x01",
+        b"n,,\x01\x01",
+        b"n,,\x01auth=Basic good\x01\x01",
+        bearer("good", more="k1=v\x01"),
+        bearer("good", "a=bob"),
+        b"n,,\x01auth=Bearer \x01\x01",
+        b"n,,\x01auth=Bearer good\x01auth=Bearer good\x01\x01",
+        b"n,,auth=Bearer good\x01\x01",
+        b"n,,\x01auth=Bearer g\xff\x01\x01",
+    ]
+)
 def test_a_malformed_bearer_message_is_answered_with_58(data: bytes) -> None:
     verdict = send(authenticator(), handshake("OAUTHBEARER"), token(data))
     assert answer(verdict, ApiKey.SASL_AUTHENTICATE, 2).error_code == 58
@@ -453,7 +477,7 @@ def _truncated() -> Iterator[memoryview]:
         yield whole[:size]
 
 
-@pytest.mark.parametrize("part", list(_truncated()), ids=len)
+@for_each(list(_truncated()))
 def test_a_truncated_login_is_none(part: memoryview) -> None:
     verdict = send(authenticator(), handshake(), part)
     assert verdict.closes

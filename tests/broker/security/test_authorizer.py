@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.broker.security.authorizer import CACHED_PEERS_MAX, Authorizer, parse_super_users
 from penstock.errors import ConfigError
 from penstock.security.acls import (
@@ -126,17 +127,22 @@ def test_super_users_are_separated_by_semicolons() -> None:
         parse_super_users("admin")
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [((acl(WRITE),), True), ((acl(ALL),), True), ((acl(READ),), False), ((), False),
-     ((acl(WRITE), acl(WRITE, "*", deny=True)), False),
-     ((acl(WRITE, "abc", prefixed=True), acl(WRITE, "a", prefixed=True, deny=True)), False),
-     ((acl(WRITE, "a", prefixed=True), acl(WRITE, "abc", prefixed=True, deny=True)), True),
-     ((acl(WRITE, "abc", prefixed=True), acl(WRITE, "abc", deny=True)), True),
-     ((acl(WRITE, "abc"), acl(WRITE, "abc", deny=True)), False),
-     ((acl(WRITE, "*"), acl(WRITE, "abc", deny=True)), True),
-     ((acl(WRITE, principal="User:bob"),), False), ((acl(WRITE, kind=GROUP),), False)],
-)  # fmt: skip
+@for_each(
+    [
+        ((acl(WRITE),), True),
+        ((acl(ALL),), True),
+        ((acl(READ),), False),
+        ((), False),
+        ((acl(WRITE), acl(WRITE, "*", deny=True)), False),
+        ((acl(WRITE, "abc", prefixed=True), acl(WRITE, "a", prefixed=True, deny=True)), False),
+        ((acl(WRITE, "a", prefixed=True), acl(WRITE, "abc", prefixed=True, deny=True)), True),
+        ((acl(WRITE, "abc", prefixed=True), acl(WRITE, "abc", deny=True)), True),
+        ((acl(WRITE, "abc"), acl(WRITE, "abc", deny=True)), False),
+        ((acl(WRITE, "*"), acl(WRITE, "abc", deny=True)), True),
+        ((acl(WRITE, principal="User:bob"),), False),
+        ((acl(WRITE, kind=GROUP),), False),
+    ]
+)
 def test_write_on_any_topic_at_all(given: tuple[Acl, ...], expected: bool) -> None:
     assert judge(*given).allows_anywhere(ANN, HOST, WRITE, TOPIC) == expected
 
@@ -243,17 +249,22 @@ def test_match_selects_what_would_apply_to_a_name() -> None:
     assert not exact.selects(acl(READ, "*"))
 
 
-@pytest.mark.parametrize(
-    ("entry", "reason"),
-    [(acl(READ), None), (acl(99), "Invalid operation UNKNOWN"), (acl(1), "Invalid operation ANY"),
-     (acl(READ, kind=CLUSTER), "kafka-cluster"), (acl(READ, ""), "empty resource name"),
-     (acl(READ, principal="ann"), "principal"),
-     (acl(READ)._replace(resource_type=99), "resourceType UNKNOWN"),
-     (acl(READ)._replace(pattern_type=2), "patternType MATCH"),
-     (acl(READ)._replace(permission=1), "permissionType ANY"),
-     (acl(READ)._replace(resource_type=0), "UNKNOWN"),
-     (acl(Operation.CLUSTER_ACTION), None), (acl(READ, host="10.0.0.0/8"), None)],
-)  # fmt: skip
+@for_each(
+    [
+        (acl(READ), None),
+        (acl(99), "Invalid operation UNKNOWN"),
+        (acl(1), "Invalid operation ANY"),
+        (acl(READ, kind=CLUSTER), "kafka-cluster"),
+        (acl(READ, ""), "empty resource name"),
+        (acl(READ, principal="ann"), "principal"),
+        (acl(READ)._replace(resource_type=99), "resourceType UNKNOWN"),
+        (acl(READ)._replace(pattern_type=2), "patternType MATCH"),
+        (acl(READ)._replace(permission=1), "permissionType ANY"),
+        (acl(READ)._replace(resource_type=0), "UNKNOWN"),
+        (acl(Operation.CLUSTER_ACTION), None),
+        (acl(READ, host="10.0.0.0/8"), None),
+    ]
+)
 def test_entries_that_may_be_created(entry: Acl, reason: str | None) -> None:
     found = why_invalid(entry)
     assert found is None if reason is None else found is not None and reason in found

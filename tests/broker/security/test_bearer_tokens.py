@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock import Admin, Broker
 from penstock.broker.config.security_settings import SecuritySettings
 from penstock.broker.config.values import BrokerConfig
@@ -110,23 +111,42 @@ def unsigned(algorithm: str) -> str:
     return f"{head}.{token().split('.')[1]}."
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [(unsigned("none"), "unsigned"), (unsigned("None"), "unsigned"), (unsigned("HS256"), "unsigned"),
-     (token(OTHER_KEY), "signature"), (token(header={"kid": "r"}), "signature"),
-     (token(header={"kid": "?"}), "signature"),
-     (token(header={"kid": "o"}), "signature"), (token().rsplit(".", 1)[0] + ".AAAA", "signature"),
-     (token(header={"alg": "RS256"}), "signature"), (token(header={"crit": ["x"]}), "understood"),
-     (token(exp=NOW_S - 31), "expired"), (token(exp=None), "exp"), (token(exp="soon"), "exp"),
-     (token(exp=True), "exp"), (token(iat=None), "iat"), (token(iat=NOW_S + 60), "clocks"),
-     (token(nbf=NOW_S + 60), "clocks"), (token(iss="evil"), "issuer"), (token(iss=None), "issuer"),
-     (token(aud="other"), "audience"), (token(aud=None), "audience"), (token(aud=[1]), "audience"),
-     (token(sub=None), "sub"), (token(sub=" "), "sub"), (token(sub=7), "sub"),
-     ("", "parts"), ("a.b", "parts"), ("a.b.c", "JWT"), ("e30.e30.", "unsigned"), ("W10.e30.", "understood"),
-     ("x" * 40_000, "parts")],
-    ids=range(31),
-)  # fmt: skip
-def test_what_is_not_good_is_refused_without_being_quoted(keys: Keys, text: str, reason: str) -> None:
+@for_each(
+    [
+        (unsigned("none"), "unsigned"),
+        (unsigned("None"), "unsigned"),
+        (unsigned("HS256"), "unsigned"),
+        (token(OTHER_KEY), "signature"),
+        (token(header={"kid": "r"}), "signature"),
+        (token(header={"kid": "?"}), "signature"),
+        (token(header={"kid": "o"}), "signature"),
+        (token().rsplit(".", 1)[0] + ".AAAA", "signature"),
+        (token(header={"alg": "RS256"}), "signature"),
+        (token(header={"crit": ["x"]}), "understood"),
+        (token(exp=NOW_S - 31), "expired"),
+        (token(exp=None), "exp"),
+        (token(exp="soon"), "exp"),
+        (token(exp=True), "exp"),
+        (token(iat=None), "iat"),
+        (token(iat=NOW_S + 60), "clocks"),
+        (token(nbf=NOW_S + 60), "clocks"),
+        (token(iss="evil"), "issuer"),
+        (token(iss=None), "issuer"),
+        (token(aud="other"), "audience"),
+        (token(aud=None), "audience"),
+        (token(aud=[1]), "audience"),
+        (token(sub=None), "sub"),
+        (token(sub=" "), "sub"),
+        (token(sub=7), "sub"),
+        ("", "parts"),
+        ("a.b", "parts"),
+        ("a.b.c", "JWT"),
+        ("e30.e30.", "unsigned"),
+        ("W10.e30.", "understood"),
+        ("x" * 40_000, "parts"),
+    ]
+)
+def test_what_is_not_good_is_refused_without_being_quoted(text: str, reason: str, keys: Keys) -> None:
     with pytest.raises(TokenError, match=reason) as caught:
         verify(text, keys, CLAIMS, NOW_S)
     assert len(text) < 30 or text[:20] not in str(caught.value)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.broker.security.distinguished_names import subject_of
 from penstock.broker.security.principal_rules import parse_principal_rules, principal_name
 from penstock.errors import ConfigError, DecodeError
@@ -74,17 +75,23 @@ def test_a_certificate_cut_anywhere_is_refused() -> None:
             subject_of(whole[:size])
 
 
-@pytest.mark.parametrize(
-    ("rules", "subject", "name"),
-    [("DEFAULT", "CN=a", "CN=a"), ("", "CN=a", None),
-     ("RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/,DEFAULT", "CN=kafka-user,OU=ServiceUsers,O=x", "kafka-user"),
-     ("RULE:^CN=(.*?),OU=(.*?),O=(.*?),.*$/$1@$2/L", "CN=adminUser,OU=Admin,O=x,C=y", "adminuser@admin"),
-     ("RULE:^CN=(.*?)(,.*)?$/$1/", "CN=solo", "solo"), ("RULE:^CN=(.*)$/$1/U", "CN=ann", "ANN"),
-     ("RULE:CN=(x)/$1/", "CN=ann", None), ("RULE:^CN=(.)(.).*$/$3$1/", "CN=ann", "$3a"),
-     ("RULE:^CN=(.*)$/$12/", "CN=a", "a2"), ("RULE:.*/fixed/", "CN=a", "fixedfixed"),
-     (r"RULE:^CN=(\w+)\/.*$/$1\/x/", "CN=a/b", "a/x"), (r"RULE:^(?<who>.*)$/\$1/", "CN=a", "$1"),
-     (" RULE:^CN=(.*)$/$1/ , DEFAULT ", "O=b", "O=b")],
-)  # fmt: skip
+@for_each(
+    [
+        ("DEFAULT", "CN=a", "CN=a"),
+        ("", "CN=a", None),
+        ("RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/,DEFAULT", "CN=kafka-user,OU=ServiceUsers,O=x", "kafka-user"),
+        ("RULE:^CN=(.*?),OU=(.*?),O=(.*?),.*$/$1@$2/L", "CN=adminUser,OU=Admin,O=x,C=y", "adminuser@admin"),
+        ("RULE:^CN=(.*?)(,.*)?$/$1/", "CN=solo", "solo"),
+        ("RULE:^CN=(.*)$/$1/U", "CN=ann", "ANN"),
+        ("RULE:CN=(x)/$1/", "CN=ann", None),
+        ("RULE:^CN=(.)(.).*$/$3$1/", "CN=ann", "$3a"),
+        ("RULE:^CN=(.*)$/$12/", "CN=a", "a2"),
+        ("RULE:.*/fixed/", "CN=a", "fixedfixed"),
+        (r"RULE:^CN=(\w+)\/.*$/$1\/x/", "CN=a/b", "a/x"),
+        (r"RULE:^(?<who>.*)$/\$1/", "CN=a", "$1"),
+        (" RULE:^CN=(.*)$/$1/ , DEFAULT ", "O=b", "O=b"),
+    ]
+)
 def test_rules_make_names_as_java_does(rules: str, subject: str, name: str | None) -> None:
     assert principal_name(parse_principal_rules(rules), subject) == name
 

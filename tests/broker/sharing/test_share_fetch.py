@@ -7,6 +7,7 @@ import pytest
 from broker.bench_node import NOW_MS, make_node, make_topic
 from broker.sharing.group_member import ACCEPT, REJECT, RELEASE, RENEW, Bench, Member, ack_code, codes, ranges
 from broker.transactions.broker_bench import BrokerBench
+from for_each import for_each
 from penstock.protocol.messages.share_fetch_request import ShareFetchRequest
 
 
@@ -238,8 +239,7 @@ def test_a_renewed_lock_begins_anew() -> None:
     assert ack_code(member.acknowledge((0, 0, [RENEW]), renews=True)) == 121
 
 
-@pytest.mark.parametrize(
-    ("acks", "code"),
+@for_each(
     [
         ([(5, 4, [1])], 42),
         ([(3, 4, [1]), (1, 2, [1])], 42),
@@ -253,7 +253,7 @@ def test_a_renewed_lock_begins_anew() -> None:
         ([(9, 9, [1])], 121),
         ([(1, 1, [1]), (9, 9, [1])], 121),
         ([(1, 3, [0, 1, 2])], 0),
-    ],
+    ]
 )
 def test_faults_in_acknowledgements(acks: list[tuple[int, int, list[int]]], code: int) -> None:
     bench = Bench()

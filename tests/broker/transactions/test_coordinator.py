@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.transactions.bench import ID, START_MS, Bench
+from for_each import for_each
 from penstock.broker.transactions.initialization import Initialization
 from penstock.broker.transactions.outbox import Outcome
 from penstock.broker.transactions.queries import describe, listed
@@ -30,8 +31,7 @@ def test_each_initialization_raises_the_epoch() -> None:
     assert bench.initialize(transactional_id="other") == (0, PID + 1, 0)
 
 
-@pytest.mark.parametrize(
-    ("request_", "code"),
+@for_each(
     [
         (Initialization("", 60_000), 42),
         (Initialization("t" * 32_768, 60_000), 42),
@@ -43,7 +43,7 @@ def test_each_initialization_raises_the_epoch() -> None:
         (Initialization("t", 900_001), 50),
         (Initialization("t", 60_000, two_phase_commit=True), 53),
         (Initialization("t", 60_000, keeps_prepared=True), 35),
-    ],
+    ]
 )
 def test_wrong_initializations(request_: Initialization, code: int) -> None:
     bench = Bench()
@@ -190,9 +190,9 @@ NEW_ENDS = {
 """By state and distance from the current epoch: the error of a commit, and of an abort."""
 
 
-@pytest.mark.parametrize("commit", [True, False])
-@pytest.mark.parametrize("distance", [-2, -1, 0, 1])
-@pytest.mark.parametrize("state", STATES)
+@for_each(
+    [(state, distance, commit) for state in STATES for distance in [-2, -1, 0, 1] for commit in [True, False]]
+)
 def test_end_since_kip_890(state: str, distance: int, commit: bool) -> None:
     bench, epoch = brought_to(state)
     expected = NEW_ENDS.get((state, distance), (90, 90))[0 if commit else 1]
@@ -215,9 +215,9 @@ OLD_ENDS = {
 }
 
 
-@pytest.mark.parametrize("commit", [True, False])
-@pytest.mark.parametrize("distance", [-1, 0, 1])
-@pytest.mark.parametrize("state", STATES)
+@for_each(
+    [(state, distance, commit) for state in STATES for distance in [-1, 0, 1] for commit in [True, False]]
+)
 def test_end_before_kip_890(state: str, distance: int, commit: bool) -> None:
     bench, epoch = brought_to(state)
     expected = 90 if distance else OLD_ENDS[state][0 if commit else 1]

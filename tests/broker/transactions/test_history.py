@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from broker.transactions.history import Fate, History, Read, anomalies
+from for_each import for_each
 
 
 def good() -> History:
@@ -49,8 +48,7 @@ LAST_P = 2
 """The complete read of p."""
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
+@for_each(
     [
         ([(1, "x1p"), (2, "x2p"), (4, "y1p"), (7, "z1p"), (8, "z2p")], "aborted read"),
         ([(1, "x1p"), (7, "z1p"), (8, "z2p")], "lost write"),
@@ -63,7 +61,7 @@ LAST_P = 2
         ([(2, "x2p"), (1, "x1p"), (7, "z1p"), (8, "z2p")], "non-monotonic poll"),
         ([(1, "x2p"), (2, "x1p"), (7, "z1p"), (8, "z2p")], "non-monotonic send"),
         ([(7, "z1p"), (8, "z2p")], "vanished"),
-    ],
+    ]
 )
 def test_what_was_put_wrong_is_found(rows: list[tuple[int, str]], expected: str) -> None:
     found = anomalies(replaced(good(), LAST_P, rows))

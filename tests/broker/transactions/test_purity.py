@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
 import penstock.broker.partitions.producers.transactions as of_partitions
 import penstock.broker.transactions as room
+from for_each import for_each
 
 MODULES = [*sorted(Path(room.__path__[0]).glob("*.py")), Path(of_partitions.__file__)]
 IMPURE = {"asyncio", "io", "os", "pathlib", "random", "secrets", "socket", "threading", "time", "uuid"}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+@for_each(MODULES)
 def test_nothing_of_the_outside_is_imported(path: Path) -> None:
     imported: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

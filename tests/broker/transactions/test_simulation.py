@@ -14,7 +14,7 @@ from penstock.broker.transactions.coordinator import Coordinator
 from penstock.broker.transactions.marking import Marking
 from penstock.protocol.error_codes import ErrorCode
 
-SEEDS = 120
+SEEDS = 60
 SOAK_SEEDS = int(os.environ.get("PENSTOCK_SOAK_SEEDS", "4000"))
 
 FAILED_ONCE = [100_046, 100_361]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from for_each import for_each
 from penstock.broker.transactions.states import (
     NUMBERS,
     PREPARED,
@@ -37,7 +38,7 @@ def rows() -> list[tuple[State, Event, State | None]]:
     ]
 
 
-@pytest.mark.parametrize(("state", "event", "expected"), rows())
+@for_each(rows())
 def test_every_state_with_every_event(state: State, event: Event, expected: State | None) -> None:
     if expected is None:
         with pytest.raises(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from for_each import for_each
 from penstock.client.cluster.retry import Backoff, Verdict, judge, timed_out
 from penstock.errors import ConfigError, CorruptRecordError, NetworkError, RequestTimeoutError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -22,8 +23,7 @@ def test_a_maximum_below_the_minimum_is_the_minimum() -> None:
     assert Backoff(500, 100).seconds(5, lambda: 0.5) == 0.5
 
 
-@pytest.mark.parametrize(
-    ("error", "verdict"),
+@for_each(
     [
         (error_for(ErrorCode.NOT_LEADER_OR_FOLLOWER), Verdict.REFRESH),
         (error_for(ErrorCode.UNKNOWN_TOPIC_ID), Verdict.REFRESH),
@@ -36,7 +36,7 @@ def test_a_maximum_below_the_minimum_is_the_minimum() -> None:
         (CorruptRecordError("bits"), Verdict.FATAL),
         (ConfigError("no"), Verdict.FATAL),
         (ValueError("bug"), Verdict.FATAL),
-    ],
+    ]
 )
 def test_verdicts(error: Exception, verdict: Verdict) -> None:
     assert judge(error) is verdict

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from for_each import for_each
 from penstock.client.cluster.metadata import NO_TOPIC_ID, ClusterMetadata, TopicInfo
 from penstock.client.fetch.cursors import (
     FIRST_GUESS_RECORD_BYTES,
@@ -24,8 +25,7 @@ def batch(base: int, count: int, deltas: list[int] | None = None) -> bytes:
     return encode_batch([(None, b"x", (), 0)] * count, base_offset=base, offset_deltas=deltas)
 
 
-@pytest.mark.parametrize(
-    ("records", "next_offset", "whole"),
+@for_each(
     [
         (b"", 7, 0),
         (batch(5, 3), 8, None),
@@ -38,7 +38,7 @@ def batch(base: int, count: int, deltas: list[int] | None = None) -> bytes:
         (encode_message_set([(None, b"a", 0)] * 3, 0, offsets=[7, 8, 9], codec=1), 10, None),
         # Everything in it is below what was asked for: the fetcher refuses that.
         (batch(2, 3), 5, None),
-    ],
+    ]
 )
 def test_measuring_finds_the_end_of_whole_batches(
     records: bytes, next_offset: int, whole: int | None

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from penstock.client.config import ClientConfig
 from penstock.client.security.options import INERT, OPTIONS, parse_security
 from penstock.client.security.settings import SecuritySettings
@@ -55,8 +56,7 @@ def test_user_and_password_by_any_name(given: dict[str, object]) -> None:
     assert CANARY not in repr(settings)
 
 
-@pytest.mark.parametrize(
-    ("given", "field", "value"),
+@for_each(
     [
         ({"ssl.ca.location": "/ca"}, "ca", "/ca"),
         ({"ssl.cafile": "/ca"}, "ca", "/ca"),
@@ -74,7 +74,7 @@ def test_user_and_password_by_any_name(given: dict[str, object]) -> None:
         ({"ssl.enabled.protocols": "TLSv1.2,TLSv1.3"}, "versions", ("TLSv1.2", "TLSv1.3")),
         ({"ssl.cipher.suites": "A"}, "ciphers", "A"),
         ({"ssl.ca.location": None}, "ca", None),
-    ],
+    ]
 )
 def test_tls_by_any_name(given: dict[str, object], field: str, value: object) -> None:
     settings = read({"security.protocol": "SSL", **given})
@@ -107,8 +107,7 @@ def test_kerberos_from_either() -> None:
     assert found == ("kafka1", "/k", "ann@X")
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
+@for_each(
     [
         ({"security.protocol": "TLS"}, "expected one of PLAINTEXT"),
         ({"security.protocol": "SASL_SSL"}, "'sasl.mechanism' is missing"),
@@ -147,7 +146,7 @@ def test_kerberos_from_either() -> None:
             {"security.protocol": "SSL", "ssl.key.password": "${env:PENSTOCK_NONE}"},
             "PENSTOCK_NONE is not set",
         ),
-    ],
+    ]
 )
 def test_what_is_wrong_is_said_and_no_secret_is(given: dict[str, object], why: str) -> None:
     with pytest.raises(ConfigError, match=why) as caught:

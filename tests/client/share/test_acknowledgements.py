@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from for_each import for_each
 from penstock.client.share.acknowledgements import (
     GAP,
     AcknowledgeType,
@@ -52,7 +53,7 @@ def test_offsets_with_gaps_are_several_batches() -> None:
     ]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_each(range(10))
 def test_batches_say_what_was_decided(seed: int) -> None:
     dice = random.Random(seed)
     decided = OffsetMap()
@@ -68,7 +69,7 @@ def test_batches_say_what_was_decided(seed: int) -> None:
     assert said == {offset: run.value for run in decided for offset in range(run.first, run.last + 1)}
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_each(range(10))
 def test_halves_are_the_whole(seed: int) -> None:
     dice = random.Random(seed)
     decided = OffsetMap()

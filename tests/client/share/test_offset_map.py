@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 
-import pytest
-
+from for_each import for_each
 from penstock.client.share.offset_map import OffsetMap, Run
 
 
@@ -14,7 +13,7 @@ def as_dict(found: OffsetMap) -> dict[int, int]:
     return {offset: run.value for run in found for offset in range(run.first, run.last + 1)}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each(range(20))
 def test_it_is_a_dictionary_kept_as_few_runs(seed: int) -> None:
     dice = random.Random(seed)
     found, model = OffsetMap(), dict[int, int]()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from for_each import for_each
 from penstock.client.cluster.retry import Backoff
 from penstock.client.config import ProducerConfig
 from penstock.client.produce.accumulator import Accumulator
@@ -95,8 +96,7 @@ LOSSES = [
 ]
 
 
-@pytest.mark.parametrize("is_implicit", [False, True])
-@pytest.mark.parametrize("lose", LOSSES)
+@for_each([(lose, is_implicit) for lose in LOSSES for is_implicit in [False, True]])
 def test_a_lost_batch_makes_the_transaction_abortable(
     lose: Callable[[Scene], None], is_implicit: bool
 ) -> None:

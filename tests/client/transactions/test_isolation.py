@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from for_each import for_each
 from penstock import (
     Admin,
     Broker,
@@ -131,16 +132,16 @@ def by_asyncio(servers: str, directory: Path, isolation: str) -> list[bytes]:
 WAYS = [by_table, by_scan, by_log, by_log_scan, by_poll, by_arrow_polls, by_asyncio]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@for_each(WAYS)
 def test_what_is_aborted_or_open_is_not_read(
-    place: tuple[str, Path], way: Callable[[str, Path, str], list[bytes]]
+    way: Callable[[str, Path, str], list[bytes]], place: tuple[str, Path]
 ) -> None:
     assert sorted(way(*place, "read_committed")) == sorted(KEPT)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@for_each(WAYS)
 def test_all_is_read_where_nothing_else_is_said(
-    place: tuple[str, Path], way: Callable[[str, Path, str], list[bytes]]
+    way: Callable[[str, Path, str], list[bytes]], place: tuple[str, Path]
 ) -> None:
     values = way(*place, "read_uncommitted")
     assert values.count(b"aborted") == 3 * RECORDS

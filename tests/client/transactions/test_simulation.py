@@ -21,9 +21,9 @@ from penstock.client.transactions.verdicts import FENCING, Verdict, judge_step
 SOAK_SEEDS = int(os.environ.get("PENSTOCK_SOAK_SEEDS", "4000"))
 
 
-@pytest.mark.parametrize("first", range(0, 40, 20))
+@pytest.mark.parametrize("first", range(0, 20, 10))
 def test_no_transaction_is_lost_or_halved(first: int) -> None:
-    for seed in range(first, first + 20):
+    for seed in range(first, first + 10):
         MachineWorld(seed).run()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from for_each import for_each
 from penstock.client.group.offsets import GroupMetadata
 from penstock.client.producer_id import ProducerId
 from penstock.client.transactions.states import TRANSITIONS, Event, State, next_state
@@ -71,7 +72,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "code", "letter"), CASES)
+@for_each(CASES)
 def test_a_code_means_for_a_step_what_the_table_says(name: str, code: int, letter: str) -> None:
     assert judge_step(STEPS[name], code) is LETTERS[letter]
 
@@ -81,8 +82,7 @@ def test_no_error_is_done(name: str) -> None:
     assert judge_step(STEPS[name], 0) is Verdict.DONE
 
 
-@pytest.mark.parametrize(
-    ("code", "verdict"),
+@for_each(
     [
         (None, Verdict.ABORT),
         (7, Verdict.ABORT),
@@ -96,7 +96,7 @@ def test_no_error_is_done(name: str) -> None:
         (49, Verdict.FATAL),
         (53, Verdict.FATAL),
         (90, Verdict.FENCED),
-    ],
+    ]
 )
 def test_a_batch_that_is_given_up_fails_the_transaction(code: int | None, verdict: Verdict) -> None:
     assert judge_batch(code) is verdict
@@ -112,8 +112,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize("event", CALLS)
+@for_each([(state, event) for event in CALLS for state in State])
 def test_a_call_fits_some_states_only(state: State, event: Event) -> None:
     if state in CALLS[event]:
         assert next_state(state, event) is TRANSITIONS[state, event]

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from cloudevents_cases import SAMPLE_TYPES, described, random_structured
+from for_each import for_each
 from penstock.cloudevents import Event, InvalidEvent, from_record
 from penstock.cloudevents.formats import json_format
 from penstock.cloudevents.formats.layouts import LAYOUTS_MAX, Layouts
@@ -88,8 +89,13 @@ def test_a_known_layout_changes_no_answer(monkeypatch, lenient):
     assert by_layout > 200
 
 
-@pytest.mark.parametrize("name", ["datacontenttype", "id", "source", "type", "time", "data_base64", "note"])
-@pytest.mark.parametrize("character", ["\t", "\n", "\x00", "\x1f"])
+@for_each(
+    [
+        (name, character)
+        for character in ["\t", "\n", "\x00", "\x1f"]
+        for name in ["datacontenttype", "id", "source", "type", "time", "data_base64", "note"]
+    ]
+)
 def test_characters_that_json_wants_escaped_are_refused_though_the_layout_is_known(name, character):
     members = {
         **REQUIRED,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cloudevents_cases import BATCHES, SAMPLE_TYPES, SAMPLES, batch_of, conformance, random_parts
+from for_each import for_each
 from penstock.cloudevents import (
     URI,
     Event,
@@ -120,9 +121,14 @@ def test_avro_is_what_the_schema_says(event):
     assert datum == {"attribute": event.attributes(), "data": event.data}
 
 
-@pytest.mark.parametrize("name", ["json", "avro", "protobuf"])
-@pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("text_data", [False, True])
+@for_each(
+    [
+        (name, event, text_data)
+        for text_data in [False, True]
+        for event in EVENTS
+        for name in ["json", "avro", "protobuf"]
+    ]
+)
 def test_every_format_gives_the_event_back(name, event, text_data):
     parts = to_record(event, mode="structured", event_format=name, text_data=text_data, key=b"k")
     types = {"blob": "BINARY", "link": "URI", "ref": "URI_REFERENCE", "when": "TIMESTAMP"}
@@ -197,8 +203,7 @@ def avro(data, attributes=()):
     return out + b"\x00" + data
 
 
-@pytest.mark.parametrize(
-    ("data", "content_type", "expected"),
+@for_each(
     [
         (b"\x02", None, None),
         (b"\x04\x01", None, b"true"),
@@ -216,15 +221,14 @@ def avro(data, attributes=()):
         (b"\x06\x02\x02a\x04\x02\x02b\x02\x01\x00\x00", None, b'{"a":{"b":true}}'),
         (b"\x08\x02\x02\x02b\x08" + struct.pack("<d", 2) + b"\x00\x00", None, b'[{"b":2}]'),
         (b"\x06\x01\x06\x02a\x00\x00", None, b'{"a":null}'),
-    ],
+    ]
 )
 def test_avro_data_of_every_branch(data, content_type, expected):
     attributes = [] if content_type is None else [("datacontenttype", content_type)]
     assert avro_format.read_event(avro(data, attributes)).data == expected
 
 
-@pytest.mark.parametrize(
-    "data",
+@for_each(
     [
         b"\x0e",
         b"\x01",
@@ -236,7 +240,7 @@ def test_avro_data_of_every_branch(data, content_type, expected):
         b"\x02\x00",
         b"\x00" + b"\xff" * 11,
         b"\x06\x02\x02a\x04" + b"\x02\x02a\x04" * 200,
-    ],
+    ]
 )
 def test_avro_that_is_none(data):
     with pytest.raises(InvalidEventError, match=r"^A[24]: "):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from for_each import for_each
 from penstock.gateway.v07.offsets import (
     PLACE_BITS,
     SLOT_BITS_MAX,
@@ -113,8 +114,7 @@ SIZES: dict[str, Callable[[random.Random], int]] = {
 }
 
 
-@pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("seed", range(6))
+@for_each([(sizes, seed) for seed in range(6) for sizes in SIZES])
 def test_every_record_is_read_once_and_in_order(sizes: str, seed: int) -> None:
     dice = random.Random(f"{sizes}/{seed}")
     log = Log(dice, 300, SIZES[sizes])

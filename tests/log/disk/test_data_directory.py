@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from for_each import for_each
 from log.log_laws import SMALL, T0, fill, read_all
 from penstock.common import operating_system
 from penstock.errors import StorageError
@@ -28,8 +29,7 @@ def opened(path: Path) -> DataDirectory:
     return directory
 
 
-@pytest.mark.parametrize(
-    ("name", "partition"),
+@for_each(
     [
         ("flights-0", FLIGHTS),
         ("a-b.c_d-12", OTHER),
@@ -37,7 +37,7 @@ def opened(path: Path) -> DataDirectory:
         *((name, None) for name in ("flights", "-0", "flights-", "flights-x", "flights-0.5ab-delete", "x-٣")),
         ("flights-0.9f8e-stray", None),
         ("flights-0.9f8e-future", None),
-    ],
+    ]
 )
 def test_names_of_partitions(name: str, partition: TopicPartition | None) -> None:
     assert parse_partition_name(name) == partition

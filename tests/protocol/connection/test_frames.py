@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.errors import DecodeError
 from penstock.protocol.connection.errors import ConnectionStateError, FrameSizeError
 from penstock.protocol.connection.frames import GROWTH_START_BYTES, SCRATCH_BYTES, FrameReader
@@ -33,7 +34,7 @@ def fed(reader: FrameReader, data: bytes) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("step", range(1, len(STREAM) + 1))
+@for_each(range(1, len(STREAM) + 1))
 def test_any_chunking_gives_the_same_frames(step: int) -> None:
     reader = FrameReader(16)
     chunks = (STREAM[i : i + step] for i in range(0, len(STREAM), step))

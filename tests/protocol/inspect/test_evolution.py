@@ -161,9 +161,7 @@ BREAKS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"), BREAKS, ids=lambda each: each if isinstance(each, str) else ""
-)
+@for_each(BREAKS)
 def test_what_breaks(change: Callable[[Source], object], complaint: str) -> None:
     assert f"breaks: LampRequest{complaint}" in judged(change)
 
@@ -190,7 +188,7 @@ FINE = [
 ]
 
 
-@pytest.mark.parametrize("change", FINE)
+@for_each(FINE)
 def test_what_is_fine(change: Callable[[Source], object]) -> None:
     assert judged(change) == []
 

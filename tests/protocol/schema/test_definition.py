@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from for_each import for_each
 from penstock.protocol.loaded_classes import load_message
 from penstock.protocol.schema.definition import DefinitionError, FieldType, NewStruct, snake_case
 from penstock.protocol.schema.loader import read_definition
@@ -63,8 +64,7 @@ def test_a_definition_is_read_whole():
     assert age.type_at(3) == FieldType("int64", "signed")
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
+@for_each(
     [
         (("name", "Lamp-Request"), "no name"),
         (("type", "question"), "type must be one of"),
@@ -145,8 +145,8 @@ def test_a_definition_is_read_whole():
         (("commonStructs.0.versions", "1+"), "Bulbs: used in versions 0\\+, but struct Bulb has 1\\+"),
         (("commonStructs.0.fields.0.type", "[]Bulb"), "struct Bulb: contains itself"),
         (("commonStructs.0.fields.0.versions", "1+"), "Bulbs: in version 0, its elements have no fields"),
-    ],
-)  # fmt: skip
+    ]
+)
 def test_a_broken_rule_is_named_with_file_and_field(change, complaint):
     with pytest.raises(DefinitionError, match=complaint) as caught:
         parse_definition(broken(change), "lamp.json")
@@ -212,7 +212,7 @@ def test_versions_read_and_print(text, versions):
     assert str(Versions.parse(text)) == text
 
 
-@pytest.mark.parametrize("text", ["", "+", "-1", "4-1", "1-4+", "1.5", "40000", "x", "1-2-3", "²"])
+@for_each(["", "+", "-1", "4-1", "1-4+", "1.5", "40000", "x", "1-2-3", "²"])
 def test_no_versions(text):
     with pytest.raises(ValueError, match="range of versions"):
         Versions.parse(text)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.errors import CorruptRecordError, EncodeError
 from penstock.records.compression.codecs import Codec, compress, decompress
 
@@ -29,8 +30,7 @@ def sample(size: int, seed: int = 7) -> bytes:
     return noise + (b"all work and no play " * (size // 20 + 1))[: size - len(noise)]
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("codec", [Codec.NONE, *CODECS])
+@for_each([(codec, size) for codec in [Codec.NONE, *CODECS] for size in SIZES])
 def test_round_trip(codec: Codec, size: int) -> None:
     data = sample(size)
     assert bytes(decompress(codec, compress(codec, data), LIMIT)) == data
@@ -148,8 +148,7 @@ def test_a_bomb_does_not_go_off(codec: Codec) -> None:
         decompress(codec, bomb, 100_000)
 
 
-@pytest.mark.parametrize(
-    ("codec", "data"),
+@for_each(
     [
         (Codec.GZIP, b""),
         (Codec.GZIP, b"\x1f\x8b\x08" + bytes(30)),
@@ -170,7 +169,7 @@ def test_a_bomb_does_not_go_off(codec: Codec) -> None:
         (Codec.ZSTD, bytes.fromhex("28b52ffd a0 ffffffff 010000")),
         (5, b"anything"),
         (7, b"anything"),
-    ],
+    ]
 )
 def test_garbage(codec: int, data: bytes) -> None:
     with pytest.raises(CorruptRecordError):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from for_each import for_each
 from penstock.errors import CorruptRecordError
 from penstock.records.batch import encode_batch
 from penstock.records.format import key_scan
@@ -48,7 +48,7 @@ def test_the_same_is_found(rows: list[tuple[object, ...]]) -> None:
     assert [(span.key, span.has_value) for span in found] == [(row[0], row[1] is not None) for row in rows]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_each(range(10))
 def test_the_same_is_refused(seed: int) -> None:
     rng = random.Random(seed)
     rows = [(b"k%d" % n if n % 5 else None, b"v" * n, ((str(n), b"h"),), 10**12 + n * n) for n in range(12)]

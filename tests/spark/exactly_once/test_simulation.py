@@ -7,8 +7,7 @@ import os
 from collections import Counter
 from typing import Any
 
-import pytest
-
+from for_each import for_each
 from penstock.errors import PenstockError
 from spark_sink_world import World, rows_of, run_query
 
@@ -60,7 +59,7 @@ def expected() -> Counter[Any]:
     return Counter(row for batch in range(BATCHES + 1) for row in rows_of(batch))
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@for_each(range(SEEDS))
 def test_every_row_counts_once_wherever_drivers_and_executors_end(seed: int) -> None:
     world = asyncio.run(history(seed))
     assert Counter(world.visible()) == expected()

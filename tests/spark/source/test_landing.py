@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
+from for_each import for_each
 from penstock import Admin
 from penstock.errors import ConfigError, MissingDependencyError
 from penstock.landing.manifest import LandedFile, Manifest
@@ -175,8 +176,7 @@ def test_an_aborted_job_removes_what_it_has_written(
     assert not list(tmp_path.rglob("*.unfinished"))
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
+@for_each(
     [
         ({"landing": ""}, "landing names no directory"),
         ({"landing.format": "delta"}, "landing names no directory"),
@@ -196,7 +196,7 @@ def test_an_aborted_job_removes_what_it_has_written(
         ({"landing": "/t", "landing.table": "a.b"}, "landing.table means something only with"),
         ({"landing": "/t", "landing.catalog.uri": "x"}, r"landing.catalog.\* mean something only with"),
         ({"landing": "/t", "landing.format": "iceberg"}, "needs the option landing.table"),
-    ],
+    ]
 )
 def test_options_that_make_no_sense(given: dict[str, str], why: str) -> None:
     with pytest.raises(ConfigError, match=why):

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from for_each import for_each
 from penstock.errors import ConfigError
 from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.spark.java_client import NO_EFFECT, REFUSED
@@ -123,7 +124,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSALS)
+@for_each(REFUSALS)
 def test_refusals_say_what_is_wrong(case: str) -> None:
     options, message = REFUSALS[case]
     with pytest.raises(ConfigError, match=message.replace("(", r"\(")):
@@ -200,7 +201,7 @@ def test_contradictions_of_the_sink(options: dict[str, str], message: str) -> No
         write_options({"kafka.bootstrap.servers": "h:1", "topic": "t", **options})
 
 
-@pytest.mark.parametrize("name", NO_EFFECT)
+@for_each(NO_EFFECT)
 def test_settings_of_java_clients_without_an_effect_here_stop_no_query(name: str) -> None:
     given = {"kafka.bootstrap.servers": "h:1", f"kafka.{name}": "anything at all"}
     assert read_options({**given, "subscribe": "t"}, streaming=True).client == {}

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from for_each import for_each
 from penstock.errors import ConfigError, DecodeError, NetworkError
 from penstock.registry import AvroSerializer, Registry, RegistryClient, Schema, SerializationContext
 from penstock.registry.client import RegistryError
@@ -293,7 +294,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSALS)
+@for_each(REFUSALS)
 def test_contradictions_are_said(case: str) -> None:
     options, words = REFUSALS[case]
     with pytest.raises(ConfigError, match=words):

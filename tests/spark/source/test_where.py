@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from for_each import for_each
 from penstock.errors import ConfigError
 from penstock.model import OffsetRange, TopicPartition
 from penstock.queries.pushdown.wanted import EVERYTHING, NOTHING, Wanted
@@ -85,7 +86,7 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("text", ROWS)
+@for_each(ROWS)
 def test_rows_are_those_for_which_the_condition_is_true(text: str) -> None:
     where = pickle.loads(pickle.dumps(parsed_where(text)))
     numbered = RECORDS.append_column("row", pa.array(range(RECORDS.num_rows)))
@@ -108,7 +109,7 @@ PLACES: dict[str, Wanted] = {
 }
 
 
-@pytest.mark.parametrize("text", PLACES)
+@for_each(PLACES)
 def test_places_that_are_read(text: str) -> None:
     assert parsed_where(text).wanted == PLACES[text]
 
@@ -165,7 +166,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("text", REFUSED, ids=lambda text: text[:40])
+@for_each(REFUSED)
 def test_what_cannot_be_decided_is_refused(text: str) -> None:
     with pytest.raises(ConfigError) as error:
         parsed_where(text)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from for_each import for_each
 from penstock import Admin, AsyncProducer, Consumer, Producer, TopicPartition
 from penstock.errors import ConfigError, KafkaError, PenstockError
 from penstock.testing import KafkaBroker, KafkaCluster
@@ -66,7 +67,7 @@ def test_an_idempotent_producer_gets_over_it(broker: KafkaBroker, fault: Planned
     assert values == [b"0", b"1", b"2", b"3", b"4"]
 
 
-@pytest.mark.parametrize("kind", [name for name in KINDS if name not in ("silence", "refusals")])
+@for_each([name for name in KINDS if name not in ("silence", "refusals")])
 def test_every_kind_can_be_put_into_a_cluster(kind: str) -> None:
     import random
 

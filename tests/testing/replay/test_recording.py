@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from explorer.captures import pcap, stream, timed
+from for_each import for_each
 from penstock import Producer
 from penstock.broker.security.throwaway import Security
 from penstock.errors import ConfigError, DecodeError
@@ -180,8 +181,7 @@ def test_lengths_and_kinds_of_characters_are_kept_where_asked() -> None:
         assert re.fullmatch(r"[a-z]\d@[a-z]\.[a-z]{3}", json.loads(value)["customer"]["email"])
 
 
-@pytest.mark.parametrize(
-    ("rule", "value", "expected"),
+@for_each(
     [
         (
             mask_fields("a.b", keep_length=True),
@@ -204,7 +204,7 @@ def test_lengths_and_kinds_of_characters_are_kept_where_asked() -> None:
         (mask_with(lambda data: data[:2] + b"..."), b"abcdef", rb"ab\.\.\."),
         (mask_matches(r"\d{4}", "values"), b"pin 1234!", rb"pin [0-9a-f]{16}!"),
         (mask_all("values"), b"", rb""),
-    ],
+    ]
 )
 def test_a_rule(rule: MaskRule, value: bytes, expected: bytes) -> None:
     batch = encode_batch([(None, value, (), 0)])

@@ -82,16 +82,16 @@ def alter_user_scram_credentials(
 ) -> AlterUserScramCredentialsResponse:
     """Set and delete credentials; each user has one result, and a refused change changes nothing."""
     cluster = context.node.cluster
-    names = [each.name for each in request.deletions] + [each.name for each in request.upsertions]
-    times = Counter(names)
+    changes = [(each.name, each.mechanism) for each in request.deletions]
+    changes += [(each.name, each.mechanism) for each in request.upsertions]
+    times = Counter(name for name, _ in changes)
     results = {name: AlterUserScramCredentialsResult(user=name, error_message=None) for name in times}
     records: list[Message] = []
 
     def refuse(name: str, code: ErrorCode, message: str) -> None:
         results[name].error_code, results[name].error_message = code, message
 
-    changes = [*request.deletions, *request.upsertions]
-    unknown = {each.name for each in changes if each.mechanism not in _MECHANISMS}
+    unknown = {name for name, mechanism in changes if mechanism not in _MECHANISMS}
     for name, count in times.items():
         if not name:
             refuse(name, ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
