@@ -34,7 +34,7 @@ from penstock.protocol.messages.produce_response import (
 from penstock.protocol.releases import api_versions
 from penstock.records import message_loops
 from penstock.records.batch import encode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.legacy import encode_message_set
 
 UPSTREAM = {**api_versions("4.3"), ApiKey.PRODUCE: (3, 13)}
@@ -66,7 +66,7 @@ def translated(request: Message, version: int, answer: Message) -> Any:
     raise AssertionError("a second call")
 
 
-def produce(version: int, codec: Codec, turns: int) -> Callable[[], object]:
+def produce(version: int, codec: CompressionCodec, turns: int) -> Callable[[], object]:
     rows = [(None, value, NOW_MS) for value in values(SET_RECORDS)]
     records = encode_message_set(rows, min(version, 1), codec=codec)
     data = PartitionProduceData(index=0, records=memoryview(records))
@@ -81,7 +81,7 @@ def produce(version: int, codec: Codec, turns: int) -> Callable[[], object]:
     return run
 
 
-def fetch(version: int, codec: Codec, turns: int) -> Callable[[], object]:
+def fetch(version: int, codec: CompressionCodec, turns: int) -> Callable[[], object]:
     all_values = values(SET_RECORDS)
     batches = []
     for first in range(0, SET_RECORDS, BATCH_RECORDS):
@@ -120,7 +120,7 @@ def main() -> None:
     turns = 4 if options.quick else 40
     for name, make, versions in (("Produce", produce, (0, 2)), ("Fetch", fetch, (0, 2))):
         for version in versions:
-            for codec in (Codec.NONE, Codec.SNAPPY, Codec.GZIP):
+            for codec in (CompressionCodec.NONE, CompressionCodec.SNAPPY, CompressionCodec.GZIP):
                 records = SET_RECORDS * turns
                 run = make(version, codec, turns)
                 contestants = [

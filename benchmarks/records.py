@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from harness import Contestant, arguments, measure, report
 from penstock.records.arrow import from_arrow, to_arrow
 from penstock.records.batch import encode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.decode import decode_columns, iter_columns
 from penstock.records.encode import encode_columns
 from penstock.records.rows import decode_rows
@@ -217,10 +217,10 @@ def main() -> None:
     against_memcpy(
         "100 B values and 6 headers, uncompressed", headed, some // 2, options.rounds, headers=True
     )
-    for codec in Codec:
+    for codec in CompressionCodec:
         data = log(read, 100, 1_000_000, codec)
         against_readers(f"to Arrow, 100 B values, {codec.name.lower()}", data, read, few)
-    for codec in (Codec.NONE, Codec.LZ4, Codec.ZSTD):
+    for codec in (CompressionCodec.NONE, CompressionCodec.LZ4, CompressionCodec.ZSTD):
         against_builder(f"to batches, 100 B values, {codec.name.lower()}", values(some, 100), codec, few)
 
 

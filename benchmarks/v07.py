@@ -14,14 +14,14 @@ from broker_process import free_port, running_broker
 from client_arrow import table_of
 from harness import Contestant, arguments, measure, report
 from penstock import scan_topic, write_topic
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.v07.driver import Driver07
 
 COLUMNS = ("value", "partition", "offset")
 SET_MESSAGES = 5_000
 
 
-def fill(host: str, port: int, topic: str, table: pa.Table, codec: Codec) -> None:
+def fill(host: str, port: int, topic: str, table: pa.Table, codec: CompressionCodec) -> None:
     values = table["value"].to_pylist()
     with Driver07(host, port) as driver:
         for first in range(0, len(values), SET_MESSAGES):
@@ -44,7 +44,7 @@ def main() -> None:
             rows = (200_000_000 if not options.quick else 20_000_000) // (value_bytes + 100)
             table = table_of(rows, value_bytes)
             topic = f"topic-{value_bytes}-{codec}"
-            fill("127.0.0.1", port, topic, table, Codec.from_name(codec))
+            fill("127.0.0.1", port, topic, table, CompressionCodec.from_name(codec))
             write_topic(table, topic, modern, compression=codec)
             contestants = [
                 Contestant(

@@ -17,7 +17,7 @@ from typing import Any
 from penstock.errors import PenstockError
 from penstock.spark.exactly_once.decision import Decision, Ranges, SinkState, TaskTransaction, TopicIds
 from penstock.spark.exactly_once.driver import SinkDriver
-from penstock.spark.exactly_once.settlement import Fate
+from penstock.spark.exactly_once.settlement import TransactionFate
 
 PARTITIONS = 3
 TASKS = 3
@@ -171,28 +171,28 @@ class ModelCluster:
         self.world.store.append(batch)
         await self.world.turn()
 
-    async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> Fate:
+    async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> TransactionFate:
         await self.world.turn()
         is_done = self.world.end(transaction, "commit" if is_commit else "abort")
         await self.world.turn()
-        return Fate.COMMITTED if is_done else Fate.UNCLEAR
+        return TransactionFate.COMMITTED if is_done else TransactionFate.UNCLEAR
 
     async def inspect(
         self, transactions: Collection[TaskTransaction], ranges: Ranges
-    ) -> Mapping[TaskTransaction, Fate]:
+    ) -> Mapping[TaskTransaction, TransactionFate]:
         await self.world.turn()
         fates = {each: self._fate(each, ranges) for each in transactions}
         await self.world.turn()
         return fates
 
-    def _fate(self, transaction: TaskTransaction, ranges: Ranges) -> Fate:
+    def _fate(self, transaction: TaskTransaction, ranges: Ranges) -> TransactionFate:
         for partition, offset in self._records(transaction, ranges):
             if offset < self.world.starts[partition]:
-                return Fate.LOST
+                return TransactionFate.LOST
             outcome = self.world.outcome(partition, offset)
             if outcome is not None:
-                return Fate.COMMITTED if outcome == "commit" else Fate.ABORTED
-        return Fate.UNCLEAR
+                return TransactionFate.COMMITTED if outcome == "commit" else TransactionFate.ABORTED
+        return TransactionFate.UNCLEAR
 
     def _records(self, transaction: TaskTransaction, ranges: Ranges) -> list[tuple[int, int]]:
         return [

@@ -318,6 +318,39 @@ def test_a_class_is_read_in_one_place() -> None:
     hold(cut_by_inheritance(bases_of(modules)), house_debts.CUT_BY_INHERITANCE)
 
 
+ALIKE = "broker.groups."
+"""Rooms that may have a name several times: each protocol of groups has its `State`, `SetEpoch` and so on."""
+
+SAME_THING = {"HangingTransaction"}
+"""Names of two classes that stand for the same thing: a client lists it, and chaos finds it."""
+
+
+def named_twice(modules: dict[str, str]) -> dict[str, set[str]]:
+    """Public classes of several modules that have the same name, with those modules."""
+    homes: dict[str, set[str]] = {}
+    for module, text in modules.items():
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, set()).add(module)
+    return {
+        name: rooms
+        for name, rooms in homes.items()
+        if len(rooms) > 1 and not all(room.startswith(ALIKE) for room in rooms)
+    }
+
+
+def test_a_name_of_a_class_means_one_thing() -> None:
+    assert named_twice({"a": "class A: ...", "b": "class A: ...\nclass _B: ...", "c": "class _B: ..."}) == {
+        "A": {"a", "b"}
+    }
+    modules = {
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path.read_text("utf-8")
+        for path in WRITTEN
+        if path.is_relative_to(PACKAGE)
+    }
+    assert {name: rooms for name, rooms in named_twice(modules).items() if name not in SAME_THING} == {}
+
+
 def words(text: str) -> str:
     """The comments and strings of a module, docstrings included."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)

@@ -19,15 +19,15 @@ from penstock.cli.table_files import output_file
 from penstock.clock import ManualClock
 from penstock.errors import StorageError
 from penstock.landing.files import TaskFiles
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.table import STALE_STAGING_S, LandingTable
 from penstock.log.directory.checkpoint import read_offsets, write_offsets
 from penstock.log.directory.epoch_checkpoint import load_epochs
-from penstock.log.directory.metadata_snapshots import Quorum, newest_whole, write_snapshot
+from penstock.log.directory.metadata_snapshots import QuorumVoters, newest_whole, write_snapshot
 from penstock.model import OffsetRange, TopicPartition
 from system_calls import Refusals
 
-LAYOUT = Layout(columns=(("n", "bigint"),))
+LAYOUT = TableLayout(columns=(("n", "bigint"),))
 TP = TopicPartition("t", 0)
 
 
@@ -58,7 +58,7 @@ class Snapshot(Job):
             7,
             1,
             values,
-            quorum=Quorum(),
+            quorum=QuorumVoters(),
             last_timestamp_ms=1,
             now_ms=2,
             read_back=True,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.gateway.translation.errors import OLDER
-from penstock.gateway.translation.rules import Rule
+from penstock.gateway.translation.rules import TranslationRule
 from penstock.gateway.translation.table import NEWEST, REFUSALS, RULES
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.error_codes import ErrorCode
@@ -65,7 +65,7 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def row_of(rule: Rule, versions: set[int], *more: str) -> tuple[str, ...]:
+def row_of(rule: TranslationRule, versions: set[int], *more: str) -> tuple[str, ...]:
     done = rule.done[:1].upper() + rule.done[1:]
     target = span(range(rule.targets[0], rule.targets[1] + 1))
     return API_TABLE[rule.api_key].name, span(versions), *more, target, done, rule.inexact or "–"

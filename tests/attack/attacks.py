@@ -57,11 +57,11 @@ from penstock.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from penstock.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from penstock.records.compression.codecs import Codec, compress
+from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.records.format.batch_header import HEADER_BYTES, pack_header, refresh_crc
 from penstock.records.legacy import encode_message
 
-CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
+CODECS = (CompressionCodec.GZIP, CompressionCodec.SNAPPY, CompressionCodec.LZ4, CompressionCodec.ZSTD)
 NO_CLIENT = b"\xff\xff"
 
 
@@ -232,16 +232,16 @@ def bombs(target: Target) -> None:
     plain, compacted = target.topic("bombs"), target.topic("bombs-compacted", cleanup_policy="compact")
     recompressed = target.topic("bombs-recompressed", compression_type="gzip")
     sizes = (64 << 20, 256 << 20, 700 << 20)
-    zeros = {size: (zstd_bomb(size), Codec.ZSTD) for size in sizes}
-    gzipped = gzip_bomb(64 << 20), Codec.GZIP
-    many_small = compress(Codec.GZIP, b"\x0c\0\0\0\x01\x01\0" * 3_000_000)
+    zeros = {size: (zstd_bomb(size), CompressionCodec.ZSTD) for size in sizes}
+    gzipped = gzip_bomb(64 << 20), CompressionCodec.GZIP
+    many_small = compress(CompressionCodec.GZIP, b"\x0c\0\0\0\x01\x01\0" * 3_000_000)
     while target.goes_on:
         topic = rng.choice((plain, compacted, recompressed))
-        data, codec = rng.choice((*zeros.values(), gzipped, (many_small, Codec.GZIP)))
+        data, codec = rng.choice((*zeros.values(), gzipped, (many_small, CompressionCodec.GZIP)))
         count = 3_000_000 if data is many_small else 1
         target.produce(batch_with(data, count, codec), topic, 7)
-        wrapped = encode_message(1, 0, None, gzipped[0], 0, Codec.GZIP)
-        twice = encode_message(0, 0, None, compress(Codec.GZIP, wrapped), 0, Codec.GZIP)
+        wrapped = encode_message(1, 0, None, gzipped[0], 0, CompressionCodec.GZIP)
+        twice = encode_message(0, 0, None, compress(CompressionCodec.GZIP, wrapped), 0, CompressionCodec.GZIP)
         target.produce(rng.choice((wrapped, twice)), topic, 2)
         target.look_up(topic, rng.choice((1, int(time.time() * 1000))))
         target.fetch(topic, rng.choice((0, 2, 3)))
@@ -252,7 +252,7 @@ def deep_wrappers(target: Target) -> None:
     topic = target.topic("wrappers")
     data = encode_message(0, 0, None, b"x" * 100, 0)
     for _ in range(30):
-        data = encode_message(0, 0, None, compress(Codec.GZIP, data * 2), 0, Codec.GZIP)
+        data = encode_message(0, 0, None, compress(CompressionCodec.GZIP, data * 2), 0, CompressionCodec.GZIP)
     while target.goes_on:
         for version in (0, 1, 2):
             target.produce(data, topic, version)

@@ -27,9 +27,9 @@ from broker.good_client import GoodClient, fetch_request
 from broker.groups.requests import heartbeat_request, join_request
 from broker.wire_client import WireClient, is_well
 from penstock import Broker
-from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.group import ClassicGroup
 from penstock.broker.groups.service import GroupService
-from penstock.broker.network.connection import Connection
+from penstock.broker.network.connection import ServedConnection
 from penstock.broker.network.large_answer import LargeAnswer
 from penstock.broker.network.metrics import _CountingEncoder
 from penstock.broker.network.server import Server
@@ -50,7 +50,7 @@ from penstock.protocol.messages.metadata_request import MetadataRequest, Metadat
 from penstock.v07.byte_log import ByteLog
 from penstock.v07.message_set import encode_set
 from penstock.v07.topics import Topics
-from penstock.v07.wire import FetchPart, ProducePart, Request, RequestType, encode_request
+from penstock.v07.wire import FetchPart, ProducePart, RequestType, WireRequest, encode_request
 
 PATIENCE_S = 60.0
 
@@ -169,8 +169,8 @@ class Bed:
         assert self.server.address07 is not None
         data = encode_set([b"value"])
         with contextlib.suppress(OSError), socket.create_connection(self.server.address07, 5) as peer:
-            peer.sendall(encode_request(Request(RequestType.PRODUCE, (ProducePart("bad", 0, data),))))
-            peer.sendall(encode_request(Request(RequestType.FETCH, (FetchPart("bad", 0, 0, 1000),))))
+            peer.sendall(encode_request(WireRequest(RequestType.PRODUCE, (ProducePart("bad", 0, data),))))
+            peer.sendall(encode_request(WireRequest(RequestType.FETCH, (FetchPart("bad", 0, 0, 1000),))))
             peer.recv(1000)
 
     def connect(self) -> None:
@@ -216,7 +216,7 @@ def of_bad_group(group: Any, *_: Any, **__: Any) -> bool:
 
 
 CONNECTION_PLACES = [
-    Place(f"connection {function}", Connection, function, of_bad_client, trigger, component)
+    Place(f"connection {function}", ServedConnection, function, of_bad_client, trigger, component)
     for function, trigger, component in (
         ("deliver", Bed.ask_for_metadata, "request"),
         ("flush", Bed.ask_twice, "request"),
@@ -255,7 +255,7 @@ REQUEST_PLACES = [
         "request",
     ),
     Place("append", Partition, "append", of_bad_topic, Bed.produce, "request"),
-    Place("a connection begins", Connection, "_begin", any_time, Bed.connect, "request", once=True),
+    Place("a connection begins", ServedConnection, "_begin", any_time, Bed.connect, "request", once=True),
     Place("admission", Server, "admit", any_time, Bed.connect, "request", once=True),
 ]
 
@@ -282,10 +282,10 @@ SERVER_PLACES = [
 ]
 
 GROUP_PLACES = [
-    Place("a generation begins", Group, "_complete_join", of_bad_group, Bed.join, "group timer"),
-    Place("a join's timer", Group, "_join_time_is_up", of_bad_group, Bed.join, "group timer"),
-    Place("a sync's timer", Group, "_sync_time_is_up", of_bad_group, Bed.join, "group timer"),
-    Place("a heartbeat", Group, "heartbeat", of_bad_group, Bed.join, "request"),
+    Place("a generation begins", ClassicGroup, "_complete_join", of_bad_group, Bed.join, "group timer"),
+    Place("a join's timer", ClassicGroup, "_join_time_is_up", of_bad_group, Bed.join, "group timer"),
+    Place("a sync's timer", ClassicGroup, "_sync_time_is_up", of_bad_group, Bed.join, "group timer"),
+    Place("a heartbeat", ClassicGroup, "heartbeat", of_bad_group, Bed.join, "request"),
     Place(
         "a group is stored",
         penstock.broker.groups.service,

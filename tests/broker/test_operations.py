@@ -20,7 +20,7 @@ import pytest
 from broker.bench_node import batch_of, produce_request
 from broker.wire_client import WireClient
 from penstock import Broker
-from penstock.broker.network.metrics import CLIENT_CHARACTERS_MAX, CLIENT_IDS_MAX, Clients
+from penstock.broker.network.metrics import CLIENT_CHARACTERS_MAX, CLIENT_IDS_MAX, ClientIdCounters
 from penstock.broker.requests.routes import VersionedRoute
 from penstock.errors import NetworkError
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -91,7 +91,7 @@ def test_each_client_id_is_counted() -> None:
 
 
 def test_client_ids_have_counters_up_to_a_limit() -> None:
-    clients = Clients()
+    clients = ClientIdCounters()
     for number in range(CLIENT_IDS_MAX):
         clients.of(f"client {number}").requests += 1
     clients.of("client 0").requests += 1

@@ -38,12 +38,12 @@ from penstock.protocol.messages.produce_response import (
 )
 from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import Codec, compress
+from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.records.format.batch_header import refresh_crc, split_batches
 from penstock.records.legacy import encode_message, encode_message_set, iter_messages
 
 MIB = 1 << 20
-CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
+CODECS = [CompressionCodec.GZIP, CompressionCodec.SNAPPY, CompressionCodec.LZ4, CompressionCodec.ZSTD]
 
 
 def sealed(batch: bytes | bytearray, **fields: tuple[int, int, int]) -> bytearray:
@@ -136,8 +136,8 @@ def test_a_header_that_contradicts_its_records_times_is_put_right() -> None:
         assert [entry.max_timestamp for entry in log.entries()][-1] == NOW_MS + 7
 
 
-@pytest.mark.parametrize("codec", [Codec.NONE, *CODECS])
-def test_what_is_sound_passes(codec: Codec) -> None:
+@pytest.mark.parametrize("codec", [CompressionCodec.NONE, *CODECS])
+def test_what_is_sound_passes(codec: CompressionCodec) -> None:
     node = make_node()
     make_topic(node)
     samples = [
@@ -158,27 +158,29 @@ def test_raw_snappy_and_streamed_zstd_pass() -> None:
     node = make_node()
     make_topic(node)
     records = PLAIN[61:]
-    raw = sealed(PLAIN[:61] + bytes(cramjam.snappy.compress_raw(records)), codec=(21, 2, Codec.SNAPPY))
+    raw = sealed(
+        PLAIN[:61] + bytes(cramjam.snappy.compress_raw(records)), codec=(21, 2, CompressionCodec.SNAPPY)
+    )
     assert produce(node, raw).error_code == 0
     streamed = cramjam.zstd.Compressor(3)
     streamed.compress(records)
     frame = bytes(streamed.finish())
-    assert produce(node, sealed(PLAIN[:61] + frame, codec=(21, 2, Codec.ZSTD))).error_code == 0
+    assert produce(node, sealed(PLAIN[:61] + frame, codec=(21, 2, CompressionCodec.ZSTD))).error_code == 0
 
 
 # --- limits ------------------------------------------------------------------------------------------------
 
 
-def bomb(value_bytes: int, codec: Codec = Codec.ZSTD) -> bytes:
+def bomb(value_bytes: int, codec: CompressionCodec = CompressionCodec.ZSTD) -> bytes:
     return encode_batch([(b"k", bytes(value_bytes), (), NOW_MS)], codec=codec)
 
 
 def old_bomb(value_bytes: int, magic: int = 1) -> bytes:
-    return encode_message_set([(b"k", bytes(value_bytes), NOW_MS)], magic, codec=Codec.GZIP)
+    return encode_message_set([(b"k", bytes(value_bytes), NOW_MS)], magic, codec=CompressionCodec.GZIP)
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_topic_that_need_not_be_looked_into_takes_what_kafka_takes(codec: Codec) -> None:
+def test_a_topic_that_need_not_be_looked_into_takes_what_kafka_takes(codec: CompressionCodec) -> None:
     node = make_node(penstock_unpack_max_bytes=MIB)
     make_topic(node, max_message_bytes=str(8 * MIB))
     assert produce(node, encode_batch([(None, bytes(MIB), (), NOW_MS)] * 100, codec=codec)).error_code == 0
@@ -186,7 +188,7 @@ def test_a_topic_that_need_not_be_looked_into_takes_what_kafka_takes(codec: Code
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("configs", [{"cleanup_policy": "compact"}, {"compression_type": "uncompressed"}])
-def test_more_than_the_limit_is_too_large(codec: Codec, configs: dict[str, str]) -> None:
+def test_more_than_the_limit_is_too_large(codec: CompressionCodec, configs: dict[str, str]) -> None:
     node = make_node(penstock_unpack_max_bytes=2 * MIB, penstock_unpack_max_records=5000)
     make_topic(node, **configs)
     large = produce(node, bomb(3 * MIB, codec))
@@ -205,7 +207,7 @@ def test_so_are_messages_of_old_producers(magic: int) -> None:
     node = make_node(penstock_unpack_max_bytes=2 * MIB, penstock_unpack_max_records=5000)
     make_topic(node)
     assert produce(node, old_bomb(3 * MIB, magic), 1).error_code == ErrorCode.MESSAGE_TOO_LARGE
-    for codec in (Codec.NONE, Codec.GZIP):
+    for codec in (CompressionCodec.NONE, CompressionCodec.GZIP):
         many = encode_message_set([(None, b"", NOW_MS)] * 5001, magic, codec=codec)
         assert produce(node, many, 2).error_code == ErrorCode.MESSAGE_TOO_LARGE
         few = encode_message_set([(None, b"", NOW_MS)] * 5000, magic, codec=codec)
@@ -226,7 +228,7 @@ def test_partitions_of_one_request_share_a_budget() -> None:
 def test_records_that_are_looked_over_become_no_objects() -> None:
     node = make_node()
     make_topic(node, cleanup_policy="compact")
-    batch = encode_batch([(b"", b"", (), NOW_MS)] * 50_000, codec=Codec.ZSTD)
+    batch = encode_batch([(b"", b"", (), NOW_MS)] * 50_000, codec=CompressionCodec.ZSTD)
     tracemalloc.start()
     assert produce(node, batch).error_code == 0
     peak = tracemalloc.get_traced_memory()[1]
@@ -384,7 +386,9 @@ def node_as(release: str, **settings: str) -> Node:
 def nested(depth: int, magic: int = 0, count: int = 3) -> bytes:
     inner = encode_message_set([(b"k", b"%d" % number, NOW_MS) for number in range(count)], magic)
     for _ in range(depth):
-        inner = encode_message(magic, count - 1, None, compress(Codec.GZIP, inner), NOW_MS, Codec.GZIP)
+        inner = encode_message(
+            magic, count - 1, None, compress(CompressionCodec.GZIP, inner), NOW_MS, CompressionCodec.GZIP
+        )
     return inner
 
 
@@ -424,7 +428,7 @@ def test_nested_bombs_stay_within_the_budget() -> None:
     make_topic(node)
     inner = encode_message(0, 0, None, bytes(3 * MIB), 0)
     for _ in range(4):
-        inner = encode_message(0, 0, None, compress(Codec.GZIP, inner), 0, Codec.GZIP)
+        inner = encode_message(0, 0, None, compress(CompressionCodec.GZIP, inner), 0, CompressionCodec.GZIP)
     assert len(inner) < 1000
     assert produce(node, inner, 0).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
@@ -445,7 +449,9 @@ def test_what_is_converted_for_its_place_is_converted_again_if_others_were_soone
 
     monkeypatch.setattr(Partition, "prepare_older", others_come_first)
     count = INLINE_RECORDS + 1
-    many = encode_message_set([(None, b"%d" % number, 0) for number in range(count)], 0, codec=Codec.GZIP)
+    many = encode_message_set(
+        [(None, b"%d" % number, 0) for number in range(count)], 0, codec=CompressionCodec.GZIP
+    )
     assert produce(node, many, 0).base_offset == 1
     assert times == [0, 1]
     assert stored_messages(node) == [(0, b"sooner"), *((1 + n, b"%d" % n) for n in range(count))]
@@ -521,7 +527,7 @@ def test_what_is_large_is_converted_whole_and_what_is_too_large_is_refused() -> 
     node = make_node(penstock_unpack_max_bytes=4 * MIB, penstock_unpack_max_records=20_000)
     make_topic(node)
     rows = [(None, b"%d" % number, (), NOW_MS) for number in range(5 * INLINE_RECORDS)]
-    produce(node, encode_batch(rows, codec=Codec.LZ4))
+    produce(node, encode_batch(rows, codec=CompressionCodec.LZ4))
     produce(node, bomb(5 * MIB))  # taken as it is: the topic need not be looked into
     (answer,) = fetch(node, 3, [10 * MIB], max_bytes=10 * MIB)
     data = bytes(answer.records)
@@ -547,7 +553,7 @@ def test_what_is_large_is_converted_whole_and_what_is_too_large_is_refused() -> 
     refused = ask(node, request, 3).responses[0].partitions[0]
     # The codec is what such clients do not know; a codec that they do know has the limit.
     assert refused.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    produce(node, bomb(5 * MIB, Codec.GZIP))
+    produce(node, bomb(5 * MIB, CompressionCodec.GZIP))
     request.topics[0].partitions[0].fetch_offset += 1
     assert ask(node, request, 3).responses[0].partitions[0].error_code == ErrorCode.MESSAGE_TOO_LARGE
 
@@ -596,7 +602,9 @@ def test_batches_that_cannot_be_read_are_answered_for_by_their_header() -> None:
         produce(node, encode_batch([(None, b"v", (), time)] * 2), partition=1)
     noise = sealed(PLAIN[:61] + NOISE, greatest=(MAX_TIME_AT, 8, NOW_MS + 20))
     put(node, noise, NOW_MS + 20)  # offsets 4 to 12
-    none = sealed(PLAIN[:61] + b"none" * 9, codec=(21, 2, Codec.GZIP), greatest=(MAX_TIME_AT, 8, NOW_MS + 30))
+    none = sealed(
+        PLAIN[:61] + b"none" * 9, codec=(21, 2, CompressionCodec.GZIP), greatest=(MAX_TIME_AT, 8, NOW_MS + 30)
+    )
     put(node, none, NOW_MS + 30)  # 13 to 21
     produce(node, encode_batch([(None, b"v", (), NOW_MS + 40)]))
     assert offset_at(node, NOW_MS + 5, partitions=2) == [(0, 2, NOW_MS + 10), (0, 2, NOW_MS + 10)]
@@ -611,12 +619,12 @@ def test_a_large_batch_is_looked_into_and_one_beyond_the_limit_is_not() -> None:
     make_topic(node)
     count = 5 * INLINE_RECORDS
     rows = [(None, b"", (), NOW_MS + number) for number in range(count)]
-    for codec in (Codec.NONE, Codec.ZSTD):
+    for codec in (CompressionCodec.NONE, CompressionCodec.ZSTD):
         produce(node, encode_batch(rows, codec=codec))
     assert offset_at(node, NOW_MS + count - 1) == [(0, count - 1, NOW_MS + count - 1)]
     assert offset_at(node, -3) == [(0, count - 1, NOW_MS + count - 1)]
     later = [(None, b"", (), NOW_MS + 50_000 + number) for number in range(20_000)]
-    produce(node, encode_batch(later, codec=Codec.ZSTD))
+    produce(node, encode_batch(later, codec=CompressionCodec.ZSTD))
     assert offset_at(node, NOW_MS + 60_000) == [(0, 2 * count + 10_000, NOW_MS + 60_000)]
     assert offset_at(node, NOW_MS + 69_000) == [(0, 2 * count, NOW_MS + 69_999)]
 
@@ -635,7 +643,9 @@ def test_a_search_waits_for_the_thread() -> None:
     node = make_node()
     make_topic(node)
     count = 5 * INLINE_RECORDS
-    produce(node, encode_batch([(None, b"", (), NOW_MS + n) for n in range(count)], codec=Codec.ZSTD))
+    produce(
+        node, encode_batch([(None, b"", (), NOW_MS + n) for n in range(count)], codec=CompressionCodec.ZSTD)
+    )
     done = threading.Event()
     calls: list[Any] = []
 

@@ -14,7 +14,7 @@ from penstock.broker.client_metrics.newest_values import Pusher
 from penstock.cli import main
 from penstock.errors import ConfigError
 from penstock.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
-from penstock.telemetry.points import Kind, Point
+from penstock.telemetry.points import MetricKind, Point
 from penstock.testing import KafkaBroker
 
 
@@ -56,8 +56,8 @@ def test_the_newest_values(broker: KafkaBroker, capsys: pytest.CaptureFixture[st
         for number in range(2):
             pusher = Pusher(f"id{number}", f"c{number}", "made-up", "1.0", "127.0.0.1")
             points = [
-                Point("a.total", Kind.DELTA, 3, (("topic", "t"),)),
-                Point("b.avg", Kind.GAUGE, 0.5),
+                Point("a.total", MetricKind.DELTA, 3, (("topic", "t"),)),
+                Point("b.avg", MetricKind.GAUGE, 0.5),
             ]
             service.values.take(bytes([number]), pusher, {}, points, 7, is_last=False)
 

@@ -17,7 +17,7 @@ import pytest
 from for_each import for_each
 from penstock import Admin, Broker, Consumer, Producer
 from penstock.cli import main
-from penstock.cli.envelopes import Message, parse_envelope
+from penstock.cli.envelopes import OutgoingRecord, parse_envelope
 from penstock.cli.table_files import output_file
 from penstock.errors import ConfigError
 
@@ -128,7 +128,7 @@ def test_lines_of_kcat_are_the_records(penstock: Penstock, address: str, copy: s
 def test_kcat_writes_bytes_into_its_json_as_they_are() -> None:
     line = b'{"topic":"t","partition":1,"offset":2,"tstype":"create","ts":5,"broker":1,'
     line += b'"headers":["a","\xfe"],"key":"key","payload":"\xff\xfe bin"}'
-    assert parse_envelope(line) == Message(b"key", b"\xff\xfe bin", 1, 5, [("a", b"\xfe")], "t")
+    assert parse_envelope(line) == OutgoingRecord(b"key", b"\xff\xfe bin", 1, 5, [("a", b"\xfe")], "t")
 
 
 @for_each(

@@ -13,7 +13,7 @@ from penstock.cli import follow, main
 from penstock.model import TopicPartition
 from penstock.protocol.uuid import uuid_to_text
 from penstock.spark.monitoring.reports import write_report
-from penstock.spark.monitoring.view import View
+from penstock.spark.monitoring.view import QueryView
 from penstock.spark.source.planning import StreamOffsets
 from spark.monitoring.test_checkpoint import write_checkpoint
 from spark.monitoring.test_reports import PROGRESS, document
@@ -90,7 +90,7 @@ def test_mistakes_are_told(words: list[str], said: str, capsys: pytest.CaptureFi
 def test_lines_come_when_something_changes(capsys: pytest.CaptureFixture[str]) -> None:
     lines = follow.Lines()
     for batch_id, lag in ((1, 5), (1, 5), (1, 9), (2, 0)):
-        lines.show(View("q", batch_id=batch_id, lag=lag))
+        lines.show(QueryView("q", batch_id=batch_id, lag=lag))
     told = capsys.readouterr().out.splitlines()
     assert told == ["-  batch 1, 5 behind  q", "-  batch 1, 9 behind  q", "-  batch 2, 0 behind  q"]
 
@@ -102,8 +102,8 @@ def test_a_terminal_has_a_block_that_is_written_over(
     monkeypatch.setattr(follow, "terminal_size", lambda: (40, 10))
     offsets = {TopicPartition("t", n): 10 for n in range(9)}
     ends = {tp: 10 + tp.partition for tp in offsets}
-    screen = follow.Screen()
-    screen.show(View("\x1b[2Jname" + "x" * 99, batch_id=1, offsets=offsets, ends=ends, lag=36))
+    screen = follow.LiveBlock()
+    screen.show(QueryView("\x1b[2Jname" + "x" * 99, batch_id=1, offsets=offsets, ends=ends, lag=36))
     first = capsys.readouterr().out
     assert first.startswith("\r\x1b[J\\x1b[2Jname")
     shown = first.removesuffix("\n").split("\n")
@@ -111,9 +111,9 @@ def test_a_terminal_has_a_block_that_is_written_over(
     assert shown[2] == "  t-8  10 of 18, 8 behind"
     assert shown[-1] == "  and 4 partitions more"
     assert len(shown) == 8
-    screen.show(View("q"))
+    screen.show(QueryView("q"))
     assert capsys.readouterr().out.startswith("\x1b[8A\r\x1b[J")
 
 
 def test_a_query_without_micro_batches_says_so() -> None:
-    assert follow.summary(View("q")) == "no micro-batch is through yet"
+    assert follow.summary(QueryView("q")) == "no micro-batch is through yet"

@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Broker, Consumer, Producer, TopicPartition
 from penstock.cli import main
-from penstock.cli.group_reset import Target, To, parse_target, parse_topics, planned
+from penstock.cli.group_reset import ResetTarget, To, parse_target, parse_topics, planned
 from penstock.client.blocking.admin import Admin
 from penstock.errors import ConfigError
 
@@ -137,7 +137,7 @@ def test_mistakes_take_one_line(penstock: Penstock, address: str, words: list[st
 
 def test_times() -> None:
     for word in ("1700000000000", "2023-11-14T22:13:20Z", "2023-11-14T22:13:20"):
-        assert parse_target({To.EARLIEST: False, To.TIME: word}) == Target(To.TIME, 1_700_000_000_000)
+        assert parse_target({To.EARLIEST: False, To.TIME: word}) == ResetTarget(To.TIME, 1_700_000_000_000)
     with pytest.raises(ConfigError, match="--to-time: 'yesterday' is no time; write a time"):
         parse_target({To.TIME: "yesterday"})
 
@@ -149,17 +149,17 @@ def test_places_are_topics_with_partitions() -> None:
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
-        (Target(To.EARLIEST), 10),
-        (Target(To.LATEST), 20),
-        (Target(To.OFFSET, 15), 15),
-        (Target(To.OFFSET, 5), 10),
-        (Target(To.SHIFT, 3), 18),
-        (Target(To.SHIFT, -30), 10),
-        (Target(To.TIME, 99), 12),
+        (ResetTarget(To.EARLIEST), 10),
+        (ResetTarget(To.LATEST), 20),
+        (ResetTarget(To.OFFSET, 15), 15),
+        (ResetTarget(To.OFFSET, 5), 10),
+        (ResetTarget(To.SHIFT, 3), 18),
+        (ResetTarget(To.SHIFT, -30), 10),
+        (ResetTarget(To.TIME, 99), 12),
     ],
 )
-def test_plans_stay_inside_the_log(target: Target, expected: int) -> None:
+def test_plans_stay_inside_the_log(target: ResetTarget, expected: int) -> None:
     where = TopicPartition("t", 0)
     plan = planned(target, [where], {where: 15}, {where: 10}, {where: 20}, {where: 12})
     assert plan == {where: expected}
-    assert parse_target({To.EARLIEST: True, To.OFFSET: None}) == Target(To.EARLIEST)
+    assert parse_target({To.EARLIEST: True, To.OFFSET: None}) == ResetTarget(To.EARLIEST)

@@ -96,7 +96,7 @@ NOT_PLAIN = [
 
 @pytest.mark.parametrize("words", PLAIN, ids=" ".join)
 def test_both_readers_of_broker_options_agree(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[command_line.Settings] = []
+    seen: list[command_line.CommandLine] = []
     monkeypatch.setattr(broker_command, "run", lambda settings: seen.append(settings) or 0)
     broker_command.command.main(args=words, standalone_mode=False)
     (clicks,) = seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from for_each import for_each
-from penstock.cli.positions import Kind, Span, parse_span, resolve
+from penstock.cli.positions import ReadSpan, StartKind, parse_span, resolve
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 
@@ -26,24 +26,28 @@ class Log:
 
 
 TABLE = [
-    ([], Span(), (10, 0)),
-    (["beginning"], Span(), (10, 0)),
-    (["earliest"], Span(), (10, 0)),
-    (["end"], Span(Kind.END), (20, 3)),
-    (["latest"], Span(Kind.END), (20, 3)),
-    (["2"], Span(Kind.OFFSET, 2), (10, 2)),
-    (["15"], Span(Kind.OFFSET, 15), (15, 3)),
-    (["-5"], Span(Kind.BEFORE_END, 5), (15, 0)),
-    (["s@12000"], Span(Kind.TIME, 12000), (12, 3)),
-    (["s@12000", "e@13000"], Span(Kind.TIME, 12000, 13000), (12, 3)),
-    (["1970-01-01T00:00:12Z"], Span(Kind.TIME, 12000), (12, 3)),
-    (["s@1970-01-01T00:00:12", "e@1970-01-01T01:00:13+01:00"], Span(Kind.TIME, 12000, 13000), (12, 3)),
-    (["e@13000", "-1"], Span(Kind.BEFORE_END, 1, 13000), (19, 2)),
+    ([], ReadSpan(), (10, 0)),
+    (["beginning"], ReadSpan(), (10, 0)),
+    (["earliest"], ReadSpan(), (10, 0)),
+    (["end"], ReadSpan(StartKind.END), (20, 3)),
+    (["latest"], ReadSpan(StartKind.END), (20, 3)),
+    (["2"], ReadSpan(StartKind.OFFSET, 2), (10, 2)),
+    (["15"], ReadSpan(StartKind.OFFSET, 15), (15, 3)),
+    (["-5"], ReadSpan(StartKind.BEFORE_END, 5), (15, 0)),
+    (["s@12000"], ReadSpan(StartKind.TIME, 12000), (12, 3)),
+    (["s@12000", "e@13000"], ReadSpan(StartKind.TIME, 12000, 13000), (12, 3)),
+    (["1970-01-01T00:00:12Z"], ReadSpan(StartKind.TIME, 12000), (12, 3)),
+    (
+        ["s@1970-01-01T00:00:12", "e@1970-01-01T01:00:13+01:00"],
+        ReadSpan(StartKind.TIME, 12000, 13000),
+        (12, 3),
+    ),
+    (["e@13000", "-1"], ReadSpan(StartKind.BEFORE_END, 1, 13000), (19, 2)),
 ]
 
 
 @for_each(TABLE)
-def test_spans(words: list[str], span: Span, starts: tuple[int, int]) -> None:
+def test_spans(words: list[str], span: ReadSpan, starts: tuple[int, int]) -> None:
     assert parse_span(words) == span
     assert resolve(span, [P0, P1], Log()) == {P0: starts[0], P1: starts[1]}
 

@@ -14,7 +14,7 @@ import pytest
 
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition
 from penstock.cli import main
-from penstock.cli.consume import Reading
+from penstock.cli.consume import ConsumeRun
 from penstock.cli.positions import parse_span
 
 
@@ -97,7 +97,7 @@ def test_a_topic_that_is_created_anew_is_printed_from_its_beginning_and_comes_to
         for number in range(5):
             producer.send(topic, b"old%d" % number)
     with Consumer(servers, auto_offset_reset="earliest") as consumer:
-        reading = Reading(consumer, [tp], parse_span(()), exit_at_end=True, quiet=True)
+        reading = ConsumeRun(consumer, [tp], parse_span(()), exit_at_end=True, quiet=True)
         with Admin(servers) as admin:
             admin.delete_topics([topic])
             admin.create_topic(topic)

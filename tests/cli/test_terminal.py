@@ -21,7 +21,7 @@ from penstock.client import Consumer, Producer
 from penstock.client.admin.configs import ConfigValue
 from penstock.client.admin.groups import GroupDescription, GroupListing, MemberDescription
 from penstock.client.admin.topics import TopicDescription
-from penstock.client.cluster.metadata import Node, PartitionInfo
+from penstock.client.cluster.metadata import BrokerNode, PartitionInfo
 from penstock.client.fetch.offsets import OffsetAt
 from penstock.cloudevents import Event, to_record
 from penstock.errors import KafkaError
@@ -213,7 +213,7 @@ class HostileAdmin:
         member = MemberDescription(
             *[f"{word} {EVIL}" for word in ("id", "instance", "client", "host")], (self.place,)
         )
-        node = Node(1, f"host {EVIL}", 9092)
+        node = BrokerNode(1, f"host {EVIL}", 9092)
         return [GroupDescription(f"g {EVIL}", f"s {EVIL}", EVIL, f"a {EVIL}", node, (member,))]
 
     def alter_group_offsets(self, name: str, plan: object) -> None:

@@ -12,17 +12,17 @@ from penstock import Admin, Broker, Consumer, Producer
 from penstock.cli import main
 from penstock.cli.listing import NOUNS
 from penstock.cli.perf import percentile
-from penstock.cli.samples import GroupSample, Sample, group_rows, topic_rows
+from penstock.cli.samples import ClusterSample, GroupSample, group_rows, topic_rows
 from penstock.cli.top import _amount, picture
 from penstock.model import TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
-BEFORE = Sample(
+BEFORE = ClusterSample(
     10.0, 1_000, {A0: 0, A1: 5, B0: 0}, {A0: 10, A1: 10, B0: 100}, {"a": 1_000}, {
         "g": GroupSample("Stable", {A0: 4})
     }
 )  # fmt: skip
-NOW = Sample(
+NOW = ClusterSample(
     12.0, 3_000, {A0: 2, A1: 5, B0: 0}, {A0: 30, A1: 10, B0: 100}, {"a": 3_000, "b": 7}, {
         "g": GroupSample("Stable", {A0: 10, A1: 10}), "new": GroupSample(None, {B0: 1})
     }

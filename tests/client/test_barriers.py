@@ -13,7 +13,7 @@ import pytest
 from penstock import Broker, Consumer, Producer, read_topic
 from penstock.client import background_loop as background
 from penstock.client.fetch.fetcher import Fetcher
-from penstock.client.group.member import Member
+from penstock.client.group.member import MembershipDriver
 from penstock.client.produce.accumulator import Accumulator
 from penstock.client.produce.sender import Sender
 from penstock.errors import DecodeError
@@ -104,7 +104,7 @@ def test_a_request_of_a_member_that_raises_is_asked_again(
 ) -> None:
     with Producer(broker.bootstrap_servers) as producer:
         producer.send("a", b"value").result()
-    raised = raise_once(monkeypatch, Member, "_perform", error)
+    raised = raise_once(monkeypatch, MembershipDriver, "_perform", error)
     with Consumer(broker.bootstrap_servers, group_id="g", auto_offset_reset="earliest") as consumer:
         consumer.subscribe(["a"])
         told: list[str] = []

@@ -32,7 +32,7 @@ from penstock.protocol.messages.push_telemetry_response import PushTelemetryResp
 from penstock.protocol.uuid import uuid_to_text
 from penstock.records.compression.codecs import decompress
 from penstock.telemetry.otlp import Pushed, read_metrics
-from penstock.telemetry.points import Kind
+from penstock.telemetry.points import MetricKind
 from penstock.testing import KafkaBroker
 
 ID = bytes(range(16))
@@ -335,11 +335,11 @@ def test_totals_differences_and_gauges() -> None:
         points = standard_metrics(now, earlier, {"b:1": 3}, ["*"], is_delta=is_delta)
         found = {point.name.removeprefix(PRODUCER): point for point in points}
         assert found["record.send.total"].value == sent
-        assert found["record.send.total"].kind is (Kind.DELTA if is_delta else Kind.TOTAL)
+        assert found["record.send.total"].kind is (MetricKind.DELTA if is_delta else MetricKind.TOTAL)
         assert found["connection.creation.total"].value == connects
         assert found["connection.creation.rate"].value == 1.0
         latency = found["node.request.latency.avg"]
-        assert (latency.value, latency.labels, latency.kind) == (8.0, (("node_id", "3"),), Kind.GAUGE)
+        assert (latency.value, latency.labels, latency.kind) == (8.0, (("node_id", "3"),), MetricKind.GAUGE)
 
 
 def test_only_what_is_asked_for() -> None:

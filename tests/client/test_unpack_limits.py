@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Broker, Consumer, TopicPartition, read_log, read_topic, scan_topic, write_topic
 from penstock.errors import UnpackLimitError
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.v07.driver import Driver07
 from penstock.v07.server import Broker07
 
@@ -119,8 +119,8 @@ def test_directories_take_the_limits_as_arguments(tmp_path: Path) -> None:
     assert read_log(tmp_path, "t").num_rows == 2
 
 
-@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY])
-def test_kafka_0_7_has_the_same_limits(tmp_path: Path, codec: Codec) -> None:
+@pytest.mark.parametrize("codec", [CompressionCodec.GZIP, CompressionCodec.SNAPPY])
+def test_kafka_0_7_has_the_same_limits(tmp_path: Path, codec: CompressionCodec) -> None:
     with Broker07(tmp_path) as broker:
         driver = Driver07(broker.host, broker.port)
         driver.send("t", [b"1", b"2", bytes(LARGE // 10)], partition=0, codec=codec)

@@ -22,7 +22,7 @@ from penstock.protocol import messages
 from penstock.protocol.inspect.json_form import to_json
 from penstock.protocol.message import Message
 from penstock.records.batch import COMMIT_MARKER, decode_batch, read_marker
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import BatchHeader, read_header, split_batches, verify_crc
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
@@ -135,7 +135,8 @@ def _batch_line(header: BatchHeader, position: int) -> str:
         f"isTransactional: {_flag(header.is_transactional)} isControl: {_flag(header.is_control)} "
         f"deleteHorizonMs: OptionalLong{horizon} position: {position} "
         f"{_time_name(header.timestamp_type)}: {header.max_timestamp} size: {header.size} "
-        f"magic: {header.magic} compresscodec: {Codec(header.codec).name.lower()} crc: {header.crc} "
+        f"magic: {header.magic} compresscodec: {CompressionCodec(header.codec).name.lower()} "
+        f"crc: {header.crc} "
         "isvalid: true"
     )
 

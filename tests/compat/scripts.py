@@ -11,7 +11,7 @@ from typing import Any
 
 from compat.transcript import WAITS_MAX, Talk
 from penstock.records.batch import encode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import refresh_crc
 from penstock.records.legacy import encode_message_set
 
@@ -457,8 +457,8 @@ def odd_batches() -> list[bytes | None]:
         changed(good, 43, struct.pack(">qhi", 987655, 3, 7)),
         changed(good, 43, struct.pack(">qhi", -1, 3, 7)),
         changed(good, 43, struct.pack(">qhi", 987656, -1, 0)),
-        encode_batch(rows(b"a"), codec=Codec.ZSTD),
-        encode_batch(rows(b"a" * 2000), codec=Codec.LZ4),
+        encode_batch(rows(b"a"), codec=CompressionCodec.ZSTD),
+        encode_batch(rows(b"a" * 2000), codec=CompressionCodec.LZ4),
         encode_batch(rows(b"now" * 10, time=-1)),
         encode_batch(rows(b"future", time=T * 20)),
         encode_batch(rows(None)),
@@ -467,7 +467,7 @@ def odd_batches() -> list[bytes | None]:
         encode_batch(rows(b"a", b"b", b"c"), offset_deltas=[0, 2, 5]),
         encode_message_set([(b"k", b"zero", -1)], 0),
         encode_message_set([(b"k", b"one", T), (b"l", b"two", T)], 1),
-        encode_message_set([(b"k", b"one", T)] * 3, 1, codec=Codec.GZIP),
+        encode_message_set([(b"k", b"one", T)] * 3, 1, codec=CompressionCodec.GZIP),
     ]
 
 
@@ -513,10 +513,10 @@ def produce_to_special_topics(t: Talk) -> None:
         for records in (
             good,
             encode_batch([(None, b"no key", [], T), (b"k", b"key", [], T)]),
-            encode_batch([(None, b"no key", [], T)], codec=Codec.GZIP),
+            encode_batch([(None, b"no key", [], T)], codec=CompressionCodec.GZIP),
             encode_batch(rows(b"x" * 400)),
-            encode_batch(rows(b"x" * 4000), codec=Codec.GZIP),
-            encode_batch(rows(b"x" * 2_000_000), codec=Codec.GZIP),
+            encode_batch(rows(b"x" * 4000), codec=CompressionCodec.GZIP),
+            encode_batch(rows(b"x" * 2_000_000), codec=CompressionCodec.GZIP),
             encode_batch(rows(b"x", time=T * 20)),
             encode_batch(rows(b"x", time=-1)),
         ):
@@ -576,7 +576,7 @@ def idempotent_producers(t: Talk) -> None:
 @script
 def fetch_odd(t: Talk) -> None:
     name = t.create_topic("read", segment_bytes="1048576")
-    for n, codec in enumerate(list(Codec) * 3):
+    for n, codec in enumerate(list(CompressionCodec) * 3):
         batch = encode_batch(rows(b"v" * (10 * n), b"w" * 300, time=T + 1000 * n), codec=codec)
         produce(t, t.latest("Produce"), name, batch)
     for version in t.some_versions("Fetch"):
@@ -613,7 +613,7 @@ def fetch_odd(t: Talk) -> None:
 @script
 def offsets(t: Talk) -> None:
     name = t.create_topic("times", 2)
-    for n, codec in enumerate((Codec.NONE, Codec.GZIP, Codec.NONE)):
+    for n, codec in enumerate((CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.NONE)):
         values = [b"v%d" % m for m in range(4)]
         produce(t, t.latest("Produce"), name, encode_batch(rows(*values, time=T + 100 * n), codec=codec))
     produce(t, t.latest("Produce"), name, encode_batch(rows(b"earlier", time=T - 50)))

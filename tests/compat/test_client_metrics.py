@@ -13,7 +13,7 @@ import pytest
 from compat.peers import HERE, PATIENCE_S, java, maven_classpath, need, real_kafka, until
 from penstock import Admin, Consumer, Producer
 from penstock.telemetry.otlp import read_metrics
-from penstock.telemetry.points import Kind
+from penstock.telemetry.points import MetricKind
 from penstock.testing import KafkaBroker
 
 pytestmark = pytest.mark.compat
@@ -130,7 +130,7 @@ def test_apache_kafka_reads_what_our_clients_push(tmp_path: Path) -> None:
         wait_for(lambda: all(pushes(each)[-1][2] == "true" for each in ids))
         line = pushes("our-consumer")[-1]
         assert line[4].split() == [
-            f"{point.name}:{'gauge' if point.kind is Kind.GAUGE else 'sum'}"
+            f"{point.name}:{'gauge' if point.kind is MetricKind.GAUGE else 'sum'}"
             for point in read_metrics(base64.b64decode(line[3])).points
         ]
         sent = sum(

@@ -12,7 +12,7 @@ from compat.peers import PATIENCE_S, shared_kafka, until
 from penstock.client import Admin, Producer
 from penstock.errors import KafkaError
 from penstock.gateway import Gateway
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.v07.driver import Driver07
 from penstock.v07.message_set import iter_messages
 from penstock.v07.wire import FetchPart
@@ -47,7 +47,9 @@ def test_a_driver_of_0_7_writes_and_reads(version: str) -> None:
             with Driver07("127.0.0.1", gateway.v07_port) as driver:
                 if offset < 0:
                     for start in range(0, len(values), 50):
-                        codec = dice.choice([Codec.NONE, Codec.GZIP, Codec.SNAPPY])
+                        codec = dice.choice(
+                            [CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.SNAPPY]
+                        )
                         driver.send(topic, values[start : start + 50], partition=0, codec=codec)
                     offset = driver.earliest(topic, 0)
                 for _ in range(4):

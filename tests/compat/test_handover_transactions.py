@@ -13,7 +13,7 @@ from compat.handover import Turns, again
 from compat.peers import until
 from penstock import Admin, read_topic
 from penstock.broker.transactions.records import read_record, transaction_record
-from penstock.broker.transactions.states import NUMBERS, State
+from penstock.broker.transactions.states import NUMBERS, TransactionState
 from penstock.log.disk.disk_log import DiskLog
 from penstock.protocol.messages.transaction_log_value import TransactionLogValue
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, decode_batch, encode_batch, encode_marker
@@ -154,7 +154,7 @@ def append(log: DiskLog, batch: bytes, now_ms: int) -> None:
     log.close()
 
 
-def prepare(directory: Path, transactional_id: str, state: State) -> None:
+def prepare(directory: Path, transactional_id: str, state: TransactionState) -> None:
     """Have an open transaction be as a broker leaves it that dies once it has decided about its end.
 
     The decision is stored, and one of two partitions has its marker.
@@ -166,7 +166,7 @@ def prepare(directory: Path, transactional_id: str, state: State) -> None:
         if not found:
             continue
         _, value, version = found[-1]
-        assert value.transaction_status == NUMBERS[State.ONGOING]
+        assert value.transaction_status == NUMBERS[TransactionState.ONGOING]
         value.transaction_status = NUMBERS[state]
         key, stored = transaction_record(transactional_id, value, version)
         epoch = log.leader_epochs.latest
@@ -174,7 +174,7 @@ def prepare(directory: Path, transactional_id: str, state: State) -> None:
         append(log, encode_batch([row], base_offset=log.end_offset, partition_leader_epoch=epoch), now_ms)
         marked = DiskLog(str(directory / "a-0"), now_ms=now_ms)
         marker = encode_marker(
-            COMMIT_MARKER if state == State.PREPARE_COMMIT else ABORT_MARKER,
+            COMMIT_MARKER if state == TransactionState.PREPARE_COMMIT else ABORT_MARKER,
             base_offset=marked.end_offset,
             producer_id=value.producer_id,
             producer_epoch=value.producer_epoch,
@@ -214,7 +214,10 @@ def test_a_decision_is_carried_out_by_the_next_broker(version: str, tmp_path: Pa
     for number, running in enumerate(
         (turns.kafka(version, killed=True), turns.ours(setting, killed=True), turns.kafka(version))
     ):
-        for name, state in (("to-commit", State.PREPARE_COMMIT), ("to-abort", State.PREPARE_ABORT)):
+        for name, state in (
+            ("to-commit", TransactionState.PREPARE_COMMIT),
+            ("to-abort", TransactionState.PREPARE_ABORT),
+        ):
             prepare(turns.directory, name, state)
         with running as servers:
             until(lambda: all_ended(turns.servers), "transactions end")

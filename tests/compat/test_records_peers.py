@@ -9,7 +9,7 @@ import pytest
 from compat.peers import need_module
 from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.columns import RecordColumns
-from penstock.records.compression.codecs import Codec, compress, decompress
+from penstock.records.compression.codecs import CompressionCodec, compress, decompress
 from penstock.records.decode import decode_columns
 from penstock.records.encode import encode_columns
 from penstock.records.format.batch_header import split_batches
@@ -32,7 +32,7 @@ ROWS: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int
     (b"x" * 200, b"y" * 9000, [], T + 3),
     *((None, b"%d" % n * 20, [], T + n) for n in range(300)),
 ]
-OLD_CODECS = [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
+OLD_CODECS = [CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.SNAPPY, CompressionCodec.LZ4]
 BUILDERS: dict[str, Any] = {
     "kafka-python": kafka_python_default.DefaultRecordBatchBuilder,
     "aiokafka": aiokafka_default.DefaultRecordBatchBuilder,
@@ -104,32 +104,32 @@ EXPECTED = [(n, time, key, value, headers) for n, (key, value, headers, time) in
 
 @pytest.mark.parametrize("peer", BUILDERS)
 def test_same_bytes(peer: str) -> None:
-    theirs = bytearray(built_by(peer, Codec.NONE))
+    theirs = bytearray(built_by(peer, CompressionCodec.NONE))
     theirs[12:16] = b"\xff" * 4  # some write leader epoch 0, Java -1; the broker fills it in
-    assert theirs == ours(Codec.NONE)
+    assert theirs == ours(CompressionCodec.NONE)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("peer", LEGACY_BUILDERS)
 def test_same_bytes_of_old_messages(peer: str, magic: int) -> None:
     rows = [(key, value, timestamp) for key, value, _, timestamp in ROWS]
-    assert built_by_old(peer, magic, Codec.NONE) == encode_message_set(rows, magic)
+    assert built_by_old(peer, magic, CompressionCodec.NONE) == encode_message_set(rows, magic)
 
 
-@pytest.mark.parametrize("codec", list(Codec))
+@pytest.mark.parametrize("codec", list(CompressionCodec))
 @pytest.mark.parametrize("peer", BUILDERS)
-def test_theirs_in_our_readers(peer: str, codec: Codec) -> None:
+def test_theirs_in_our_readers(peer: str, codec: CompressionCodec) -> None:
     data = built_by(peer, codec)
     assert read_by_us(data) == EXPECTED
     assert values_of(decode_columns([data])) == [row[1] for row in ROWS]
 
 
-@pytest.mark.parametrize("codec", list(Codec))
+@pytest.mark.parametrize("codec", list(CompressionCodec))
 @pytest.mark.parametrize("peer", READERS)
-def test_ours_in_their_readers(peer: str, codec: Codec) -> None:
+def test_ours_in_their_readers(peer: str, codec: CompressionCodec) -> None:
     assert read_by(peer, ours(codec)) == EXPECTED
     batches = encode_columns(
-        decode_columns([ours(Codec.NONE)]), codec=codec, base_offset=0, batch_bytes_max=4000
+        decode_columns([ours(CompressionCodec.NONE)]), codec=codec, base_offset=0, batch_bytes_max=4000
     )
     assert len(batches) > 3
     assert read_by(peer, b"".join(batches)) == EXPECTED
@@ -138,10 +138,15 @@ def test_ours_in_their_readers(peer: str, codec: Codec) -> None:
 @pytest.mark.parametrize(
     ("magic", "codec"),
     # Neither peer does lz4 in magic 0: one refuses, the other needs a library for the broken checksum.
-    [(magic, codec) for magic in (0, 1) for codec in OLD_CODECS if (magic, codec) != (0, Codec.LZ4)],
+    [
+        (magic, codec)
+        for magic in (0, 1)
+        for codec in OLD_CODECS
+        if (magic, codec) != (0, CompressionCodec.LZ4)
+    ],
 )
 @pytest.mark.parametrize("peer", LEGACY_BUILDERS)
-def test_old_messages_both_ways(peer: str, magic: int, codec: Codec) -> None:
+def test_old_messages_both_ways(peer: str, magic: int, codec: CompressionCodec) -> None:
     rows = [(key, value, timestamp) for key, value, _, timestamp in ROWS]
     expected = [(n, time if magic else -1, key, value, []) for n, time, key, value, _ in EXPECTED]
     assert read_by_us(built_by_old(peer, magic, codec)) == expected
@@ -159,8 +164,8 @@ DATA = b"".join(value or b"" for _, value, _, _ in ROWS) * 20
 
 def test_lz4_of_other_libraries() -> None:
     frame = need_module("lz4.frame")
-    assert frame.decompress(compress(Codec.LZ4, DATA)) == DATA
-    assert frame.decompress(compress(Codec.LZ4, DATA, 9)) == DATA
+    assert frame.decompress(compress(CompressionCodec.LZ4, DATA)) == DATA
+    assert frame.decompress(compress(CompressionCodec.LZ4, DATA, 9)) == DATA
     for linked in (True, False):
         for size in (4, 5, 6, 7):
             for checks in (True, False):
@@ -172,22 +177,22 @@ def test_lz4_of_other_libraries() -> None:
                     content_checksum=checks,
                     store_size=checks,
                 )
-                assert bytes(decompress(Codec.LZ4, theirs + theirs, 1 << 24)) == DATA + DATA
+                assert bytes(decompress(CompressionCodec.LZ4, theirs + theirs, 1 << 24)) == DATA + DATA
 
 
 def test_zstd_of_other_libraries() -> None:
     zstandard = need_module("zstandard")
-    assert zstandard.ZstdDecompressor().decompress(compress(Codec.ZSTD, DATA)) == DATA
+    assert zstandard.ZstdDecompressor().decompress(compress(CompressionCodec.ZSTD, DATA)) == DATA
     compressor = zstandard.ZstdCompressor(write_content_size=False, write_checksum=True)
     theirs = compressor.compress(DATA)
-    assert bytes(decompress(Codec.ZSTD, theirs + theirs, 1 << 24)) == DATA + DATA
+    assert bytes(decompress(CompressionCodec.ZSTD, theirs + theirs, 1 << 24)) == DATA + DATA
     stream = compressor.compressobj()
-    assert bytes(decompress(Codec.ZSTD, stream.compress(DATA) + stream.flush(), 1 << 24)) == DATA
+    assert bytes(decompress(CompressionCodec.ZSTD, stream.compress(DATA) + stream.flush(), 1 << 24)) == DATA
 
 
 def test_snappy_of_other_libraries() -> None:
     snappy = need_module("snappy")
-    assert bytes(decompress(Codec.SNAPPY, snappy.compress(DATA), 1 << 24)) == DATA
+    assert bytes(decompress(CompressionCodec.SNAPPY, snappy.compress(DATA), 1 << 24)) == DATA
     codec = need_module("kafka.codec")
-    assert bytes(decompress(Codec.SNAPPY, codec.snappy_encode(DATA), 1 << 24)) == DATA
-    assert codec.snappy_decode(compress(Codec.SNAPPY, DATA)) == DATA
+    assert bytes(decompress(CompressionCodec.SNAPPY, codec.snappy_encode(DATA), 1 << 24)) == DATA
+    assert codec.snappy_decode(compress(CompressionCodec.SNAPPY, DATA)) == DATA

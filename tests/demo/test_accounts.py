@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from penstock.demo.accounts import AccountsError, Replayed, Written, draw_up, sum_of_batches, worst
+from penstock.demo.accounts import AccountsError, Replayed, WrittenCounts, draw_up, sum_of_batches, worst
 from penstock.demo.events import delay_events
 from penstock.demo.picture import draw_year
 from penstock.demo.pipeline import LateEventsError, dead_letters, refuse_late_events
@@ -40,7 +40,7 @@ TRIAGE = {
     "weather.decoded": 9,
     "weather.malformed": 0,
 }
-WRITTEN = Written(dead_letters=2, delay_events=3)
+WRITTEN = WrittenCounts(dead_letters=2, delay_events=3)
 
 
 def test_every_account_has_words() -> None:
@@ -72,8 +72,8 @@ def test_accounts_that_add_up() -> None:
         ({"replayed": replace(REPLAYED, malformed=3)}, "malformed records found and planted: 2 against 3"),
         ({"replayed": replace(REPLAYED, observations=8)}, "observations decoded and replayed: 9 against 8"),
         ({"triage": TRIAGE | {"weather.malformed": 1}}, "malformed observations: 1 against 0"),
-        ({"written": Written(1, 3)}, "dead letters and malformed records: 1 against 2"),
-        ({"written": Written(2, 4)}, "delay events and rows of the table: 4 against 3"),
+        ({"written": WrittenCounts(1, 3)}, "dead letters and malformed records: 1 against 2"),
+        ({"written": WrittenCounts(2, 4)}, "delay events and rows of the table: 4 against 3"),
         ({"cells": pa.concat_tables([CELLS, CELLS.slice(0, 1)])}, "cells and rows of the table: 3 against 4"),
     ],
     ids=str,

@@ -25,13 +25,13 @@ def departures() -> pa.Table:
 
 
 @pytest.fixture
-def flights(departures: pa.Table, monkeypatch: pytest.MonkeyPatch) -> plan.Plan:
+def flights(departures: pa.Table, monkeypatch: pytest.MonkeyPatch) -> plan.ReplayPlan:
     # Small chunks, so that malformed records fall on their edges, too.
     monkeypatch.setattr(plan, "CHUNK_ROWS", 61)
     return plan.flights_plan("flights", departures)
 
 
-def by_partition(flights: plan.Plan, written: list[int]) -> dict[int, list[Row]]:
+def by_partition(flights: plan.ReplayPlan, written: list[int]) -> dict[int, list[Row]]:
     found: dict[int, list[Row]] = defaultdict(list)
     for batch in flights.missing(written):
         for row in batch.to_pylist():
@@ -40,7 +40,7 @@ def by_partition(flights: plan.Plan, written: list[int]) -> dict[int, list[Row]]
     return found
 
 
-def test_a_replay_resumed_anywhere_writes_what_was_missing(flights: plan.Plan) -> None:
+def test_a_replay_resumed_anywhere_writes_what_was_missing(flights: plan.ReplayPlan) -> None:
     whole = by_partition(flights, [0] * 6)
     assert [len(whole[p]) for p in range(6)] == flights.lengths
     dice = random.Random(7)
@@ -52,7 +52,7 @@ def test_a_replay_resumed_anywhere_writes_what_was_missing(flights: plan.Plan) -
 
 
 def test_departures_go_where_their_carrier_says_in_order_of_time(
-    departures: pa.Table, flights: plan.Plan, monkeypatch: pytest.MonkeyPatch
+    departures: pa.Table, flights: plan.ReplayPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(malformed, "MALFORMED_COUNT", 0)
     good = plan.flights_plan("flights", departures)
@@ -69,7 +69,7 @@ def test_departures_go_where_their_carrier_says_in_order_of_time(
     assert seen == Counter(carrier.encode() for carrier in departures["carrier"].to_pylist())
 
 
-def test_exactly_the_planted_records_are_malformed(flights: plan.Plan, departures: pa.Table) -> None:
+def test_exactly_the_planted_records_are_malformed(flights: plan.ReplayPlan, departures: pa.Table) -> None:
     good = bad = 0
     for batch in flights.missing([0] * 6):
         for row in batch.to_pylist():
@@ -87,7 +87,7 @@ def test_exactly_the_planted_records_are_malformed(flights: plan.Plan, departure
     assert bad == malformed.MALFORMED_COUNT == 200
 
 
-def test_malformed_records_are_of_nine_kinds_and_the_same_every_time(flights: plan.Plan) -> None:
+def test_malformed_records_are_of_nine_kinds_and_the_same_every_time(flights: plan.ReplayPlan) -> None:
     kinds = Counter(record.kind for record in flights.planted)
     assert len(kinds) == 9
     assert min(kinds.values()) >= 22

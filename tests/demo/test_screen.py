@@ -12,7 +12,7 @@ from rich.console import Console
 from penstock.cli import demo as command
 from penstock.cli import main
 from penstock.demo import run
-from penstock.demo.replay import Topics
+from penstock.demo.replay import DemoTopics
 from penstock.demo.screen import FIRST_BATCH, NOTHING_LEFT, PREPARING, Screen
 from penstock.spark.sinks.progress import Progress
 from penstock.tables import progress
@@ -72,7 +72,7 @@ def test_only_the_screen_shows_how_far_the_replay_is(
     monkeypatch.setenv(progress.SWITCH, "1")
     monkeypatch.setattr(progress, "SHOWN_AFTER_S", 0.0)
     names = {short: short for short in ("flights", "weather", "delays", "dead-letters", "replay-marks")}
-    topics = Topics(kafka_broker.bootstrap_servers, names)
+    topics = DemoTopics(kafka_broker.bootstrap_servers, names)
     topics.create()
     topics.write_mark(datetime(2014, 1, 1, tzinfo=UTC))
     assert topics.count("replay-marks") == 1
@@ -82,7 +82,7 @@ def test_only_the_screen_shows_how_far_the_replay_is(
 def test_an_interrupted_demo_says_that_it_can_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupt(options: run.Options) -> None:
+    def interrupt(options: run.DemoOptions) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "run_demo", interrupt)

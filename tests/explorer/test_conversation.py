@@ -30,11 +30,13 @@ from penstock.protocol.messages.metadata_request import MetadataRequestTopic
 from penstock.protocol.messages.metadata_response import MetadataResponseBroker
 from penstock.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 from penstock.records.batch import encode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.legacy import encode_message
 
 BATCH = encode_batch(
-    [(b"k", b"one", [("unit", None)], 5), (None, b"\xff\x00", (), 6)], base_offset=7, codec=Codec.GZIP
+    [(b"k", b"one", [("unit", None)], 5), (None, b"\xff\x00", (), 6)],
+    base_offset=7,
+    codec=CompressionCodec.GZIP,
 )
 
 

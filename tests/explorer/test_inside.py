@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from explorer.test_lines import encoded
-from penstock.explorer.conversation import Entry, describe
+from penstock.explorer.conversation import ConversationEntry, describe
 from penstock.explorer.inside import unpack_bytes
 from penstock.explorer.tree import Tree
 from penstock.protocol.message import Message
@@ -96,7 +96,7 @@ def test_records_of_internal_topics() -> None:
             TopicProduceData(name="__consumer_offsets", partition_data=[PartitionProduceData(records=batch)]),
         ]
     )
-    entry = Entry()
+    entry = ConversationEntry()
     describe(produced, 9, entry)
     plain = entry.records["topicData[0].partitionData[0].records"][0]["records"]
     known = entry.records["topicData[1].partitionData[0].records"][0]["records"]
@@ -110,14 +110,14 @@ def test_records_of_internal_topics() -> None:
     topic = FetchableTopicResponse(
         topic="__transaction_state", partitions=[PartitionData(records=transactions)]
     )
-    entry = Entry()
+    entry = ConversationEntry()
     describe(FetchResponse(responses=[topic]), 12, entry)
     (record,) = entry.records["responses[0].partitions[0].records"][0]["records"]
     assert record["key"] == {"name": "TransactionLogKey", "version": 0, "json": {"transactionalId": "x"}}
 
 
 def test_the_tree_shows_them_in_their_place() -> None:
-    entry = Entry()
+    entry = ConversationEntry()
     describe(SyncGroupResponse(assignment=ASSIGNMENT), 0, entry)
     assert entry.as_json()["inside"].keys() == {"assignment"}
     text = "\n".join(Tree(colour=False).entry(entry))

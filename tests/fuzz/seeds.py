@@ -14,7 +14,7 @@ from penstock.protocol.inspect.json_form import to_json
 from penstock.protocol.messages import FetchRequest
 from penstock.protocol.schema.loader import definitions_directory
 from penstock.records.batch import ABORT_MARKER, encode_batch, encode_marker
-from penstock.records.compression.codecs import Codec, compress
+from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.records.legacy import encode_message_set
 from penstock.v07 import message_set, wire
 from protocol.catalogue import NAMES, versions
@@ -70,7 +70,7 @@ def _definitions() -> list[bytes]:
 
 
 def _batches() -> list[bytes]:
-    found = [encode_batch(ROWS, base_offset=3, codec=codec) for codec in Codec]
+    found = [encode_batch(ROWS, base_offset=3, codec=codec) for codec in CompressionCodec]
     found.append(encode_batch([(None, None, [("h", b"v"), ("n", None)], -1)], base_offset=0, producer_id=4))
     found.append(
         encode_marker(
@@ -79,14 +79,17 @@ def _batches() -> list[bytes]:
     )
     rows = [(key, value, timestamp) for key, value, _, timestamp in ROWS]
     for magic in (0, 1):
-        found += [encode_message_set(rows, magic=magic, codec=codec) for codec in list(Codec)[:4]]
+        found += [encode_message_set(rows, magic=magic, codec=codec) for codec in list(CompressionCodec)[:4]]
     return found
 
 
 def _codecs() -> list[bytes]:
     payload = b"penstock " * 40
-    found = [bytes([codec]) + compress(codec, payload) for codec in Codec]
-    return found + [bytes([codec]) + 2 * compress(codec, payload) for codec in (Codec.GZIP, Codec.ZSTD)]
+    found = [bytes([codec]) + compress(codec, payload) for codec in CompressionCodec]
+    return found + [
+        bytes([codec]) + 2 * compress(codec, payload)
+        for codec in (CompressionCodec.GZIP, CompressionCodec.ZSTD)
+    ]
 
 
 def _v07() -> list[bytes]:

@@ -31,7 +31,7 @@ from penstock.protocol.schema.parser import parse_definition
 from penstock.records.batch import decode_batch
 from penstock.records.checking import walk_batch
 from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import Codec, compress, decompress
+from penstock.records.compression.codecs import CompressionCodec, compress, decompress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.decode import decode_columns
 from penstock.records.format.batch_header import read_header, split_batches
@@ -198,12 +198,12 @@ def walked_alike(batch: bytes) -> None:
 
 def codecs(data: bytes) -> None:
     """Compressed data in any framing: what comes out is bounded, and the same when it goes round."""
-    codec = Codec(data[0] % len(Codec)) if data else Codec.NONE
+    codec = CompressionCodec(data[0] % len(CompressionCodec)) if data else CompressionCodec.NONE
     try:
         out = decompress(codec, data[1:], LIMIT_BYTES)
     except DecodeError:
         return
-    assert codec == Codec.NONE or len(out) <= LIMIT_BYTES
+    assert codec == CompressionCodec.NONE or len(out) <= LIMIT_BYTES
     assert decompress(codec, compress(codec, out), LIMIT_BYTES + len(out)) == out
 
 
@@ -317,12 +317,12 @@ def certificate(data: bytes) -> None:
 
 def bearer_token(data: bytes) -> None:
     """A bearer token, and keys of a provider: refused by an error of ours, unless the right key signed."""
-    from penstock.broker.security.bearer_tokens import Claims, Keys, TokenError, verify
+    from penstock.broker.security.bearer_tokens import Keys, TokenClaims, TokenError, verify
     from penstock.errors import ConfigError
 
     with contextlib.suppress(ConfigError):
         Keys(lambda: data.decode("utf-8", "replace"), lambda: 0.0, 3600).load()
-    claims = Claims("sub", None, frozenset(), 30)
+    claims = TokenClaims("sub", None, frozenset(), 30)
     try:
         good = verify(data.decode("utf-8", "replace"), bearer_keys(), claims, 1_700_000_000.0)
     except TokenError:
@@ -394,7 +394,7 @@ def json_values(data: bytes) -> None:
     import pyarrow as pa
 
     from penstock.registry.json_schema.columns import loaded
-    from penstock.registry.json_schema.program import Program
+    from penstock.registry.json_schema.program import JsonProgram
     from penstock.registry.json_schema.shapes import fitted, shape_of_schema
 
     if not data:
@@ -404,7 +404,7 @@ def json_values(data: bytes) -> None:
     ends = np.cumsum(np.array([len(row) for row in rows], dtype=np.int64))
     starts = ends - np.array([len(row) for row in rows], dtype=np.int64)
     source = np.frombuffer(b"".join(rows) or b"\0", dtype=np.uint8)
-    for chunk in Program(shape).read(source, starts, ends):
+    for chunk in JsonProgram(shape).read(source, starts, ends):
         chunk.array.validate(full=True)
         expected = pa.array([fitted(loaded(rows[row]), shape) for row in chunk.rows.tolist()], shape.type)
         assert repr(chunk.array.to_pylist()) == repr(expected.to_pylist())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from broker.wire_client import WireClient
-from penstock.gateway.calls import Call
+from penstock.gateway.calls import NodeCall
 from penstock.gateway.translation import offered, spoken, translate
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.message import Message
@@ -51,7 +51,7 @@ class OldClient:
     def __init__(self, client: WireClient, upstream: Ranges | None = None) -> None:
         self._client = client
         self.upstream = versions_of(client) if upstream is None else upstream
-        self.calls: list[Call] = []
+        self.calls: list[NodeCall] = []
 
     def ask(self, request: Message, version: int) -> Any:
         """Send a request at `version`; return the answer as a client of it reads it."""

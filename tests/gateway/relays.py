@@ -7,14 +7,14 @@ from typing import Any
 
 from penstock.gateway.accounts.book import AccountBook
 from penstock.gateway.accounts.login import Login
-from penstock.gateway.calls import Call
+from penstock.gateway.calls import NodeCall
 from penstock.gateway.contracts import Attachable, Ended, Pause
 from penstock.gateway.counters import Counters
 from penstock.gateway.hooks.chain import Hooks
 from penstock.gateway.limits import Limits
-from penstock.gateway.nodes import Broker, Nodes
+from penstock.gateway.nodes import NodeAddress, Nodes
 from penstock.gateway.relay import Relay
-from penstock.gateway.routes import Routes
+from penstock.gateway.routes import BrokerRoutes
 from penstock.gateway.versions import NoTranslation, Translation
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.framing import decode_response, encode_request, encode_response
@@ -45,7 +45,7 @@ class Wire:
         self.sent = bytearray()
         self.paused = Pause(0)
         self.is_closed = self.is_reset = False
-        self.routes = Routes(versions, translation)
+        self.routes = BrokerRoutes(versions, translation)
         self.node_id = node_id
 
     def send(self, data: Any) -> None:
@@ -94,12 +94,12 @@ class World:
         self.timers: list[Callable[[], None]] = []
         self.nodes = Nodes((), lambda node_id, port: 20_000 + node_id, lambda node_id: None)
         self.has_account = has_account
-        self.last_routes: Routes | None = None
+        self.last_routes: BrokerRoutes | None = None
         self.held = 0
         self.ends: list[str] = []
         self.failures: list[str] = []
-        self.calls: list[Call] = []
-        self.works: list[Callable[[], Call | Ended | Exception]] = []
+        self.calls: list[NodeCall] = []
+        self.works: list[Callable[[], NodeCall | Ended | Exception]] = []
         self.back: set[int] = set()
         self.attempts = 0
         self.now = 1000.0
@@ -126,7 +126,7 @@ class World:
         self._is_asked = False
         login = self.relay.login
         if login is not None and login.account is None:
-            self.relay.greeted(Routes(self.versions, self.translation))
+            self.relay.greeted(BrokerRoutes(self.versions, self.translation))
             return
         self.brokers.append(Wire(self.versions, self.translation, node_id))
         self.last_routes = self.broker.routes
@@ -141,16 +141,16 @@ class World:
         self.delayed.append((seconds, work))
         self.timers.append(work)
 
-    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
-        return Routes(ranges, self.translation)
+    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> BrokerRoutes:
+        return BrokerRoutes(ranges, self.translation)
 
     def is_back(self, node_id: int) -> bool:
         return node_id in self.back
 
-    def call_node(self, relay: Attachable, call: Call) -> None:
+    def call_node(self, relay: Attachable, call: NodeCall) -> None:
         self.calls.append(call)
 
-    def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
+    def in_thread(self, relay: Attachable, work: Callable[[], NodeCall | Ended | Exception]) -> None:
         self.works.append(work)
 
     def work(self) -> None:
@@ -188,7 +188,7 @@ class World:
 
     def learn(self, *node_ids: int) -> None:
         for node_id in node_ids:
-            assert self.nodes.learn(Broker(node_id, f"kafka-{node_id}", 9092)) is not None
+            assert self.nodes.learn(NodeAddress(node_id, f"kafka-{node_id}", 9092)) is not None
 
 
 def request(message: Any, version: int, correlation_id: int = 1, client_id: str | None = "device") -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker.bench_node import batch_of
-from penstock.gateway.calls import Call
+from penstock.gateway.calls import NodeCall
 from penstock.gateway.translation import translate
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -42,9 +42,9 @@ def data(records: bytes = b"", end: int = 9, stable: int | None = None, **fields
     )
 
 
-def run(asked: FetchRequest, version: int, *answers: FetchResponse) -> tuple[Any, list[Call]]:
+def run(asked: FetchRequest, version: int, *answers: FetchResponse) -> tuple[Any, list[NodeCall]]:
     steps = translate(ApiKey.FETCH, version, asked, UPSTREAM)
-    calls: list[Call] = []
+    calls: list[NodeCall] = []
     response: Any = None
     try:
         while True:
@@ -55,7 +55,7 @@ def run(asked: FetchRequest, version: int, *answers: FetchResponse) -> tuple[Any
         return done.value, calls
 
 
-def asked_of(call: Call) -> list[tuple[int, int, int]]:
+def asked_of(call: NodeCall) -> list[tuple[int, int, int]]:
     """(partition, offset, limit) of what a call asks for."""
     message: Any = call.message
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from for_each import for_each
-from penstock.gateway.translation.errors import Refused
+from penstock.gateway.translation.errors import NotForwarded
 from penstock.gateway.translation.fields import convert
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -50,7 +50,7 @@ def test_up_and_down_again_loses_nothing(key: int) -> None:
         has_tags = version in definition.flexible
         try:
             back = convert(convert(message, version, version + 1), version + 1, version)
-        except Refused:
+        except NotForwarded:
             back = None
         if is_lossless:
             assert back is not None
@@ -64,7 +64,7 @@ def test_what_responses_may_lose() -> None:
         responses=[TopicProduceResponse(name="t", partition_responses=[partition])],
         node_endpoints=[NodeEndpoint(node_id=3, host="h", port=1)],
     )
-    with pytest.raises(Refused, match="which is set"):
+    with pytest.raises(NotForwarded, match="which is set"):
         convert(response, 10, 2)
     found = convert(response, 10, 2, may_lose=True)
     assert found.responses[0].partition_responses[0].error_code == 6
@@ -74,9 +74,9 @@ def test_what_responses_may_lose() -> None:
 
 def test_what_would_be_lost_is_refused() -> None:
     request = CreateTopicsRequest(topics=[CreatableTopic(name="t")], validate_only=True)
-    with pytest.raises(Refused, match="CreateTopicsRequest 0 has no field validateOnly, which is set"):
+    with pytest.raises(NotForwarded, match="CreateTopicsRequest 0 has no field validateOnly, which is set"):
         convert(request, 1, 0)
-    with pytest.raises(Refused, match="MetadataRequest 0 has no null for Topics"):
+    with pytest.raises(NotForwarded, match="MetadataRequest 0 has no null for Topics"):
         convert(MetadataRequest(topics=None), 1, 0)
     plain = CreateTopicsRequest(topics=[CreatableTopic(name="t")], timeout_ms=5)
     assert convert(plain, 1, 0) == plain

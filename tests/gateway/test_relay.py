@@ -13,10 +13,10 @@ from for_each import for_each
 from gateway.relays import ADVERTISED, KAFKA_4, World, answers_of, asked_of, frames_of, request, response
 from penstock.errors import NetworkError
 from penstock.gateway import addresses, nodes
-from penstock.gateway.calls import Call
+from penstock.gateway.calls import NodeCall
 from penstock.gateway.contracts import Pause
 from penstock.gateway.limits import DECODED_FETCH_BYTES, DUE_MAX, INLINE_BYTES_MAX, Limits
-from penstock.gateway.versions import RefusedError
+from penstock.gateway.versions import UntranslatableError
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -316,14 +316,14 @@ def test_long_fetches_that_cannot_be_walked_over_end_the_connection() -> None:
 class Shifted:
     """Offers ListOffsets 0, which it makes of two calls of version 5 and one of another broker."""
 
-    Refused = RefusedError
+    Refused = UntranslatableError
 
     def __init__(self) -> None:
         self.answers: list[Any] = []
         self.calls = [
-            Call(2, 5, ListOffsetsRequest()),
-            Call(2, 5, ListOffsetsRequest(), 8),
-            Call(2, 6, ListOffsetsRequest()),
+            NodeCall(2, 5, ListOffsetsRequest()),
+            NodeCall(2, 5, ListOffsetsRequest(), 8),
+            NodeCall(2, 6, ListOffsetsRequest()),
         ]
         self.refuses_late = False
 
@@ -335,16 +335,16 @@ class Shifted:
 
     def translate(
         self, api_key: int, version: int, request: Any, upstream: Mapping[int, tuple[int, int]]
-    ) -> Generator[Call, Any, Any]:
+    ) -> Generator[NodeCall, Any, Any]:
         if (api_key, version) != (2, 0):
-            raise RefusedError("nothing else is translated")
+            raise UntranslatableError("nothing else is translated")
         return self._steps()
 
-    def _steps(self) -> Generator[Call, Any, Any]:
+    def _steps(self) -> Generator[NodeCall, Any, Any]:
         for call in self.calls:
             self.answers.append((yield call))
         if self.refuses_late:
-            raise RefusedError("after all")
+            raise UntranslatableError("after all")
         parts = [ListOffsetsPartitionResponse(old_style_offsets=[4, 2])]
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=parts)])
 
@@ -393,8 +393,8 @@ def old_produce(size: int) -> tuple[Shifted, bytes]:
     """A translation of Produce 1 that makes one call, and a request."""
     translation = Shifted()
 
-    def steps() -> Generator[Call, Any, Any]:
-        yield Call(2, 5, ListOffsetsRequest())
+    def steps() -> Generator[NodeCall, Any, Any]:
+        yield NodeCall(2, 5, ListOffsetsRequest())
         return ProduceResponse(throttle_time_ms=5)
 
     translation.translate = lambda *arguments: steps()  # type: ignore[method-assign]
@@ -433,7 +433,7 @@ def test_a_client_that_goes_while_its_request_is_translated_leaves_nothing() -> 
 
 def test_a_call_without_acknowledgement_is_not_waited_for() -> None:
     translation = Shifted()
-    translation.calls = [Call(0, 9, produce(0)), Call(0, 9, produce(0))]
+    translation.calls = [NodeCall(0, 9, produce(0)), NodeCall(0, 9, produce(0))]
     world = World(translation=translation)
     world.client_sends(OLD_LIST)
     assert asked_of(world.broker.taken()) == [(0, 9, 9), (0, 9, 9)]
@@ -456,7 +456,7 @@ def test_what_is_refused_gets_an_error_in_its_place() -> None:
 
 def test_a_refusal_after_calls_is_an_error_too() -> None:
     translation = Shifted()
-    translation.calls, translation.refuses_late = [Call(2, 5, ListOffsetsRequest())], True
+    translation.calls, translation.refuses_late = [NodeCall(2, 5, ListOffsetsRequest())], True
     world = World(translation=translation)
     asked = MetadataRequest(topics=[])
     world.client_sends(OLD_LIST, request(asked, 1, 2))
@@ -584,10 +584,10 @@ def test_logins_are_refused_where_the_gateway_has_an_account() -> None:
 def test_credentials_are_shown_again_between_requests() -> None:
     world = World()
 
-    def steps() -> Generator[Call, Any, None]:
-        answer = yield Call(17, 1, SaslHandshakeRequest(mechanism="PLAIN"))
+    def steps() -> Generator[NodeCall, Any, None]:
+        answer = yield NodeCall(17, 1, SaslHandshakeRequest(mechanism="PLAIN"))
         assert isinstance(answer, SaslHandshakeResponse)
-        yield Call(36, 2, SaslAuthenticateRequest(auth_bytes=b"x"))
+        yield NodeCall(36, 2, SaslAuthenticateRequest(auth_bytes=b"x"))
 
     world.client_sends(LIST[:20])
     assert not world.relay.reauthenticate(steps())
@@ -845,8 +845,8 @@ def test_an_exception_in_a_translation_ends_one_connection() -> None:
     class Surprise(Exception):
         pass
 
-    def steps() -> Generator[Call, Any, Any]:
-        yield Call(2, 5, ListOffsetsRequest())
+    def steps() -> Generator[NodeCall, Any, Any]:
+        yield NodeCall(2, 5, ListOffsetsRequest())
         raise Surprise
 
     translation._steps = steps  # type: ignore[method-assign]

@@ -12,8 +12,8 @@ from broker.wire_client import WireClient
 from gateway.old_client import OldClient
 from gateway.test_translation_table import dropped, taken
 from penstock import Broker
-from penstock.gateway.calls import Call
-from penstock.gateway.translation import Refused, translate
+from penstock.gateway.calls import NodeCall
+from penstock.gateway.translation import NotForwarded, translate
 from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Message
@@ -327,11 +327,11 @@ def test_offsets_of_0_8(new: WireClient) -> None:
 UPSTREAM = {ApiKey.OFFSET_COMMIT: (2, 9), ApiKey.OFFSET_FETCH: (1, 7), ApiKey.FIND_COORDINATOR: (0, 6)}
 
 
-def run(request: Message, version: int, answers: list[Message]) -> tuple[Any, list[Call]]:
+def run(request: Message, version: int, answers: list[Message]) -> tuple[Any, list[NodeCall]]:
     """Answer the calls of a translation one by one."""
     assert request.API_KEY is not None
     steps = translate(request.API_KEY, version, request, UPSTREAM)
-    calls: list[Call] = []
+    calls: list[NodeCall] = []
     response: Any = None
     try:
         while True:
@@ -382,5 +382,5 @@ def test_an_error_of_the_whole_is_that_of_each_partition() -> None:
 
 @pytest.mark.parametrize("key", [4, 5, 6, 7])
 def test_requests_of_brokers_are_refused_in_words(key: int) -> None:
-    with pytest.raises(Refused, match="is sent by"):
+    with pytest.raises(NotForwarded, match="is sent by"):
         translate(key, 0, API_TABLE[key].request(), taken("4.3"))

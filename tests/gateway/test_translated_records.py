@@ -13,7 +13,7 @@ import pytest
 from broker.bench_node import batch_of
 from broker.wire_client import WireClient
 from gateway.old_client import OldClient, await_leaders
-from penstock.gateway.translation import Refused
+from penstock.gateway.translation import NotForwarded
 from penstock.gateway.translation import fetch as fetch_module
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.add_partitions_to_txn_request import (
@@ -44,7 +44,7 @@ from penstock.protocol.messages.produce_request import (
     TopicProduceData,
 )
 from penstock.records.batch import encode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import MESSAGE_CRC_POSITION, split_batches
 from penstock.records.legacy import (
     decode_entry,
@@ -57,7 +57,7 @@ from penstock.records.legacy import (
 NAMES = itertools.count()
 NOW_MS = 1_700_000_000_000
 
-OLD_CODECS = (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4)
+OLD_CODECS = (CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.SNAPPY, CompressionCodec.LZ4)
 
 
 def topic_of(client: WireClient, partitions: int = 1, **configs: str) -> str:
@@ -152,7 +152,7 @@ def some_rows(seed: int, count: int) -> list[tuple[bytes | None, bytes | None, i
 @pytest.mark.parametrize("codec", OLD_CODECS)
 @pytest.mark.parametrize("count", [1, 57])
 def test_what_is_written_is_read(
-    old: OldClient, new: WireClient, version: int, magic: int, codec: Codec, count: int
+    old: OldClient, new: WireClient, version: int, magic: int, codec: CompressionCodec, count: int
 ) -> None:
     topic = topic_of(new)
     rows = some_rows(count, count)
@@ -170,10 +170,10 @@ def test_what_is_written_is_read(
 
 
 @pytest.mark.parametrize("version", range(4))
-@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("codec", CompressionCodec)
 @pytest.mark.parametrize("limit", [300, 5000, 1 << 20])
 def test_batches_of_today_are_read(
-    old: OldClient, new: WireClient, version: int, codec: Codec, limit: int
+    old: OldClient, new: WireClient, version: int, codec: CompressionCodec, limit: int
 ) -> None:
     """Headers are left out; zstd, which no such client has, comes uncompressed."""
     topic = topic_of(new)
@@ -182,7 +182,7 @@ def test_batches_of_today_are_read(
         rows = [(b"k", value, [("h", b"x")], NOW_MS) for value in values[start : start + 8]]
         answer = new.ask(produce_of(topic, encode_batch(rows, codec=codec)), 9)
         assert not outcome(answer).error_code
-    if codec not in (Codec.NONE, Codec.ZSTD) and limit == 300 and version < 3:
+    if codec not in (CompressionCodec.NONE, CompressionCodec.ZSTD) and limit == 300 and version < 3:
         # One message for each batch, which has no room: that is what such clients report as too large.
         records = old.ask(fetch_of(topic, 0, limit), version).responses[0].partitions[0].records
         assert len(records) == limit or messages_of(records, version // 2)
@@ -417,7 +417,7 @@ def test_offsets_of_what_is_not_there(old: OldClient) -> None:
 # --- what is wrong ------------------------------------------------------------------------------------------
 
 
-def wrapper_of(inner: bytes, magic: int = 0, codec: Codec = Codec.GZIP) -> bytes:
+def wrapper_of(inner: bytes, magic: int = 0, codec: CompressionCodec = CompressionCodec.GZIP) -> bytes:
     from penstock.records.compression.codecs import compress
 
     return encode_message(magic, 0, None, compress(codec, inner), NOW_MS, codec)
@@ -445,10 +445,10 @@ HOSTILE = {
         encode_message_set([(b"k", b"v", -1)], 0)[:8] + (18).to_bytes(4, "big") + PLAIN[12:] + b"12",
         2,
     ),
-    "a wrapper without a value": (encode_message(0, 0, None, None, -1, Codec.GZIP), 2),
+    "a wrapper without a value": (encode_message(0, 0, None, None, -1, CompressionCodec.GZIP), 2),
     "a wrapper of nothing": (wrapper_of(b""), 2),
     "a wrapper of half a message": (wrapper_of(PLAIN[:-1]), 2),
-    "a wrapper that is no gzip": (encode_message(0, 0, None, b"no gzip", -1, Codec.GZIP), 2),
+    "a wrapper that is no gzip": (encode_message(0, 0, None, b"no gzip", -1, CompressionCodec.GZIP), 2),
     "zstd before magic 2": (encode_message(1, 0, None, b"\x28\xb5\x2f\xfd", NOW_MS, 4), 2),
     "a codec that is not there": (encode_message(1, 0, None, b"x", NOW_MS, 6), 2),
     "log-append time from a producer": (encode_message(1, 0, b"k", b"v", NOW_MS, 8), 32),
@@ -495,7 +495,9 @@ def test_hostile_records_are_answered_for_their_partition(
 def test_chance_bytes_never_raise(old: OldClient, new: WireClient) -> None:
     topic = topic_of(new)
     dice = random.Random(5)
-    whole = encode_message_set(some_rows(1, 5), 1, codec=Codec.GZIP) + encode_message_set(some_rows(2, 5), 0)
+    whole = encode_message_set(some_rows(1, 5), 1, codec=CompressionCodec.GZIP) + encode_message_set(
+        some_rows(2, 5), 0
+    )
     for _ in range(300):
         data = bytearray(whole)
         for _ in range(dice.randrange(1, 4)):
@@ -535,9 +537,9 @@ def test_acks(old: OldClient, new: WireClient, acks: int) -> None:
     assert (answer is None) == (acks == 0)
     assert old.calls[-1].message.acks == {0: 1, 1: 1}.get(acks, -1)
     assert [row[2] for row in read_all(old, topic, 0)] == [b"v"]
-    with pytest.raises(Refused, match=r"acks=0 to .*CORRUPT_MESSAGE"):
+    with pytest.raises(NotForwarded, match=r"acks=0 to .*CORRUPT_MESSAGE"):
         old.ask(produce_of(topic, damaged(PLAIN), 0), 0)
-    with pytest.raises(Refused, match=r"acks=0 to missing-0.*UNKNOWN_TOPIC_OR_PARTITION"):
+    with pytest.raises(NotForwarded, match=r"acks=0 to missing-0.*UNKNOWN_TOPIC_OR_PARTITION"):
         old.ask(produce_of("missing", PLAIN, 0), 0)
 
 
@@ -575,7 +577,7 @@ def test_times_that_the_broker_sets(old: OldClient, new: WireClient) -> None:
 def test_replicas_are_refused(old: OldClient) -> None:
     request = fetch_of("t")
     request.replica_id = 3
-    with pytest.raises(Refused, match="only consumers"):
+    with pytest.raises(NotForwarded, match="only consumers"):
         old.ask(request, 0)
 
 

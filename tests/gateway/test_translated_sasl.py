@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.test_translation_table import taken
-from penstock.gateway.translation import Refused, sasl
+from penstock.gateway.translation import NotForwarded, sasl
 from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 
@@ -35,7 +35,7 @@ def test_tokens_become_requests_and_answers_become_tokens() -> None:
 def test_a_client_that_is_not_accepted_is_refused() -> None:
     steps = sasl.exchange(b"x", UPSTREAM)
     next(steps)
-    with pytest.raises(Refused, match=r"wrong password.*SASL_AUTHENTICATION_FAILED"):
+    with pytest.raises(NotForwarded, match=r"wrong password.*SASL_AUTHENTICATION_FAILED"):
         steps.send(SaslAuthenticateResponse(error_code=58, error_message="wrong password"))
 
 
@@ -47,13 +47,13 @@ def test_a_mechanism_is_announced_for_clients_that_do_not() -> None:
         steps.send(SaslHandshakeResponse())
     steps = sasl.handshake(sasl.GSSAPI, UPSTREAM)
     next(steps)
-    with pytest.raises(Refused, match="the cluster takes PLAIN, SCRAM-SHA-256"):
+    with pytest.raises(NotForwarded, match="the cluster takes PLAIN, SCRAM-SHA-256"):
         steps.send(SaslHandshakeResponse(error_code=33, mechanisms=["PLAIN", "SCRAM-SHA-256"]))
 
 
 @pytest.mark.parametrize("upstream", [{17: (0, 0), 36: (0, 2)}, {17: (0, 1)}, {}])
 def test_clusters_before_1_0_take_bare_tokens_themselves(upstream: dict[int, tuple[int, int]]) -> None:
-    with pytest.raises(Refused, match=r"older than 1\.0"):
+    with pytest.raises(NotForwarded, match=r"older than 1\.0"):
         next(sasl.exchange(b"x", upstream))
-    with pytest.raises(Refused, match=r"older than 1\.0"):
+    with pytest.raises(NotForwarded, match=r"older than 1\.0"):
         next(sasl.handshake("PLAIN", upstream))

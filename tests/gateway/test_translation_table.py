@@ -8,8 +8,8 @@ import pytest
 
 from for_each import for_each
 from gateway.old_client import Ranges
-from penstock.gateway.calls import Call
-from penstock.gateway.translation import Refused, offered, spoken, translate
+from penstock.gateway.calls import NodeCall
+from penstock.gateway.translation import NotForwarded, offered, spoken, translate
 from penstock.gateway.translation.errors import highest_code, older_code
 from penstock.gateway.translation.table import REFUSALS, RULES
 from penstock.protocol.api import API_TABLE, ApiKey
@@ -81,7 +81,7 @@ def test_every_dropped_version_goes_through(cluster: str) -> None:
             try:
                 steps = translate(key, version, request, upstream)
                 answer = answer_all(steps, upstream, seed)
-            except Refused as refusal:
+            except NotForwarded as refusal:
                 reasons.append(str(refusal))
                 continue
             translated += 1
@@ -100,7 +100,7 @@ def answer_all(steps: Any, upstream: Ranges, seed: int, *, filled: bool = False)
             call = steps.send(response)
         except StopIteration as done:
             return done.value
-        assert isinstance(call, Call)
+        assert isinstance(call, NodeCall)
         low, high = upstream[call.api_key]
         assert low <= call.version <= high
         call.message.encode(call.version)
@@ -133,9 +133,9 @@ def test_an_older_cluster_gets_what_both_have() -> None:
 
 def test_a_cluster_without_any_version_that_is_known_offers_nothing() -> None:
     assert offered({ApiKey.PRODUCE: (100, 120)}) == {}
-    with pytest.raises(Refused, match="does not take Produce 1"):
+    with pytest.raises(NotForwarded, match="does not take Produce 1"):
         translate(ApiKey.PRODUCE, 1, API_TABLE[0].request(), {ApiKey.PRODUCE: (100, 120)})
-    with pytest.raises(Refused, match="no API with key 4711"):
+    with pytest.raises(NotForwarded, match="no API with key 4711"):
         translate(4711, 0, API_TABLE[0].request(), {})
 
 
@@ -209,7 +209,7 @@ def test_whatever_a_cluster_answers_becomes_an_answer(seed: int) -> None:
                 answer = answer_all(
                     translate(rule.api_key, version, request, upstream), upstream, seed, filled=True
                 )
-            except Refused:
+            except NotForwarded:
                 refused += 1
                 continue
             answered += 1

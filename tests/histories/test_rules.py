@@ -10,7 +10,7 @@ from histories.page import CHECK_TEXTS, LOOKED_INTO, PAGE, entries, page
 from histories.rules import ALLOWED, CHECKS, MORE_CHECKS, Story, Transaction, anomalies
 from penstock import TopicPartition
 from penstock.testing.chaos.events import LogRecord
-from penstock.testing.chaos.evidence import Log
+from penstock.testing.chaos.evidence import FinalLog
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -22,7 +22,7 @@ def story(*logs: list[tuple[int, bytes, str]]) -> Story:
         records = [
             LogRecord("t", partition, offset, None, value, state=state) for offset, value, state in rows
         ]  # type: ignore[arg-type]
-        made.history.logs[TopicPartition("t", partition)] = Log(records)
+        made.history.logs[TopicPartition("t", partition)] = FinalLog(records)
     return made
 
 

@@ -15,7 +15,7 @@ from histories.rules import Story, Transaction
 from penstock import Consumer, TopicPartition
 from penstock.errors import PenstockError
 from penstock.testing.chaos.events import LogRecord
-from penstock.testing.chaos.evidence import Log
+from penstock.testing.chaos.evidence import FinalLog
 
 PARTITIONS = 4
 OPERATIONS = 4
@@ -203,7 +203,7 @@ class Workload:
                 records.append(
                     LogRecord(tp.topic, tp.partition, each.offset, each.key, each.value, state=state)
                 )  # type: ignore[arg-type]
-            self.story.history.logs[tp] = Log(records, 0, ends[tp])
+            self.story.history.logs[tp] = FinalLog(records, 0, ends[tp])
         for number, kind in enumerate(self.kinds):
             client = self._reader(kind)
             if client is None:

@@ -18,7 +18,7 @@ from penstock.lake.kinds import objects, spool
 from penstock.lake.kinds.objects import Objects
 from penstock.lake.kinds.refused import TEXT_CHARS_MAX, answer_of
 from penstock.landing.files import FileSettings
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 
 BRANCH = "\n \x1b[31m↳\x1b[0m "
 DOCUMENT = '<?xml version="1.0"?>\n<Error><Code>{}</Code><Message>{}</Message><Key>orders</Key></Error>'
@@ -129,7 +129,7 @@ def test_spooled_files_of_killed_processes_go(tmp_path: Path, monkeypatch: pytes
     long_ago = time.time() - spool.EMPTY_S_MAX - 1
     os.utime(old, (long_ago, long_ago))
     schema = pa.schema([("n", pa.int64())])
-    made = spool.Spool(Layout((("n", "bigint"),)), 0, FileSettings(), lambda path, file: None)
+    made = spool.Spool(TableLayout((("n", "bigint"),)), 0, FileSettings(), lambda path, file: None)
     assert schema is not None
     assert new.exists()
     assert not old.exists()

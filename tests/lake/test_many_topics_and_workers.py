@@ -17,7 +17,7 @@ from penstock.errors import ConfigError
 from penstock.lake import shared_reading
 from penstock.lake.contract import OtherWriterError, OvertakenError, Positions, TableSettings, on_top
 from penstock.lake.credentials import StoreOptions
-from penstock.lake.fleet import Fleet, Tables
+from penstock.lake.fleet import Fleet, TopicTables
 from penstock.lake.lander import Lander, LandSettings
 from penstock.lake.targets import dead_letters_of, dead_settings, open_table
 
@@ -33,14 +33,14 @@ def counted(first: int, rows: int) -> pa.Table:
     )
 
 
-def opened(there: Place, *, shares: bool) -> Callable[[str], Tables]:
+def opened(there: Place, *, shares: bool) -> Callable[[str], TopicTables]:
     """What opens the tables of a topic, in a place of its own each."""
 
-    def tables(topic: str) -> Tables:
+    def tables(topic: str) -> TopicTables:
         where = there.where.replace("orders", topic)
         settings = TableSettings(topic, shares=shares)
         options = StoreOptions(there.options)
-        return Tables(
+        return TopicTables(
             open_table(where, topic, settings, options),
             lambda: open_table(dead_letters_of(where), topic, dead_settings(settings), options),
         )

@@ -17,7 +17,7 @@ from penstock.landing.encodings import (
     compressions,
 )
 from penstock.landing.files import FileSettings, TaskFiles
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 
 HEADERS = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
 EXTENSIONS = pa.map_(pa.string(), pa.string())
@@ -90,7 +90,7 @@ def test_a_file_has_each_column_in_its_way_and_all_rows(tmp_path: Path) -> None:
         }
     )
     kinds = ("binary", "binary", "array<struct<key:string,value:binary>>", "map<string,string>")
-    layout = Layout(tuple(zip(table.column_names, kinds, strict=True)), (), "timestamp", "parquet")
+    layout = TableLayout(tuple(zip(table.column_names, kinds, strict=True)), (), "timestamp", "parquet")
     files = TaskFiles(tmp_path, tmp_path / "staging", layout, "0", FileSettings())
     for batch in table.to_batches(max_chunksize=1000):
         assert not [*files.add(batch)]

@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 
 from penstock.errors import ConfigError, EncodeError, StorageError
 from penstock.landing.files import FileSettings, TaskFiles
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile
 from penstock.landing.partitioning import directory, escaped, split
 from penstock.landing.table import LandingTable
 
-PLAIN = Layout(columns=(("n", "bigint"), ("kind", "string")))
-BY_KIND = Layout(columns=(("n", "bigint"), ("kind", "string")), partition_by=("kind",))
-BY_TIME = Layout(columns=(("n", "bigint"), ("timestamp", "timestamp")), partition_by=("date", "hour"))
+PLAIN = TableLayout(columns=(("n", "bigint"), ("kind", "string")))
+BY_KIND = TableLayout(columns=(("n", "bigint"), ("kind", "string")), partition_by=("kind",))
+BY_TIME = TableLayout(columns=(("n", "bigint"), ("timestamp", "timestamp")), partition_by=("date", "hour"))
 
 ODD = [
     "a/b",
@@ -51,7 +51,9 @@ def rows(kinds: list[str | None]) -> pa.RecordBatch:
     )
 
 
-def landed(tmp_path: Path, batch: pa.RecordBatch, layout: Layout, **settings: object) -> list[LandedFile]:
+def landed(
+    tmp_path: Path, batch: pa.RecordBatch, layout: TableLayout, **settings: object
+) -> list[LandedFile]:
     """Land one batch of rows."""
     table = LandingTable(tmp_path)
     files = TaskFiles(
@@ -121,7 +123,7 @@ def test_dates_and_hours_are_those_of_the_time_in_utc(tmp_path: Path) -> None:
     seconds=st.lists(st.integers(-(10**5), 10**5), min_size=30, max_size=30),
 )
 def test_splitting_keeps_every_row_in_its_partition(kinds: list[str | None], seconds: list[int]) -> None:
-    layout = Layout(
+    layout = TableLayout(
         columns=(("n", "bigint"), ("kind", "string"), ("timestamp", "timestamp")),
         partition_by=("kind", "date", "hour"),
     )
@@ -247,4 +249,4 @@ def test_partition_columns_that_make_no_sense(
     columns: tuple[tuple[str, str], ...], partition_by: tuple[str, ...], why: str
 ) -> None:
     with pytest.raises(ConfigError, match=why):
-        Layout(columns=columns, partition_by=partition_by).check()
+        TableLayout(columns=columns, partition_by=partition_by).check()

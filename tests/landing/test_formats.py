@@ -20,7 +20,7 @@ from penstock.errors import ConfigError, MissingDependencyError, StorageError
 from penstock.landing.delta import DeltaRegister
 from penstock.landing.files import FileSettings, TaskFiles
 from penstock.landing.iceberg import IcebergRegister
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile, Manifest
 from penstock.landing.table import LandingTable
 
@@ -43,7 +43,7 @@ class Lake:
     def __init__(self, kind: str, root: Path, partition_by: tuple[str, ...] = ("kind",)) -> None:
         self.kind = kind
         self.table = LandingTable(root / "data")
-        self.layout = Layout(COLUMNS, partition_by, format=kind)
+        self.layout = TableLayout(COLUMNS, partition_by, format=kind)
         self.properties = {
             "type": "sql",
             "uri": f"sqlite:///{root}/catalog.db",
@@ -191,7 +191,7 @@ def test_a_snapshot_says_which_batch_it_is(tmp_path: Path) -> None:
 
 def test_a_table_with_other_columns_is_refused(lake: Lake) -> None:
     lake.commit(0)
-    lake.layout = Layout(COLUMNS[:3], ("kind",), format=lake.kind)
+    lake.layout = TableLayout(COLUMNS[:3], ("kind",), format=lake.kind)
     manifest = lake.table.newest("w")
     assert manifest is not None
     with pytest.raises(

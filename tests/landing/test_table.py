@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from penstock.errors import ConfigError, DecodeError, StorageError
 from penstock.landing import table as table_module
 from penstock.landing.files import TaskFiles
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile, Manifest
 from penstock.landing.table import STALE_STAGING_S, LandingTable
 from penstock.model import OffsetRange
 
-LAYOUT = Layout(columns=(("n", "bigint"), ("kind", "string")), partition_by=("kind",))
+LAYOUT = TableLayout(columns=(("n", "bigint"), ("kind", "string")), partition_by=("kind",))
 WRITER = "a-query"
 
 
@@ -252,7 +252,7 @@ def test_an_older_checkpoint_is_refused(tmp_path: Path) -> None:
 def test_other_columns_are_refused_with_their_names(tmp_path: Path) -> None:
     table = LandingTable(tmp_path)
     run(table, 0)
-    other = Layout(columns=(("n", "string"), ("kind", "string"), ("more", "int")), partition_by=())
+    other = TableLayout(columns=(("n", "string"), ("kind", "string"), ("more", "int")), partition_by=())
     with pytest.raises(
         ConfigError,
         match=r"column n: bigint there, string here; column more: none there, int here; "

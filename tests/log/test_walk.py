@@ -8,7 +8,7 @@ import pytest
 
 from log.log_laws import T0, batch, message
 from penstock.errors import CorruptRecordError
-from penstock.log.walk import HEAD_BYTES, Entry, fetch_from, walk, walk_buffer, walk_checked
+from penstock.log.walk import HEAD_BYTES, BatchEntry, fetch_from, walk, walk_buffer, walk_checked
 
 MIXED = [
     message(0, b"", magic=0),
@@ -20,12 +20,12 @@ MIXED = [
 ]
 DATA = b"".join(MIXED)
 ENTRIES = [
-    Entry(0, 26, 0, 0, -1, -1, 0, 0),
-    Entry(26, 76, 1, 1, -1, -1, 0, 0),
-    Entry(102, len(MIXED[2]), 2, 4, T0 + 9, 4, 0, 2),
-    Entry(102 + len(MIXED[2]), 34, 5, 5, 77, -1, 0, 1),
-    Entry(136 + len(MIXED[2]), len(MIXED[4]), 6, 6, T0, -1, 0, 2),
-    Entry(136 + len(MIXED[2]) + len(MIXED[4]), 26, 7, 7, -1, -1, 0, 0),
+    BatchEntry(0, 26, 0, 0, -1, -1, 0, 0),
+    BatchEntry(26, 76, 1, 1, -1, -1, 0, 0),
+    BatchEntry(102, len(MIXED[2]), 2, 4, T0 + 9, 4, 0, 2),
+    BatchEntry(102 + len(MIXED[2]), 34, 5, 5, 77, -1, 0, 1),
+    BatchEntry(136 + len(MIXED[2]), len(MIXED[4]), 6, 6, T0, -1, 0, 2),
+    BatchEntry(136 + len(MIXED[2]) + len(MIXED[4]), 26, 7, 7, -1, -1, 0, 0),
 ]
 
 

@@ -90,10 +90,10 @@ def test_what_it_does_not_do_is_said(servers: str, numbers: str, call: Any) -> N
 
 
 def test_it_goes_to_other_processes(numbers: str) -> None:
-    from penstock.queries.columns.values import Records
+    from penstock.queries.columns.values import RecordsShape
     from penstock.queries.sources import LogSource
 
-    made = RecordDataset(LogSource("/nowhere", None), Records(is_text=True))
+    made = RecordDataset(LogSource("/nowhere", None), RecordsShape(is_text=True))
     assert pickle.loads(pickle.dumps(made)).schema == made.schema
 
 

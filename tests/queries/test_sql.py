@@ -24,7 +24,7 @@ import penstock
 from for_each import for_each
 from penstock import Admin, read_topic, sql, topic_dataset, write_topic
 from penstock.errors import ConfigError, EncodeError, KafkaError, NetworkError
-from penstock.queries.session import Session, TopicOptions
+from penstock.queries.session import SqlSession, TopicOptions
 from penstock.queries.statements import names_only, newest_rows
 from penstock.queries.watching import StoppedError
 
@@ -255,7 +255,7 @@ def test_what_is_spilled_is_private_and_goes_with_the_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with Session(None) as session:
+    with SqlSession(None) as session:
         (place,) = tmp_path.iterdir()
         assert place.stat().st_mode & 0o777 == 0o700
         (row,) = session.table(session.run("select current_setting('temp_directory') as there")).to_pylist()
@@ -272,7 +272,7 @@ def test_brokers_that_are_away_are_an_error() -> None:
 def test_a_topic_that_is_deleted_meanwhile_is_an_error(servers: str, admin: Admin) -> None:
     admin.create_topic("going", 1)
     write_topic(pa.table({"value": [b"x"]}), "going", servers)
-    with Session(servers) as session:
+    with SqlSession(servers) as session:
         assert session.table(session.run("select * from going")).num_rows == 1
         admin.delete_topics(["going"])
         with pytest.raises(KafkaError):
@@ -309,7 +309,7 @@ def test_a_query_that_waits_is_ended_from_another_thread(servers: str, new_topic
             schema = pa.schema([("a", pa.int64())])
             return pa.RecordBatchReader.from_batches(schema, batches()).__arrow_c_stream__()
 
-    with Session(servers, tables={"endless": Endless()}) as session:
+    with SqlSession(servers, tables={"endless": Endless()}) as session:
         failures: list[BaseException] = []
 
         def work() -> None:
@@ -414,7 +414,7 @@ def test_a_query_of_this_form_alone_needs_the_newest_rows(query: str, found: int
 
 
 def test_one_session_asks_a_topic_with_and_without_its_fields(servers: str, orders: str) -> None:
-    with Session(servers) as session:
+    with SqlSession(servers) as session:
         for query, rows in (
             (f'select count(*) as n from "{orders}"', [{"n": ROWS}]),
             (f'select max(amount) as n from "{orders}"', [{"n": ROWS - 1}]),

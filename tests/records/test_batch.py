@@ -22,7 +22,7 @@ from penstock.records.batch import (
     read_marker,
     record_size_max,
 )
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import (
     HEADER_BYTES,
     read_header,
@@ -99,8 +99,8 @@ def test_bytes_written_by_hand() -> None:
 
 
 @settings(max_examples=60, derandomize=True)
-@given(records=st.lists(rows, min_size=1, max_size=8), codec=st.sampled_from(list(Codec)))
-def test_round_trip(records: list[batches.RowLike], codec: Codec) -> None:
+@given(records=st.lists(rows, min_size=1, max_size=8), codec=st.sampled_from(list(CompressionCodec)))
+def test_round_trip(records: list[batches.RowLike], codec: CompressionCodec) -> None:
     low = min(record[3] for record in records)
     if max(record[3] for record in records) - low > (1 << 63) - 1:
         return  # the span itself is no 64-bit number
@@ -180,9 +180,9 @@ def test_no_cut_is_mistaken_for_a_batch() -> None:
 @settings(max_examples=150, derandomize=True)
 @given(
     changes=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), min_size=1, max_size=4),
-    codec=st.sampled_from(list(Codec)),
+    codec=st.sampled_from(list(CompressionCodec)),
 )
-def test_damage_behind_the_checksum(changes: list[tuple[int, int]], codec: Codec) -> None:
+def test_damage_behind_the_checksum(changes: list[tuple[int, int]], codec: CompressionCodec) -> None:
     data = bytearray(
         encode_batch([(b"k%d" % n, b"v" * n, [("h", b"x")], 1000 + n) for n in range(9)], codec=codec)
     )
@@ -236,7 +236,7 @@ def test_empty_batch() -> None:
     data = bytearray(encode_batch([(b"a", b"", (), 0)])[:HEADER_BYTES])
     struct.pack_into(">i", data, 8, len(data) - 12)
     struct.pack_into(">i", data, 57, 0)
-    for codec in Codec:
+    for codec in CompressionCodec:
         data[22] = codec
         refresh_crc(data, 0, len(data))
         assert decode_batch(data, 0, len(data), "t", 0) == []

@@ -19,7 +19,7 @@ from penstock.model import COLUMN_NAMES
 from penstock.records import decode, growing
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, decode_batch, encode_batch, encode_marker
 from penstock.records.columns import RecordColumns
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.decode import decode_columns, iter_columns
 from penstock.records.format.batch_header import refresh_crc, set_max_timestamp_log_append, split_batches
 from penstock.records.kernels import memory
@@ -81,15 +81,15 @@ def sample_rows(count: int, seed: int = 0) -> list[RowLike]:
     ]
 
 
-def sample_log(codec: int = Codec.NONE, batches: int = 4, size: int = 15) -> bytes:
+def sample_log(codec: int = CompressionCodec.NONE, batches: int = 4, size: int = 15) -> bytes:
     return b"".join(
         encode_batch(sample_rows(size, seed=n), base_offset=100 + n * size, codec=codec)
         for n in range(batches)
     )
 
 
-@pytest.mark.parametrize("codec", list(Codec))
-def test_columns_hold_the_same_as_rows(codec: Codec) -> None:
+@pytest.mark.parametrize("codec", list(CompressionCodec))
+def test_columns_hold_the_same_as_rows(codec: CompressionCodec) -> None:
     data = sample_log(codec)
     columns = decode_columns([data])
     assert rows_of(columns) == expected_rows(data)
@@ -100,10 +100,10 @@ def test_all_magics_and_codecs_in_one_log() -> None:
     pieces = []
     offset = 0
     for magic in (0, 1, 2):
-        for codec in Codec:
+        for codec in CompressionCodec:
             if magic == 2:
                 pieces.append(encode_batch(sample_rows(5, offset), base_offset=offset, codec=codec))
-            elif codec != Codec.ZSTD:
+            elif codec != CompressionCodec.ZSTD:
                 rows = [(key, value, time) for key, value, _, time in sample_rows(5, offset)]
                 pieces.append(encode_message_set(rows, magic, codec=codec, offsets=range(offset, offset + 5)))
             offset += 5
@@ -114,10 +114,12 @@ def test_all_magics_and_codecs_in_one_log() -> None:
 
 
 @pytest.mark.parametrize("group_bytes", [1, 500, 5000])
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4, Codec.GZIP])
-def test_groups_make_no_difference(codec: Codec, group_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.LZ4, CompressionCodec.GZIP])
+def test_groups_make_no_difference(
+    codec: CompressionCodec, group_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old = encode_message_set([(b"k", b"v" * n, 5) for n in range(40)], 1)
-    data = old + sample_log(codec, batches=12, size=5) + sample_log(Codec.NONE, batches=2)
+    data = old + sample_log(codec, batches=12, size=5) + sample_log(CompressionCodec.NONE, batches=2)
     expected = expected_rows(data)
     monkeypatch.setattr(decode, "GROUP_BYTES", group_bytes)
     decoder = decode._Decoder([data], COLUMN_NAMES, 0, None, (), True, 1 << 30, 1 << 30, group_bytes)
@@ -158,11 +160,11 @@ def test_no_bitmap_without_nulls() -> None:
     assert (columns.key.null_count, columns.value.null_count) == (0, 1)
 
 
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+@pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.ZSTD])
 @pytest.mark.parametrize(
     ("start", "end"), [(0, None), (100, 160), (107, 153), (115, 130), (159, 160), (160, None), (0, 100)]
 )
-def test_trimmed_to_the_range(start: int, end: int | None, codec: Codec) -> None:
+def test_trimmed_to_the_range(start: int, end: int | None, codec: CompressionCodec) -> None:
     data = sample_log(codec)
     columns = decode_columns([data], start_offset=start, end_offset=end)
     stop = 160 if end is None else end
@@ -172,7 +174,7 @@ def test_trimmed_to_the_range(start: int, end: int | None, codec: Codec) -> None
 
 def test_range_in_old_messages() -> None:
     rows = [(None, b"%d" % n, 0) for n in range(10)]
-    for codec in (Codec.NONE, Codec.GZIP):
+    for codec in (CompressionCodec.NONE, CompressionCodec.GZIP):
         data = encode_message_set(rows, 1, codec=codec) + encode_message(1, 10, None, b"10", 0)
         columns = decode_columns([data], start_offset=4, end_offset=8)
         assert [row[0] for row in rows_of(columns)] == [4, 5, 6, 7]
@@ -217,7 +219,7 @@ def test_gaps_and_empty_batches_that_compaction_leaves() -> None:
     )
     struct.pack_into(">i", gappy, 23, 9)
     refresh_crc(gappy, 0, len(gappy))
-    empty = bytearray(encode_batch([(None, None, (), 0)], base_offset=20, codec=Codec.LZ4)[:61])
+    empty = bytearray(encode_batch([(None, None, (), 0)], base_offset=20, codec=CompressionCodec.LZ4)[:61])
     struct.pack_into(">i", empty, 8, 49)
     struct.pack_into(">i", empty, 23, 4)
     struct.pack_into(">i", empty, 57, 0)
@@ -240,8 +242,8 @@ def test_numbers_of_every_length() -> None:
         assert rows_of(decode_columns([data])) == expected_rows(data)
 
 
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.SNAPPY])
-def test_log_append_time(codec: Codec) -> None:
+@pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.SNAPPY])
+def test_log_append_time(codec: CompressionCodec) -> None:
     data = bytearray(encode_batch(sample_rows(5), codec=codec))
     set_max_timestamp_log_append(data, 0, len(data), 4242)
     assert {row[1:3] for row in rows_of(decode_columns([data]))} == {(4242, 1)}
@@ -260,7 +262,7 @@ def test_extreme_timestamps_wrap_as_java_does() -> None:
 # --- transactions ---
 
 
-def transactional(offset: int, producer_id: int, count: int = 2, codec: int = Codec.NONE) -> bytes:
+def transactional(offset: int, producer_id: int, count: int = 2, codec: int = CompressionCodec.NONE) -> bytes:
     return encode_batch(
         [(None, b"%d/%d" % (producer_id, offset + n), (), 0) for n in range(count)],
         base_offset=offset,
@@ -278,7 +280,7 @@ def marker(kind: int, offset: int, producer_id: int) -> bytes:
     )
 
 
-def transactions(codec: int = Codec.NONE) -> bytes:
+def transactions(codec: int = CompressionCodec.NONE) -> bytes:
     return b"".join(
         (
             transactional(0, 1, codec=codec),  # aborted
@@ -298,8 +300,8 @@ def transactions(codec: int = Codec.NONE) -> bytes:
 ABORTED = [(2, 12), (1, 0)]
 
 
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
-def test_aborted_transactions_do_not_show(codec: Codec) -> None:
+@pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.LZ4])
+def test_aborted_transactions_do_not_show(codec: CompressionCodec) -> None:
     data = transactions(codec)
     everything = decode_columns([data], columns=["offset"])
     assert everything.offsets is not None
@@ -319,8 +321,8 @@ def test_a_marker_before_the_range_still_ends_its_transaction() -> None:
 # --- pieces ---
 
 
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
-def test_pieces_are_the_whole(codec: Codec) -> None:
+@pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.ZSTD])
+def test_pieces_are_the_whole(codec: CompressionCodec) -> None:
     data = sample_log(codec, batches=20)
     pieces = list(iter_columns([data], batch_bytes=10_000, start_offset=104, end_offset=333))
     assert len(pieces) > 5
@@ -339,7 +341,7 @@ def test_pieces_remember_aborted_transactions() -> None:
     assert list(chain.from_iterable(offsets)) == [2, 3, 4, 8, 9]
 
 
-def uneven_log(codec: Codec, magic: int = 2) -> bytes:
+def uneven_log(codec: CompressionCodec, magic: int = 2) -> bytes:
     """Return batches whose keys and values are small or absent where those before were not, or large."""
     shapes = [(-1, 3), (-1, 0), (900, -1), (0, 2_000), (5, 5), (-1, -1), (4_000, 4_000), (1, 70_000)]
     batches = []
@@ -357,9 +359,9 @@ def uneven_log(codec: Codec, magic: int = 2) -> bytes:
 
 @pytest.mark.parametrize("group_bytes", [1, 5_000, decode.GROUP_BYTES])
 @pytest.mark.parametrize("magic", [1, 2])
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+@pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.GZIP])
 def test_columns_grow_with_batches_unlike_those_before(
-    codec: Codec, magic: int, group_bytes: int, monkeypatch: pytest.MonkeyPatch
+    codec: CompressionCodec, magic: int, group_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decode, "GROUP_BYTES", group_bytes)
     data = uneven_log(codec, magic)
@@ -376,10 +378,10 @@ def test_columns_grow_with_batches_unlike_those_before(
     assert values.to_list() == [row[4] for row in expected if row[0] >= 35]
 
 
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+@pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.LZ4])
 @pytest.mark.parametrize("batch_bytes", [100_000, 10_000_000])
 def test_what_is_decoded_is_not_copied_again_where_batches_are_alike(
-    codec: Codec, batch_bytes: int, monkeypatch: pytest.MonkeyPatch
+    codec: CompressionCodec, batch_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decode, "GROUP_BYTES", 20_000)
     enlarged, cut = growing._enlarged, memory.cut
@@ -463,7 +465,7 @@ def test_every_value_of_every_byte_of_a_record(position: int) -> None:
 
 
 def test_wrong_checksums() -> None:
-    for data in (sample_log(), sample_log(Codec.LZ4), encode_message_set([(b"k", b"v", 0)], 1)):
+    for data in (sample_log(), sample_log(CompressionCodec.LZ4), encode_message_set([(b"k", b"v", 0)], 1)):
         damaged = bytearray(data)
         damaged[-1] ^= 1
         with pytest.raises(CorruptRecordError, match="checksum"):
@@ -488,14 +490,19 @@ def test_headers_that_contradict_the_records(layout: str, position: int, value: 
     struct.pack_into(layout, data, position, value)
     with pytest.raises(CorruptRecordError):
         decode_columns([data], verify_crcs=False)
-    data = bytearray(encode_batch([(b"k", b"v" * 20, (), 1000)] * 2, codec=Codec.GZIP))
+    data = bytearray(encode_batch([(b"k", b"v" * 20, (), 1000)] * 2, codec=CompressionCodec.GZIP))
     struct.pack_into(layout, data, position, value)
     with pytest.raises(CorruptRecordError):
         decode_columns([data], verify_crcs=False)
 
 
 def test_a_bomb_does_not_go_off() -> None:
-    for codec in (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD):
+    for codec in (
+        CompressionCodec.GZIP,
+        CompressionCodec.SNAPPY,
+        CompressionCodec.LZ4,
+        CompressionCodec.ZSTD,
+    ):
         bomb = encode_batch([(None, bytes(3_000_000), (), 0)], codec=codec)
         with pytest.raises(CorruptRecordError):
             decode_columns([bomb], limit_bytes=100_000)

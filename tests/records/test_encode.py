@@ -13,7 +13,7 @@ from penstock.model import TimestampType
 from penstock.records.arrow import HEADERS_TYPE, from_arrow, to_arrow
 from penstock.records.batch import encode_batch
 from penstock.records.columns import RecordColumns
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.decode import decode_columns
 from penstock.records.encode import encode_columns
 from penstock.records.format.batch_header import read_header, verify_crc
@@ -52,8 +52,8 @@ def arrow_of(rows: list[RowLike]) -> pa.RecordBatch:
     )
 
 
-@pytest.mark.parametrize("codec", list(Codec))
-def test_same_bytes_as_from_rows(codec: Codec) -> None:
+@pytest.mark.parametrize("codec", list(CompressionCodec))
+def test_same_bytes_as_from_rows(codec: CompressionCodec) -> None:
     rows = sample_rows(80)
     options = {
         "codec": codec,
@@ -155,6 +155,9 @@ def test_what_cannot_be_written() -> None:
 def test_batches_decode_to_what_was_encoded() -> None:
     batch = arrow_of(sample_rows(200))
     back = to_arrow(
-        decode_columns(encode_columns(from_arrow(batch), codec=Codec.LZ4)), "t", 0, batch.schema.names
+        decode_columns(encode_columns(from_arrow(batch), codec=CompressionCodec.LZ4)),
+        "t",
+        0,
+        batch.schema.names,
     )
     assert back.equals(batch)

@@ -14,13 +14,13 @@ from penstock.model import NO_TIMESTAMP, TimestampType
 from penstock.records import message_loops
 from penstock.records.batch import decode_batch, encode_batch, encode_marker
 from penstock.records.compression import gzip
-from penstock.records.compression.codecs import Codec, compress
+from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.decode import decode_columns
 from penstock.records.format.batch_header import read_header, set_max_timestamp_log_append, split_batches
 from penstock.records.legacy import encode_message, encode_message_set, read_message
 
-OLD_CODECS = [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
+OLD_CODECS = [CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.SNAPPY, CompressionCodec.LZ4]
 ROWS = [(b"k", b"v", 1000), (None, b"", 900), (b"", None, 1100), (b"x" * 300, b"y" * 70_000, 1050)]
 
 MAGIC_0 = bytes.fromhex("000000000000002a 00000010 00000000 00 00 00000001 6b 00000001 76")
@@ -50,7 +50,7 @@ def test_bytes_written_by_hand() -> None:
 
 @pytest.mark.parametrize("codec", OLD_CODECS)
 @pytest.mark.parametrize("magic", [0, 1])
-def test_round_trip(magic: int, codec: Codec) -> None:
+def test_round_trip(magic: int, codec: CompressionCodec) -> None:
     data = encode_message_set(ROWS, magic, codec=codec, offsets=[10, 11, 15, 16])
     times = [time if magic else NO_TIMESTAMP for _, _, time in ROWS]
     kind = TimestampType.CREATE_TIME if magic else TimestampType.NONE
@@ -62,19 +62,23 @@ def test_round_trip(magic: int, codec: Codec) -> None:
 
 
 def test_wrapper_of_magic_1_as_the_format_has_it() -> None:
-    data = encode_message_set(ROWS, 1, codec=Codec.GZIP, offsets=[10, 11, 15, 16])
+    data = encode_message_set(ROWS, 1, codec=CompressionCodec.GZIP, offsets=[10, 11, 15, 16])
     wrapper = read_message(data, 0, len(data))
     assert wrapper.offset == 16
     assert wrapper.timestamp == 1100
     assert wrapper.key is None
-    appended = encode_message_set(ROWS, 1, codec=Codec.GZIP, timestamp_type=TimestampType.LOG_APPEND_TIME)
+    appended = encode_message_set(
+        ROWS, 1, codec=CompressionCodec.GZIP, timestamp_type=TimestampType.LOG_APPEND_TIME
+    )
     assert {(time, kind) for _, time, kind, _, _ in decode_all(appended)} == {(1100, 1)}
 
 
 def test_offsets_inside_a_wrapper() -> None:
     def wrapped(magic: int, inner: list[int], outer: int) -> list[int]:
         content = b"".join(encode_message(magic, offset, None, b"x", 0) for offset in inner)
-        data = encode_message(magic, outer, None, compress(Codec.GZIP, content), 0, Codec.GZIP)
+        data = encode_message(
+            magic, outer, None, compress(CompressionCodec.GZIP, content), 0, CompressionCodec.GZIP
+        )
         return [row[0] for row in decode_all(data)]
 
     assert wrapped(0, [40, 41, 42], 42) == [40, 41, 42]  # absolute
@@ -85,7 +89,7 @@ def test_offsets_inside_a_wrapper() -> None:
 
 def test_lz4_checksum_of_magic_0_is_the_broken_one() -> None:
     for magic, checksum in ((0, 0x1A), (1, 0x82)):
-        data = encode_message_set(ROWS, magic, codec=Codec.LZ4)
+        data = encode_message_set(ROWS, magic, codec=CompressionCodec.LZ4)
         value = read_message(data, 0, len(data)).value
         assert value is not None
         assert value[6] == checksum
@@ -100,15 +104,22 @@ def wrap(magic: int, codec: int, content: bytes | None, compressed_with: int | N
 
 @for_each(
     [
-        wrap(1, Codec.GZIP, None),
-        wrap(1, Codec.GZIP, b""),
-        wrap(1, Codec.GZIP, b"x" * 40),
-        wrap(1, Codec.GZIP, encode_message(0, 0, None, None, 0)),  # another magic inside
-        wrap(0, Codec.GZIP, encode_message(1, 0, None, None, 0)),
-        wrap(1, Codec.GZIP, wrap(1, Codec.GZIP, encode_message(1, 0, None, None, 0))),  # two levels
-        wrap(1, Codec.GZIP, encode_message(1, 0, None, None, 0) + b"partial"),
-        wrap(1, Codec.ZSTD, encode_message(1, 0, None, None, 0)),
-        wrap(1, Codec.GZIP, encode_message(1, 0, None, None, 0), compressed_with=Codec.SNAPPY),
+        wrap(1, CompressionCodec.GZIP, None),
+        wrap(1, CompressionCodec.GZIP, b""),
+        wrap(1, CompressionCodec.GZIP, b"x" * 40),
+        wrap(1, CompressionCodec.GZIP, encode_message(0, 0, None, None, 0)),  # another magic inside
+        wrap(0, CompressionCodec.GZIP, encode_message(1, 0, None, None, 0)),
+        wrap(
+            1, CompressionCodec.GZIP, wrap(1, CompressionCodec.GZIP, encode_message(1, 0, None, None, 0))
+        ),  # two levels
+        wrap(1, CompressionCodec.GZIP, encode_message(1, 0, None, None, 0) + b"partial"),
+        wrap(1, CompressionCodec.ZSTD, encode_message(1, 0, None, None, 0)),
+        wrap(
+            1,
+            CompressionCodec.GZIP,
+            encode_message(1, 0, None, None, 0),
+            compressed_with=CompressionCodec.SNAPPY,
+        ),
         with_crc(MAGIC_0[:-1] + b"vv"),
         with_crc(MAGIC_0)[:-2] + b"zz",
     ]
@@ -120,7 +131,7 @@ def test_corrupt_sets(data: bytes) -> None:
 
 def test_a_bomb_does_not_go_off() -> None:
     content = encode_message(1, 0, None, bytes(10_000_000), 0)
-    data = wrap(1, Codec.GZIP, content)
+    data = wrap(1, CompressionCodec.GZIP, content)
     with pytest.raises(CorruptRecordError):
         decode_batch(data, 0, len(data), "t", 0, limit_bytes=100_000)
 
@@ -131,7 +142,9 @@ def test_a_bomb_does_not_go_off() -> None:
     codec=st.sampled_from(OLD_CODECS),
     changes=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 255)), min_size=1, max_size=4),
 )
-def test_damage_behind_the_checksum(magic: int, codec: Codec, changes: list[tuple[int, int]]) -> None:
+def test_damage_behind_the_checksum(
+    magic: int, codec: CompressionCodec, changes: list[tuple[int, int]]
+) -> None:
     data = bytearray(encode_message_set([(b"k", b"v" * 9, 5)] * 4, magic, codec=codec))
     for position, value in changes:
         data[position % len(data)] = value
@@ -146,7 +159,7 @@ def test_what_cannot_be_written() -> None:
     with pytest.raises(EncodeError):
         encode_message_set([], 1)
     with pytest.raises(EncodeError, match="zstd"):
-        encode_message_set(ROWS, 1, codec=Codec.ZSTD)
+        encode_message_set(ROWS, 1, codec=CompressionCodec.ZSTD)
     with pytest.raises(EncodeError, match="magic"):
         encode_message_set(ROWS, 2)
     with pytest.raises(EncodeError):
@@ -159,7 +172,7 @@ NEW_ROWS = [(key, value, [("h", b"x")], time) for key, value, time in ROWS]
 
 
 @pytest.mark.parametrize("codec", OLD_CODECS)
-def test_down_and_up_again(codec: Codec) -> None:
+def test_down_and_up_again(codec: CompressionCodec) -> None:
     batch = encode_batch(NEW_ROWS, base_offset=50, codec=codec)
     one = convert_down(batch, 1)
     assert decode_all(one) == [(50 + n, time, 0, key, value) for n, (key, value, time) in enumerate(ROWS)]
@@ -172,7 +185,7 @@ def test_down_and_up_again(codec: Codec) -> None:
     header = read_header(back)
     assert (header.base_offset, header.last_offset, header.codec) == (50, 53, codec)
     assert decode_all(back) == [(50 + n, time, 0, key, value) for n, (key, value, time) in enumerate(ROWS)]
-    stamped = convert_up(zero, base_offset=7, codec=Codec.ZSTD, timestamp_ms=123)
+    stamped = convert_up(zero, base_offset=7, codec=CompressionCodec.ZSTD, timestamp_ms=123)
     assert decode_all(stamped) == [(7 + n, 123, 0, key, value) for n, (key, value, _) in enumerate(ROWS)]
 
 
@@ -182,7 +195,7 @@ def entries(data: bytes) -> list[tuple[bytes, int]]:
 
 def test_down_leaves_out_what_old_clients_must_not_see() -> None:
     plain = encode_batch(NEW_ROWS, base_offset=10)
-    packed = encode_batch(NEW_ROWS, base_offset=14, codec=Codec.GZIP)
+    packed = encode_batch(NEW_ROWS, base_offset=14, codec=CompressionCodec.GZIP)
     marker = encode_marker(
         0, base_offset=18, producer_id=1, producer_epoch=0, coordinator_epoch=0, timestamp=0
     )
@@ -190,7 +203,7 @@ def test_down_leaves_out_what_old_clients_must_not_see() -> None:
     assert [row[0] for row in found] == [13, 14, 15, 16, 17]
     assert convert_down(marker, 1) == b""
     with pytest.raises(UnsupportedVersionError, match="zstd"):
-        convert_down(encode_batch(NEW_ROWS, codec=Codec.ZSTD), 1)
+        convert_down(encode_batch(NEW_ROWS, codec=CompressionCodec.ZSTD), 1)
 
 
 def test_log_append_time_survives() -> None:
@@ -209,7 +222,7 @@ def test_up_refuses_what_is_no_message_set() -> None:
     assert len(decode_all(convert_up(one + one, base_offset=0))) == 2
 
 
-def damaged_inside(magic: int, codec: Codec, depth: int = 1) -> bytes:
+def damaged_inside(magic: int, codec: CompressionCodec, depth: int = 1) -> bytes:
     """Return a wrapper with a right checksum around a message whose value was changed after its own."""
     good = encode_message(magic, 0, b"k", b"good", 0)
     entry = encode_message(magic, 0, b"k", b"good", 0) + good[:-4] + b"evil"
@@ -220,9 +233,10 @@ def damaged_inside(magic: int, codec: Codec, depth: int = 1) -> bytes:
 
 @pytest.mark.parametrize(
     ("magic", "codec", "depth"),
-    [(magic, codec, 1) for magic in (0, 1) for codec in OLD_CODECS if codec] + [(0, Codec.GZIP, 2)],
+    [(magic, codec, 1) for magic in (0, 1) for codec in OLD_CODECS if codec]
+    + [(0, CompressionCodec.GZIP, 2)],
 )
-def test_checksums_inside_a_wrapper_are_compared(magic: int, codec: Codec, depth: int) -> None:
+def test_checksums_inside_a_wrapper_are_compared(magic: int, codec: CompressionCodec, depth: int) -> None:
     """Apache Kafka compares them, too: the wrapper's checksum covers the compressed bytes alone."""
     data = damaged_inside(magic, codec, depth)
     whole = list(split_batches(data))
@@ -259,8 +273,10 @@ def test_what_is_small_is_compressed_again_quickly(
     real = gzip.compress
     monkeypatch.setattr(gzip, "compress", compress)
     rows = [(None, b"%d" % number, [], 1000) for number in range(500)]
-    batch = encode_batch(rows, codec=Codec.GZIP)
-    old = encode_message_set([(None, value, time) for _, value, _, time in rows], 1, codec=Codec.GZIP)
+    batch = encode_batch(rows, codec=CompressionCodec.GZIP)
+    old = encode_message_set(
+        [(None, value, time) for _, value, _, time in rows], 1, codec=CompressionCodec.GZIP
+    )
     levels.clear()
     for quick_bytes in (0, len(batch) - 1, len(batch)):
         assert [row[4] for row in decode_all(convert_down(batch, 1, quick_bytes=quick_bytes))] == [
@@ -270,5 +286,5 @@ def test_what_is_small_is_compressed_again_quickly(
         found = decode_all(convert_up(old, base_offset=0, quick_bytes=quick_bytes))
         assert [row[4] for row in found] == [row[1] for row in rows]
     assert levels == [None, None, 1] * 2
-    snappy = encode_batch(rows, codec=Codec.SNAPPY)
+    snappy = encode_batch(rows, codec=CompressionCodec.SNAPPY)
     assert convert_down(snappy, 1, quick_bytes=1 << 20) == convert_down(snappy, 1)

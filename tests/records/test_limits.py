@@ -13,18 +13,18 @@ from penstock.records import row_format, rows
 from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.checking import walk_batch
 from penstock.records.compression.budget import CHUNK_RECORDS, NESTING_MAX, UnpackBudget
-from penstock.records.compression.codecs import Codec, compress, decompress
+from penstock.records.compression.codecs import CompressionCodec, compress, decompress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.decode import decode_columns, iter_columns
 from penstock.records.format.batch_header import read_header, split_batches
 from penstock.records.legacy import encode_message, encode_message_set, flattened, read_message
 from penstock.records.rows import decode_rows, iter_rows
 
-CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
+CODECS = [CompressionCodec.GZIP, CompressionCodec.SNAPPY, CompressionCodec.LZ4, CompressionCodec.ZSTD]
 MIB = 1 << 20
 
 
-def tiny_records(count: int, codec: Codec = Codec.ZSTD, base_offset: int = 0) -> bytes:
+def tiny_records(count: int, codec: CompressionCodec = CompressionCodec.ZSTD, base_offset: int = 0) -> bytes:
     return encode_batch([(None, b"", (), 0)] * count, codec=codec, base_offset=base_offset)
 
 
@@ -38,7 +38,7 @@ def peak_bytes(action: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_no_codec_allocates_beyond_the_limit(codec: Codec) -> None:
+def test_no_codec_allocates_beyond_the_limit(codec: CompressionCodec) -> None:
     bomb = compress(codec, bytes(64 * MIB))
 
     def unpack() -> None:
@@ -50,12 +50,12 @@ def test_no_codec_allocates_beyond_the_limit(codec: Codec) -> None:
 
 
 def test_gzip_that_lies_about_its_size_stops_at_the_limit() -> None:
-    bomb = bytearray(compress(Codec.GZIP, bytes(64 * MIB)))
+    bomb = bytearray(compress(CompressionCodec.GZIP, bytes(64 * MIB)))
     bomb[-4:] = (1000).to_bytes(4, "little")
 
     def unpack() -> None:
         with pytest.raises(UnpackLimitError):
-            decompress(Codec.GZIP, bomb, MIB)
+            decompress(CompressionCodec.GZIP, bomb, MIB)
 
     assert peak_bytes(unpack) < 3 * MIB
 
@@ -65,13 +65,13 @@ def test_a_zstd_frame_without_its_size_is_unpacked_up_to_the_limit() -> None:
     block = ((128 << 10) << 3 | 1 << 1).to_bytes(3, "little") + b"x"
     last = ((128 << 10) << 3 | 1 << 1 | 1).to_bytes(3, "little") + b"x"
     bomb = bytes.fromhex("28b52ffd 00 58") + block * 500 + last
-    assert decompress(Codec.ZSTD, bomb, 501 << 17) == b"x" * (501 << 17)
+    assert decompress(CompressionCodec.ZSTD, bomb, 501 << 17) == b"x" * (501 << 17)
     with pytest.raises(UnpackLimitError):
-        decompress(Codec.ZSTD, bomb, MIB)
+        decompress(CompressionCodec.ZSTD, bomb, MIB)
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_damage_is_no_limit(codec: Codec) -> None:
+def test_damage_is_no_limit(codec: CompressionCodec) -> None:
     data = bytearray(compress(codec, bytes(range(256)) * 50))
     data[len(data) // 2 :] = b"\xff" * (len(data) - len(data) // 2)
     with pytest.raises(CorruptRecordError) as caught:
@@ -81,11 +81,14 @@ def test_damage_is_no_limit(codec: Codec) -> None:
 
 def test_a_budget_is_spent_by_everything_that_one_request_unpacks() -> None:
     budget = UnpackBudget(2500, 100)
-    small = memoryview(compress(Codec.ZSTD, bytes(1000)))
-    assert len(budget.unpack(Codec.ZSTD, small)) == 1000
-    assert len(budget.unpack(Codec.GZIP, memoryview(compress(Codec.GZIP, bytes(1000))))) == 1000
+    small = memoryview(compress(CompressionCodec.ZSTD, bytes(1000)))
+    assert len(budget.unpack(CompressionCodec.ZSTD, small)) == 1000
+    assert (
+        len(budget.unpack(CompressionCodec.GZIP, memoryview(compress(CompressionCodec.GZIP, bytes(1000)))))
+        == 1000
+    )
     with pytest.raises(UnpackLimitError, match=r"more than 2500 bytes.*penstock\.unpack\.max\.bytes"):
-        budget.unpack(Codec.ZSTD, small)
+        budget.unpack(CompressionCodec.ZSTD, small)
     budget.take_records(60)
     with pytest.raises(UnpackLimitError, match=r"more than 100 records.*penstock\.unpack\.max\.records"):
         budget.take_records(41)
@@ -101,7 +104,7 @@ def test_more_records_than_the_limit_are_refused_before_one_is_read() -> None:
     with pytest.raises(UnpackLimitError, match=r"offset 0: .*more than 1999.*penstock\.unpack\.max\.records"):
         decode_columns([batch], limit_records=1999)
     assert len(decode_batch(batch, 0, len(batch), "t", 0, limit_records=2000)) == 2000
-    plain = tiny_records(2000, Codec.NONE)  # what is not compressed takes what it takes
+    plain = tiny_records(2000, CompressionCodec.NONE)  # what is not compressed takes what it takes
     assert len(decode_batch(plain, 0, len(plain), "t", 0, limit_records=1)) == 2000
     assert decode_columns([plain], limit_records=1).row_count == 2000
 
@@ -125,7 +128,9 @@ def test_rows_become_objects_some_at_a_time(is_compiled: bool, monkeypatch: pyte
 def test_a_piece_of_compressed_batches_says_where_it_ends() -> None:
     """A position taken from a piece must not pass over batches that the next piece has."""
     records = [(None, bytes(1000), (), 0)] * 300
-    data = b"".join(encode_batch(records, base_offset=300 * n, codec=Codec.GZIP) for n in range(12))
+    data = b"".join(
+        encode_batch(records, base_offset=300 * n, codec=CompressionCodec.GZIP) for n in range(12)
+    )
     pieces = list(iter_columns([data], batch_bytes=500_000))
     assert len(pieces) > 3
     next_offset = 0
@@ -151,7 +156,7 @@ def test_rows_of_a_part_of_a_batch() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_many_small_bombs_are_no_large_piece(codec: Codec) -> None:
+def test_many_small_bombs_are_no_large_piece(codec: CompressionCodec) -> None:
     bombs = b"".join(
         encode_batch([(None, bytes(MIB), (), 0)], codec=codec, base_offset=offset) for offset in range(40)
     )
@@ -166,7 +171,7 @@ def test_many_small_bombs_are_no_large_piece(codec: Codec) -> None:
 
 def test_a_walk_needs_no_objects_and_spends_the_budget() -> None:
     batch = encode_batch(
-        [(b"k" if n % 2 else None, b"v", (), 1000 + n) for n in range(2500)], codec=Codec.LZ4
+        [(b"k" if n % 2 else None, b"v", (), 1000 + n) for n in range(2500)], codec=CompressionCodec.LZ4
     )
     header = read_header(batch)
     chunks = list(walk_batch(batch, header, UnpackBudget()))
@@ -180,7 +185,9 @@ def test_a_walk_needs_no_objects_and_spends_the_budget() -> None:
 # --- messages of magic 0 and 1 ------------------------------------------------------------------------------
 
 
-def nested(depth: int, inner: bytes, codec: Codec = Codec.GZIP, magic: int = 0) -> bytes:
+def nested(
+    depth: int, inner: bytes, codec: CompressionCodec = CompressionCodec.GZIP, magic: int = 0
+) -> bytes:
     for _ in range(depth):
         last = list(split_batches(inner))[-1]
         offset = read_message(inner, last[0], last[1]).offset
@@ -190,7 +197,7 @@ def nested(depth: int, inner: bytes, codec: Codec = Codec.GZIP, magic: int = 0) 
 
 def test_wrappers_in_wrappers_of_magic_0_are_read_everywhere() -> None:
     first = encode_message_set([(b"a", b"1", 0), (None, b"2", 0)], 0, offsets=[10, 11])
-    second = encode_message_set([(b"b", None, 0)], 0, codec=Codec.SNAPPY, offsets=[12])
+    second = encode_message_set([(b"b", None, 0)], 0, codec=CompressionCodec.SNAPPY, offsets=[12])
     data = nested(2, first + second) + encode_message(0, 13, b"c", b"3", 0)
     expected = [(10, b"a", b"1"), (11, None, b"2"), (12, b"b", None), (13, b"c", b"3")]
     by_row = [
@@ -243,21 +250,21 @@ def test_conversion_ends_before_what_is_too_much_and_stops_when_there_is_enough(
     small = [encode_batch([(None, b"x" * 100, (), 0)], base_offset=offset) for offset in range(10)]
     one = convert_down(small[0], 1)
     assert convert_down(b"".join(small), 1, enough_bytes=len(one) + 1) == convert_down(b"".join(small[:2]), 1)
-    bomb = encode_batch([(None, bytes(MIB), (), 0)], base_offset=10, codec=Codec.GZIP)
+    bomb = encode_batch([(None, bytes(MIB), (), 0)], base_offset=10, codec=CompressionCodec.GZIP)
     budget = UnpackBudget(MIB // 2)
     assert convert_down(small[0] + bomb, 1, budget=budget) == one
     with pytest.raises(UnpackLimitError):
         convert_down(bomb, 1, budget=UnpackBudget(MIB // 2))
-    many = tiny_records(3000, Codec.NONE)
+    many = tiny_records(3000, CompressionCodec.NONE)
     with pytest.raises(UnpackLimitError):
         convert_down(many, 1, budget=UnpackBudget(records_max=2999))
 
 
 def test_conversion_makes_no_object_for_each_record() -> None:
     count = 60_000
-    old = encode_message_set([(None, b"", 0)] * count, 1, codec=Codec.GZIP)
+    old = encode_message_set([(None, b"", 0)] * count, 1, codec=CompressionCodec.GZIP)
     assert peak_bytes(lambda: convert_up(old, base_offset=0)) < 24 * MIB
-    new = tiny_records(count, Codec.GZIP)
+    new = tiny_records(count, CompressionCodec.GZIP)
     assert peak_bytes(lambda: convert_down(new, 1)) < 24 * MIB
 
 

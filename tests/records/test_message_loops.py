@@ -15,7 +15,7 @@ from penstock.model import TimestampType
 from penstock.records import message_loops
 from penstock.records.batch import encode_batch
 from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import Codec, compress
+from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.records.convert import convert_down, convert_up
 from penstock.records.format.batch_header import (
     HEADER_BYTES,
@@ -74,7 +74,15 @@ def some_set(dice: random.Random) -> bytes:
     """A message set of magic 0 and 1: plain, wrapped, mixed."""
     parts = []
     for _ in range(dice.randrange(1, 4)):
-        codec = dice.choice((Codec.NONE, Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4))
+        codec = dice.choice(
+            (
+                CompressionCodec.NONE,
+                CompressionCodec.NONE,
+                CompressionCodec.GZIP,
+                CompressionCodec.SNAPPY,
+                CompressionCodec.LZ4,
+            )
+        )
         rows = [row for row in rows_of(dice, dice.randrange(1, 30)) if row[2] <= 1 << 61] or [(None, b"", 0)]
         kind = dice.choice((TimestampType.CREATE_TIME,) * 4 + (TimestampType.LOG_APPEND_TIME,))
         parts.append(encode_message_set(rows, dice.randrange(2), codec=codec, timestamp_type=kind))
@@ -98,7 +106,7 @@ def test_up_is_the_same_with_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -
             "mixed": dice.random() < 0.5,
             "nested": dice.random() < 0.5,
             "may_be_cut": dice.random() < 0.5,
-            "codec": dice.choice((None, None, Codec.NONE, Codec.SNAPPY)),
+            "codec": dice.choice((None, None, CompressionCodec.NONE, CompressionCodec.SNAPPY)),
         }
         found = both(monkeypatch, convert_up, bytes(data), sizes, **options)
         converted += isinstance(found[0], bytes)
@@ -108,9 +116,11 @@ def test_up_is_the_same_with_loops(seed: int, monkeypatch: pytest.MonkeyPatch) -
 @needs_compiled
 def test_up_of_strange_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = encode_message(0, 0, b"k", b"v", -1)
-    wrapped = encode_message(0, 0, None, compress(Codec.GZIP, plain), -1, Codec.GZIP)
-    nested = encode_message(0, 0, None, compress(Codec.GZIP, wrapped), -1, Codec.GZIP)
-    early = encode_message(1, 0, None, compress(Codec.GZIP, encode_message(1, 0, None, b"", 5)), -9, 9)
+    wrapped = encode_message(0, 0, None, compress(CompressionCodec.GZIP, plain), -1, CompressionCodec.GZIP)
+    nested = encode_message(0, 0, None, compress(CompressionCodec.GZIP, wrapped), -1, CompressionCodec.GZIP)
+    early = encode_message(
+        1, 0, None, compress(CompressionCodec.GZIP, encode_message(1, 0, None, b"", 5)), -9, 9
+    )
     for data in (b"", plain[:-1], wrapped, nested, early, plain + wrapped + nested, wrapped + plain[:20]):
         for options in ({}, {"mixed": True, "nested": True, "may_be_cut": True}):
             both(monkeypatch, convert_up, data, (1 << 20, 1000), base_offset=0, **options)
@@ -157,7 +167,9 @@ def test_down_is_the_same_with_loops(seed: int, monkeypatch: pytest.MonkeyPatch)
     converted = 0
     for _ in range(40):
         data = bytearray(
-            b"".join(some_batch(dice, base, dice.choice(list(Codec))) for base in range(0, 400, 100))
+            b"".join(
+                some_batch(dice, base, dice.choice(list(CompressionCodec))) for base in range(0, 400, 100)
+            )
         )
         if dice.random() < 0.3:
             data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
@@ -197,7 +209,7 @@ def test_compiled_loops_are_the_plain_ones(seed: int) -> None:
             count = loop(source, 0, len(source), dice.choice((-1,)), -2, 1000, target, state)
             found.append((count, target.tobytes(), state.tolist()))
         assert found[0] == found[1]
-        batch = bytearray(some_batch(dice, 5, Codec.NONE))
+        batch = bytearray(some_batch(dice, 5, CompressionCodec.NONE))
         if dice.random() < 0.5:
             batch[dice.randrange(HEADER_BYTES, len(batch))] ^= 1 << dice.randrange(8)
         source = np.frombuffer(bytes(batch), np.uint8)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from penstock.client.produce.delivery import Delivery, Outcome
+from penstock.client.produce.delivery import Delivery, DeliveryOutcome
 from penstock.headers import Header
 from penstock.records import native, row_format
 from penstock.records.batch import decode_batch, encode_batch, encode_written
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.row_format import INT64_MAX, INT64_MIN, PlainMeter, PlainRowWriter, RowLike
 
 HAS_COMPILED = hasattr(native.LIBRARY, "RowWriter")
@@ -30,7 +30,7 @@ def made(way: str, limit: int = 1_000_000, memory: int = 1 << 30) -> tuple[Any, 
     """A writer and the meter that it counts with."""
     writer_class: Any = PlainRowWriter if way == "plain" else row_format.RowWriter
     meter: Any = (PlainMeter if way == "plain" else row_format.Meter)(memory)
-    return writer_class(limit, meter, Outcome("t", 3), Delivery, nullcontext()), meter
+    return writer_class(limit, meter, DeliveryOutcome("t", 3), Delivery, nullcontext()), meter
 
 
 def random_row(dice: random.Random) -> RowLike:
@@ -56,7 +56,7 @@ def test_what_is_written_one_by_one_is_what_rows_make_at_once(way: str, seed: in
     assert encode_written(writer) == encode_batch(rows)
     assert writer.body(3) == bytes(3) + writer.body(0)
     numbered = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 5, "is_transactional": True}
-    packed = encode_written(writer, codec=Codec.GZIP, **numbered)  # type: ignore[arg-type]
+    packed = encode_written(writer, codec=CompressionCodec.GZIP, **numbered)  # type: ignore[arg-type]
     found = decode_batch(packed, 0, len(packed), "t", 0)
     expected = [(k or (b"" if k == b"" else None), v, tuple(h), t) for k, v, h, t in rows]
     assert [(r.key, r.value, tuple(r.headers), r.timestamp) for r in found] == expected
@@ -187,9 +187,9 @@ def test_wrong_arguments_of_the_compiled_writer_are_errors_of_python() -> None:
     with pytest.raises(ValueError, match="header"):
         writer.body(1 << 40)
     with pytest.raises(TypeError, match="places"):
-        row_format.RowWriter(1, meter, Outcome("t", 0), tuple, None)
+        row_format.RowWriter(1, meter, DeliveryOutcome("t", 0), tuple, None)
     with pytest.raises(TypeError):
-        row_format.RowWriter(1, object(), Outcome("t", 0), Delivery, None)
+        row_format.RowWriter(1, object(), DeliveryOutcome("t", 0), Delivery, None)
     assert (writer.count, writer.size, meter.used) == (0, 0, 0)
 
 

@@ -17,7 +17,7 @@ from penstock.records import native, row_format
 from penstock.records.aborted import AbortedTransactions
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_batch, encode_marker
 from penstock.records.batch import decode_batch as decode_one
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import split_batches
 from penstock.records.legacy import encode_message_set
 from penstock.records.row_format import RowLike
@@ -48,9 +48,11 @@ def sample_log() -> bytes:
         ]
         return encode_batch(records, base_offset=offset, codec=codec)
 
-    old = encode_message_set([(content(), content(), 500 + n) for n in range(10)], 1, codec=Codec.GZIP)
+    old = encode_message_set(
+        [(content(), content(), 500 + n) for n in range(10)], 1, codec=CompressionCodec.GZIP
+    )
     oldest = encode_message_set([(b"k", b"v", 0)] * 3, 0, offsets=range(10, 13))
-    return old + oldest + b"".join(batch(20 + 10 * n, codec) for n, codec in enumerate(Codec))
+    return old + oldest + b"".join(batch(20 + 10 * n, codec) for n, codec in enumerate(CompressionCodec))
 
 
 def all_records(data: bytes) -> list[Record]:

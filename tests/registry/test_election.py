@@ -26,16 +26,16 @@ from penstock.registry.server.group_protocol import (
     DOCUMENT_BYTES_MAX,
     DUPLICATE_URLS,
     Assignment,
-    Identity,
+    RegistryIdentity,
     assignment_bytes,
     assignment_in,
     elect,
     identity_bytes,
     identity_in,
 )
-from penstock.registry.server.membership import Membership, MembershipSettings
+from penstock.registry.server.membership import MembershipSettings, RegistryMembership
 
-A, B, C = Identity("a", 8081), Identity("b", 8081), Identity("c", 8081)
+A, B, C = RegistryIdentity("a", 8081), RegistryIdentity("b", 8081), RegistryIdentity("c", 8081)
 
 
 def test_the_words_are_those_of_confluents_registry() -> None:
@@ -60,7 +60,7 @@ def test_the_words_are_those_of_confluents_registry() -> None:
 
 def test_older_and_newer_members_are_understood() -> None:
     older = b'{"version":1,"host":"kafka-1","port":8081,"master_eligibility":false}'
-    assert identity_in(older) == Identity("kafka-1", 8081, "http", False)
+    assert identity_in(older) == RegistryIdentity("kafka-1", 8081, "http", False)
     newer = b'{"version":9,"host":"::1","port":1,"master_eligibility":true,"scheme":"https","more":[]}'
     assert identity_in(newer).url == "https://[::1]:1"
     assert assignment_in(b'{"version":1,"error":1}') == Assignment(None, None, DUPLICATE_URLS)
@@ -91,19 +91,19 @@ def test_what_is_malformed_is_an_error(data: bytes) -> None:
 
 
 def test_who_is_elected() -> None:
-    def won(**members: Identity) -> str | None:
+    def won(**members: RegistryIdentity) -> str | None:
         return elect(members).leader_id
 
-    never = Identity("0", 1, is_eligible=False)
-    before = Identity("c", 8081, is_leader=True)
+    never = RegistryIdentity("0", 1, is_eligible=False)
+    before = RegistryIdentity("c", 8081, is_leader=True)
     assert won(x=B, y=A, z=never) == "y"
     assert won(x=A, y=before) == "y"
-    assert won(x=A, y=before, z=Identity("b", 8081, is_leader=True)) == "x"  # two claim it: neither
-    assert won(x=A, y=Identity("c", 1, is_eligible=False, is_leader=True)) == "x"
+    assert won(x=A, y=before, z=RegistryIdentity("b", 8081, is_leader=True)) == "x"  # two claim it: neither
+    assert won(x=A, y=RegistryIdentity("c", 1, is_eligible=False, is_leader=True)) == "x"
     assert elect({"x": never}) == Assignment(None, None)
     assert elect({"x": A, "y": A}).error == DUPLICATE_URLS
     for seed in range(20):
-        members = {str(number): Identity(str(number), 1) for number in range(5)}
+        members = {str(number): RegistryIdentity(str(number), 1) for number in range(5)}
         names = list(members)
         random.Random(seed).shuffle(names)
         assert won(**{name: members[name] for name in names}) == "0"
@@ -156,7 +156,9 @@ class Diary:
         self.lines.append(str(error).partition(" (")[2].rstrip(")") or "no answer")
 
 
-def joined(*members: tuple[str, Identity], leader: str = "m", generation: int = 1) -> JoinGroupResponse:
+def joined(
+    *members: tuple[str, RegistryIdentity], leader: str = "m", generation: int = 1
+) -> JoinGroupResponse:
     return JoinGroupResponse(
         generation_id=generation,
         protocol_name="v0",
@@ -168,14 +170,14 @@ def joined(*members: tuple[str, Identity], leader: str = "m", generation: int = 
     )
 
 
-def synced(leader_id: str | None, leader: Identity | None) -> SyncGroupResponse:
+def synced(leader_id: str | None, leader: RegistryIdentity | None) -> SyncGroupResponse:
     return SyncGroupResponse(assignment=assignment_bytes(Assignment(leader_id, leader)))
 
 
-def lived(script: Script) -> tuple[list[Any], Membership]:
+def lived(script: Script) -> tuple[list[Any], RegistryMembership]:
     """What happens to registry `A` until the script ends."""
     diary = Diary()
-    membership = Membership(script, A, MembershipSettings(), diary, lambda: script.now, script.pause)
+    membership = RegistryMembership(script, A, MembershipSettings(), diary, lambda: script.now, script.pause)
 
     async def life() -> None:
         with pytest.raises(asyncio.CancelledError):
@@ -267,7 +269,7 @@ def test_one_that_was_fenced_does_not_claim_to_be_elected() -> None:
 def elections_of(seed: int) -> Callable[[], str | None]:
     """A group whose members come and go by chance, and what it elects after every change."""
     dice = random.Random(seed)
-    members: dict[str, Identity] = {}
+    members: dict[str, RegistryIdentity] = {}
     names = iter(range(1_000))
 
     def change() -> str | None:
@@ -275,10 +277,12 @@ def elections_of(seed: int) -> Callable[[], str | None]:
             del members[dice.choice(sorted(members))]
         else:
             number = next(names)
-            members[f"m{number}"] = Identity(f"h{number % 7}", number + 1, is_eligible=dice.random() < 0.8)
+            members[f"m{number}"] = RegistryIdentity(
+                f"h{number % 7}", number + 1, is_eligible=dice.random() < 0.8
+            )
         found = elect(members)
         for name, each in members.items():
-            members[name] = Identity(
+            members[name] = RegistryIdentity(
                 each.host, each.port, each.scheme, each.is_eligible, name == found.leader_id
             )
         assert found.leader_id is None or members[found.leader_id].is_eligible

@@ -16,7 +16,7 @@ from penstock.errors import DecodeError
 from penstock.registry.columns.number_kernels import POWERS, number_bits, read_number
 from penstock.registry.decoding import from_schema
 from penstock.registry.json_schema.columns import HALF_PAIR, loaded
-from penstock.registry.json_schema.program import Program, is_readable
+from penstock.registry.json_schema.program import JsonProgram, is_readable
 from penstock.registry.json_schema.shapes import (
     BOOLEAN,
     INTEGER,
@@ -27,7 +27,7 @@ from penstock.registry.json_schema.shapes import (
     OBJECT,
     STRING,
     TEXT,
-    Shape,
+    JsonShape,
     fitted,
     shape_of_schema,
 )
@@ -43,15 +43,15 @@ class Maker:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
 
-    def shape(self, depth: int = 0) -> Shape:
+    def shape(self, depth: int = 0) -> JsonShape:
         chance = self.chance
         choice = chance.random()
         if depth == 0 or (depth < 4 and choice < 0.25):
             names = chance.sample(NAMES, chance.randint(0, 6))
-            return Shape(OBJECT, tuple((name, self.shape(depth + 1)) for name in names))
+            return JsonShape(OBJECT, tuple((name, self.shape(depth + 1)) for name in names))
         if depth < 4 and choice < 0.45:
-            return Shape(LIST if choice < 0.35 else MAP, (("", self.shape(depth + 1)),))
-        return Shape(chance.choice([BOOLEAN, INTEGER, NUMBER, STRING, TEXT, NOTHING]))
+            return JsonShape(LIST if choice < 0.35 else MAP, (("", self.shape(depth + 1)),))
+        return JsonShape(chance.choice([BOOLEAN, INTEGER, NUMBER, STRING, TEXT, NOTHING]))
 
     def text(self) -> str:
         return "".join(self.chance.choice(PIECES) for _ in range(self.chance.randint(0, 6)))
@@ -77,7 +77,7 @@ class Maker:
             return [self.any(depth + 1) for _ in range(self.chance.randint(0, 3))]
         return self.chance.choice([None, True, False, self.number(), self.text()])
 
-    def value(self, shape: Shape) -> Any:
+    def value(self, shape: JsonShape) -> Any:
         chance, kind = self.chance, shape.kind
         if chance.random() < 0.06:
             return None
@@ -102,7 +102,7 @@ class Maker:
         }
         return simple[kind]() if kind in simple else None
 
-    def row(self, shape: Shape) -> bytes:
+    def row(self, shape: JsonShape) -> bytes:
         chance = self.chance
         separators = chance.choice([(",", ":"), (", ", ": "), (" ,\n", " :  ")])
         text = json.dumps(self.value(shape), ensure_ascii=chance.random() < 0.5, separators=separators)
@@ -113,13 +113,15 @@ class Maker:
         return bytes(row)
 
 
-def read(shape: Shape, rows: list[bytes]) -> tuple[dict[int, Any], set[int]]:
+def read(shape: JsonShape, rows: list[bytes]) -> tuple[dict[int, Any], set[int]]:
     """What the loop reads, by row, and the rows that it leaves."""
     sizes = np.array([len(row) for row in rows], dtype=np.int64)
     ends = np.cumsum(sizes)
     found: dict[int, Any] = {}
     odd: set[int] = set()
-    for chunk in Program(shape).read(np.frombuffer(b"".join(rows) or b"\0", np.uint8), ends - sizes, ends):
+    for chunk in JsonProgram(shape).read(
+        np.frombuffer(b"".join(rows) or b"\0", np.uint8), ends - sizes, ends
+    ):
         chunk.array.validate(full=True)
         found.update(zip(chunk.rows.tolist(), chunk.array.to_pylist(), strict=True))
         odd.update(chunk.odd.tolist())
@@ -165,21 +167,21 @@ def test_columns_of_all_rows_are_those_of_pythons_parser(seed: int) -> None:
     assert [(each["row"], each["reason"]) for each in decoded.dead.to_pylist()] == dead
 
 
-def shape_of(schema: dict[str, Any]) -> Shape:
+def shape_of(schema: dict[str, Any]) -> JsonShape:
     return shape_of_schema(schema, {})
 
 
-ROW = Shape(
+ROW = JsonShape(
     OBJECT,
     (
-        ("id", Shape(INTEGER)),
-        ("price", Shape(NUMBER)),
-        ("name", Shape(STRING)),
-        ("ok", Shape(BOOLEAN)),
-        ("größe", Shape(LIST, (("", Shape(INTEGER)),))),
-        ("counts", Shape(MAP, (("", Shape(NUMBER)),))),
-        ("more", Shape(TEXT)),
-        ("to", Shape(OBJECT, (("city", Shape(STRING)),))),
+        ("id", JsonShape(INTEGER)),
+        ("price", JsonShape(NUMBER)),
+        ("name", JsonShape(STRING)),
+        ("ok", JsonShape(BOOLEAN)),
+        ("größe", JsonShape(LIST, (("", JsonShape(INTEGER)),))),
+        ("counts", JsonShape(MAP, (("", JsonShape(NUMBER)),))),
+        ("more", JsonShape(TEXT)),
+        ("to", JsonShape(OBJECT, (("city", JsonShape(STRING)),))),
     ),
 )
 USUAL = [
@@ -243,7 +245,7 @@ def test_what_is_odd_is_left_and_undone(row: bytes) -> None:
 
 
 def test_lists_of_any_length_grow_their_room() -> None:
-    shape = Shape(OBJECT, (("a", Shape(LIST, (("", Shape(LIST, (("", Shape(STRING)),))),))),))
+    shape = JsonShape(OBJECT, (("a", JsonShape(LIST, (("", JsonShape(LIST, (("", JsonShape(STRING)),))),))),))
     rows = [{"a": [["x\n"] * inner for inner in range(outer)]} for outer in (0, 3, 40, 1)]
     found, odd = read(shape, [json.dumps(row).encode() for row in rows])
     assert not odd
@@ -265,7 +267,7 @@ def test_half_of_a_surrogate_pair_is_a_dead_letter() -> None:
 
 
 def test_names_that_json_writes_otherwise_are_left_to_pythons_parser() -> None:
-    shape = Shape(OBJECT, (('a"', Shape(INTEGER)),))
+    shape = JsonShape(OBJECT, (('a"', JsonShape(INTEGER)),))
     assert not is_readable(shape)
     found = from_schema(
         pa.array([b'{"a\\"": 5}']), "json", schema=json.dumps({"properties": {'a"': {"type": "integer"}}})

@@ -191,7 +191,7 @@ def test_what_is_forwarded_and_what_is_answered(kafka: str, monkeypatch: pytest.
         thread.start()
         election = registry._election
         assert election is not None
-        election.outcome = forwarding.Outcome(f"http://{HERE}:{server.server_port}", False)
+        election.outcome = forwarding.ElectionOutcome(f"http://{HERE}:{server.server_port}", False)
         try:
             body = json.dumps(A.as_json()).encode()
             path = "/subjects/s/versions?normalize=true"
@@ -244,7 +244,7 @@ def test_a_write_under_way_at_one_that_is_stopped_has_an_answer(
         reader = joined(kafka, "t13").start()
         election = reader._election
         assert election is not None
-        election.outcome = forwarding.Outcome(f"http://{HERE}:{listener.getsockname()[1]}", False)
+        election.outcome = forwarding.ElectionOutcome(f"http://{HERE}:{listener.getsockname()[1]}", False)
         threads = [
             threading.Thread(target=silent),
             threading.Thread(

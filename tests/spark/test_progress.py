@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import ConfigError, PenstockError
 from penstock.spark import QueryReports, follow, query_name
-from penstock.spark.monitoring.view import Watch
+from penstock.spark.monitoring.view import QueryWatch
 from penstock.spark.sinks.progress import progress_of, reason
 
 REPORT = {
@@ -107,7 +107,7 @@ def test_a_running_query_is_named_and_reported(
         )
         with pytest.raises(PenstockError, match="invalid literal"):
             follow(query, lambda _: None, every_seconds=0.05)
-        watch = Watch(str(tmp_path / "state"), tmp_path / "reports")
+        watch = QueryWatch(str(tmp_path / "state"), tmp_path / "reports")
         deadline = time.monotonic() + 60
         while watch.look().is_active:  # events come later than the end
             assert time.monotonic() < deadline

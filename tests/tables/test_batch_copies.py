@@ -12,7 +12,7 @@ from penstock.errors import CorruptRecordError
 from penstock.model import Record, TimestampType, TopicPartition
 from penstock.records.batch import decode_batch, encode_batch
 from penstock.records.compression.budget import DEFAULT_LIMITS
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import HEADER_BYTES, read_header
 from penstock.records.legacy import encode_message_set
 from penstock.tables.batch_copies import batch_copies
@@ -38,8 +38,17 @@ def rows(batch: Any) -> list[tuple[Any, ...]]:
     return [(r.key, r.value, list(r.headers), r.timestamp) for r in found]
 
 
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
-def test_a_batch_stays_as_it_is_but_for_producer_transaction_and_offset(codec: Codec) -> None:
+@pytest.mark.parametrize(
+    "codec",
+    [
+        CompressionCodec.NONE,
+        CompressionCodec.GZIP,
+        CompressionCodec.SNAPPY,
+        CompressionCodec.LZ4,
+        CompressionCodec.ZSTD,
+    ],
+)
+def test_a_batch_stays_as_it_is_but_for_producer_transaction_and_offset(codec: CompressionCodec) -> None:
     given = encode_batch(
         ROWS,
         base_offset=40,
@@ -78,9 +87,11 @@ def test_what_the_start_cuts_off_is_not_copied() -> None:
 
 
 def test_gaps_that_compaction_has_left_are_closed() -> None:
-    (batch,), end = copied(encode_batch(ROWS, base_offset=5, codec=Codec.LZ4, offset_deltas=[0, 4, 9]))
+    (batch,), end = copied(
+        encode_batch(ROWS, base_offset=5, codec=CompressionCodec.LZ4, offset_deltas=[0, 4, 9])
+    )
     assert rows(batch) == ROWS
-    assert read_header(batch.data).codec == Codec.LZ4
+    assert read_header(batch.data).codec == CompressionCodec.LZ4
     assert end == 15
 
 
@@ -91,11 +102,11 @@ def test_the_time_of_the_broker_becomes_the_time_of_the_records() -> None:
 
 
 def test_another_codec_is_taken_where_it_is_asked_for() -> None:
-    (batch,), _ = copied(encode_batch(ROWS, codec=Codec.GZIP), codec=Codec.ZSTD)
+    (batch,), _ = copied(encode_batch(ROWS, codec=CompressionCodec.GZIP), codec=CompressionCodec.ZSTD)
     assert rows(batch) == ROWS
-    assert read_header(batch.data).codec == Codec.ZSTD
-    (batch,), _ = copied(encode_batch(ROWS, codec=Codec.GZIP), codec=Codec.NONE)
-    assert read_header(batch.data).codec == Codec.NONE
+    assert read_header(batch.data).codec == CompressionCodec.ZSTD
+    (batch,), _ = copied(encode_batch(ROWS, codec=CompressionCodec.GZIP), codec=CompressionCodec.NONE)
+    assert read_header(batch.data).codec == CompressionCodec.NONE
 
 
 def test_markers_and_aborted_transactions_are_left_out() -> None:
@@ -124,8 +135,10 @@ def test_markers_and_aborted_transactions_are_left_out() -> None:
     assert len(batches) == 1  # of the second transaction of 1, which is not aborted
 
 
-@pytest.mark.parametrize(("magic", "codec"), [(0, Codec.NONE), (1, Codec.NONE), (1, Codec.GZIP)])
-def test_older_formats_are_written_anew(magic: int, codec: Codec) -> None:
+@pytest.mark.parametrize(
+    ("magic", "codec"), [(0, CompressionCodec.NONE), (1, CompressionCodec.NONE), (1, CompressionCodec.GZIP)]
+)
+def test_older_formats_are_written_anew(magic: int, codec: CompressionCodec) -> None:
     messages = [(b"k", b"one", 5), (None, b"two", 7)]
     batches, end = copied(encode_message_set(messages, magic, codec=codec))
     found = [row for batch in batches for row in rows(batch)]

@@ -83,13 +83,13 @@ def test_another_thread_ends_a_scan_that_waits(
     servers: str, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = threading.Event()
-    usual = following.Follower.next_parts
+    usual = following.TopicFollower.next_parts
 
-    async def next_parts(self: following.Follower) -> Any:
+    async def next_parts(self: following.TopicFollower) -> Any:
         waiting.set()
         return await usual(self)
 
-    monkeypatch.setattr(following.Follower, "next_parts", next_parts)
+    monkeypatch.setattr(following.TopicFollower, "next_parts", next_parts)
     scan = scan_topic(new_topic(), servers, follow=True)
     found: list[pa.RecordBatch] = []
     thread = threading.Thread(target=lambda: found.extend(scan))

@@ -11,12 +11,12 @@ import pytest
 
 from penstock.errors import ConfigError
 from penstock.landing.files import TaskFiles
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile
 from penstock.landing.table import LandingTable
 from penstock.tables import landed_dataset, landed_files
 
-LAYOUT = Layout(
+LAYOUT = TableLayout(
     columns=(("n", "bigint"), ("code", "string"), ("timestamp", "timestamp")),
     partition_by=("code", "date", "hour"),
 )

@@ -10,7 +10,7 @@ import pytest
 
 from penstock import Admin, Broker, Consumer, Producer, TopicPartition, read_topic
 from penstock.errors import ConfigError, NetworkError, TopicRecreatedError
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.tables import mirror as mirror_module
 from penstock.tables.mirror import OFFSET_HEADER, PLACE_HEADER, Mirror
 from penstock.v07.driver import Driver07
@@ -33,7 +33,12 @@ def fill(old: Broker07, count: int, first: int = 0) -> None:
     with Driver07(old.host, old.port) as driver:
         for number in range(first, first + count):
             group = [b"%d-%d" % (number, place) for place in range(3)]
-            driver.send("t", group, partition=number % 2, codec=Codec.GZIP if number % 3 else Codec.NONE)
+            driver.send(
+                "t",
+                group,
+                partition=number % 2,
+                codec=CompressionCodec.GZIP if number % 3 else CompressionCodec.NONE,
+            )
         assert driver.latest("t", 0)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from penstock import read_topic, scan_topic, write_topic
 from penstock.tables import progress
-from penstock.tables.progress import Progress, is_wanted
+from penstock.tables.progress import ProgressLine, is_wanted
 
 
 class Terminal(io.StringIO):
@@ -33,7 +33,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def test_a_line_has_part_count_rate_and_time() -> None:
-    shown = Progress("orders", "records", 1_000, False)
+    shown = ProgressLine("orders", "records", 1_000, False)
     shown._done, shown._bytes = 250, 5_000_000
     assert shown.line(10.0) == "orders ██████░░░░░░░░░░░░░░░░░░  25%  250 records, 0 MB/s, 0:30 left"
     shown.total = None
@@ -43,7 +43,7 @@ def test_a_line_has_part_count_rate_and_time() -> None:
 
 
 def test_it_is_shown_on_terminals_and_gone_at_the_end(terminal: Terminal) -> None:
-    with Progress("orders", "rows", 2) as shown:
+    with ProgressLine("orders", "rows", 2) as shown:
         shown.add(1, 10)
         assert "orders ████████████░░░░░░░░░░░░  50%  1 rows" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r")
@@ -68,13 +68,13 @@ def test_where_it_is_shown(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_is_fast_shows_nothing(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SHOWN_AFTER_S", 60.0)
-    with Progress("orders", "rows", 2) as shown:
+    with ProgressLine("orders", "rows", 2) as shown:
         shown.add(1, 10)
     assert terminal.getvalue() == ""
 
 
 def test_a_terminal_that_goes_away_harms_nothing(monkeypatch: pytest.MonkeyPatch, terminal: Terminal) -> None:
-    with Progress("orders", "rows", 2) as shown:
+    with ProgressLine("orders", "rows", 2) as shown:
         terminal.close()
         shown.add(1, 10)
         shown.add(1, 10)
@@ -112,7 +112,7 @@ def test_in_a_notebook_it_is_one_output_that_says_at_the_end_what_was_done(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notebook = Notebook(monkeypatch)
-    with Progress("orders", "rows", 2) as shown:
+    with ProgressLine("orders", "rows", 2) as shown:
         shown.add(1, 10)
         shown.add(1, 10)
     (output,) = notebook.outputs
@@ -130,7 +130,7 @@ def test_a_notebook_that_cannot_show_it_harms_nothing(
 ) -> None:
     notebook = Notebook(monkeypatch)
     monkeypatch.setattr(notebook, "outputs", None)
-    with Progress("orders", "rows", 2) as shown:
+    with ProgressLine("orders", "rows", 2) as shown:
         shown.add(1, 10)
         shown.add(1, 10)
     assert terminal.getvalue() == ""

@@ -10,7 +10,7 @@ import pytest
 
 from penstock import read_log, read_topic, scan_topic
 from penstock.errors import ConfigError, CorruptRecordError, NetworkError
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.tables.topics07 import PARTITIONS_PER_BROKER
 from penstock.v07.driver import Driver07
 from penstock.v07.server import Broker07
@@ -24,7 +24,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker07]:
         with Driver07(running.host, running.port) as driver:
             for number in range(40):
                 for partition in range(3):
-                    codec = Codec.GZIP if number % 7 == partition else Codec.NONE
+                    codec = CompressionCodec.GZIP if number % 7 == partition else CompressionCodec.NONE
                     driver.send("t", [b"%d-%d" % (partition, number)], partition=partition, codec=codec)
             driver.send("other", [b"x"], partition=1)
             assert driver.latest("other", 1) == 11

@@ -19,13 +19,13 @@ from penstock.common.protobuf import (
     varint_field,
 )
 from penstock.telemetry.otlp import FIELDS_MAX, Pushed, read_metrics, write_metrics
-from penstock.telemetry.points import Kind, Point
+from penstock.telemetry.points import MetricKind, Point
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 LABELS = st.dictionaries(TEXTS, TEXTS, max_size=3).map(lambda labels: tuple(sorted(labels.items())))
 VALUES = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False)
 TIMES = st.integers(0, 2**64 - 1)
-POINTS = st.builds(Point, TEXTS, st.sampled_from(Kind), VALUES, LABELS, TIMES, TIMES)
+POINTS = st.builds(Point, TEXTS, st.sampled_from(MetricKind), VALUES, LABELS, TIMES, TIMES)
 
 
 @given(st.lists(POINTS, max_size=4), st.dictionaries(TEXTS, TEXTS, max_size=3))
@@ -72,7 +72,7 @@ def test_what_opentelemetry_may_add_is_passed_over() -> None:
     added += b"four"
     point = length_field(1, added + fixed64_field(6, 4) + added)
     assert read_metrics(added + metric("m", 5, added, point, added) + added).points == [
-        Point("m", Kind.GAUGE, 4)
+        Point("m", MetricKind.GAUGE, 4)
     ]
 
 
@@ -82,9 +82,10 @@ def test_histograms_and_points_without_a_value_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("temporality", "kind"), [(0, Kind.TOTAL), (1, Kind.DELTA), (2, Kind.TOTAL), (77, Kind.TOTAL)]
+    ("temporality", "kind"),
+    [(0, MetricKind.TOTAL), (1, MetricKind.DELTA), (2, MetricKind.TOTAL), (77, MetricKind.TOTAL)],
 )
-def test_temporality_behind_or_before_the_points(temporality: int, kind: Kind) -> None:
+def test_temporality_behind_or_before_the_points(temporality: int, kind: MetricKind) -> None:
     said = varint_field(2, temporality)
     for fields in ((said, POINT), (POINT, said)):
         assert [point.kind for point in read_metrics(metric("m", 7, *fields)).points] == [kind]

@@ -21,7 +21,12 @@ from penstock.testing.containers import (
     RedpandaContainer,
     SchemaRegistryContainer,
 )
-from penstock.testing.containers.environment import Listener, listener_at, read_environment, setting_name
+from penstock.testing.containers.environment import (
+    ClientListener,
+    listener_at,
+    read_environment,
+    setting_name,
+)
 from penstock.testing.containers.unavailable import Network, network_of
 from penstock.testing.containers.waiting import LogMessageWaitStrategy, wait_for_logs
 
@@ -75,8 +80,8 @@ def test_the_listener_of_clients_is_the_one_on_the_port_of_the_container() -> No
         "KAFKA_LISTENERS": "SSL://0.0.0.0:9093,BROKER://0.0.0.0:9092",
         "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "BROKER:PLAINTEXT,SSL:SSL",
     }
-    assert listener_at(9093, variables) == Listener("SSL", "SSL")
-    assert listener_at(9092, variables) == Listener("BROKER", "PLAINTEXT")
+    assert listener_at(9093, variables) == ClientListener("SSL", "SSL")
+    assert listener_at(9092, variables) == ClientListener("BROKER", "PLAINTEXT")
     assert listener_at(1, variables) is None
 
 
@@ -164,7 +169,7 @@ def test_what_takes_docker_says_so(kafka: KafkaContainer) -> None:
 
 
 def test_a_broker_with_tls_is_where_its_certificate_says() -> None:
-    plain, secure = Listener("PLAINTEXT", "PLAINTEXT"), Listener("S", "SSL")
+    plain, secure = ClientListener("PLAINTEXT", "PLAINTEXT"), ClientListener("S", "SSL")
     assert (plain.has_tls, secure.has_tls) == (False, True)
     told = secure.settings("127.0.0.1", 7, "localhost")["advertised.listeners"]
     assert told == "S://localhost:7"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from penstock.v07.server import Broker07
-from penstock.v07.wire import Part, Request, RequestType, encode_request
+from penstock.v07.wire import Part, RequestType, WireRequest, encode_request
 
 
 class RawClient:
@@ -26,7 +26,7 @@ class RawClient:
 
     def ask(self, kind: RequestType, *parts: Part) -> bytes | None:
         """Send a request; its answer, or, where none comes, what `alive` says."""
-        self.send(encode_request(Request(kind, parts)))
+        self.send(encode_request(WireRequest(kind, parts)))
         return self.answer() if kind.is_answered else self.alive()
 
     def alive(self) -> bytes | None:

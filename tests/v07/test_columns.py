@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import CorruptRecordError
 from penstock.model import COLUMN_NAMES
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.v07.columns import CRC_TABLES, crc32, decode, to_batches
 from penstock.v07.message_set import complete_size, encode_set, iter_messages
 
@@ -33,12 +33,14 @@ def test_the_checksum_is_zlibs(data: bytes, start: int) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.lists(st.binary(max_size=40), max_size=6), st.sampled_from(list(Codec)[:3]))),
+    st.lists(
+        st.tuples(st.lists(st.binary(max_size=40), max_size=6), st.sampled_from(list(CompressionCodec)[:3]))
+    ),
     st.sampled_from([0, 1]),
     st.integers(0, 8),
 )
 def test_columns_hold_what_the_reader_of_one_message_sees(
-    groups: list[tuple[list[bytes], Codec]], magic: int, tail: int
+    groups: list[tuple[list[bytes], CompressionCodec]], magic: int, tail: int
 ) -> None:
     data = b"".join(encode_set(group, codec=codec, magic=magic) for group, codec in groups)
     padded = data + encode_set([b"cut"])[:tail]

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.common.reused_buffers import ReusedMemory
 from penstock.errors import ConfigError, DecodeError, KafkaError, NetworkError
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.v07.connection import REUSED_BYTES_MIN
 from penstock.v07.driver import BrokerAddress, Driver07, parse_brokers
 from penstock.v07.message_set import encode_set
@@ -33,7 +33,9 @@ def driver_of(broker: Broker07, fetch_bytes: int = 1 << 20) -> Driver07:
 def test_everything_once_and_in_order_whatever_the_fetch_size(broker: Broker07, fetch_bytes: int) -> None:
     sent: list[bytes] = []
     with driver_of(broker, fetch_bytes) as driver:
-        for number, codec in enumerate([Codec.NONE, Codec.GZIP, Codec.SNAPPY] * 20):
+        for number, codec in enumerate(
+            [CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.SNAPPY] * 20
+        ):
             group = [b"%d-%d" % (number, place) * (1 + number * place) for place in range(4)]
             driver.send("t", group, partition=1, codec=codec)
             sent += group

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.v07 import server
 from penstock.v07.groups import fetching
 from penstock.v07.message_set import Judged, encode_set, iter_messages, judge
 from penstock.v07.server import Broker07
-from penstock.v07.wire import FetchPart, OffsetsPart, ProducePart, Request, RequestType, encode_request
+from penstock.v07.wire import FetchPart, OffsetsPart, ProducePart, RequestType, WireRequest, encode_request
 from v07.raw_client import RawClient
 
 PRODUCE, FETCH, MULTIFETCH, MULTIPRODUCE, OFFSETS = RequestType
@@ -34,7 +34,7 @@ def connected(broker: Broker07) -> socket.socket:
 
 def test_a_good_client_notices_nothing(broker: Broker07) -> None:
     dice = random.Random(7)
-    sound = encode_request(Request(PRODUCE, (ProducePart("t", 0, encode_set([b"x" * 50])),)))
+    sound = encode_request(WireRequest(PRODUCE, (ProducePart("t", 0, encode_set([b"x" * 50])),)))
     hostile: list[socket.socket] = []
     with RawClient(broker) as good:
         for number in range(300):
@@ -56,7 +56,7 @@ def test_a_good_client_notices_nothing(broker: Broker07) -> None:
             if number % 3:
                 hostile.pop().close()
             good.send(
-                encode_request(Request(PRODUCE, (ProducePart("good", 0, encode_set([b"%d" % number])),)))
+                encode_request(WireRequest(PRODUCE, (ProducePart("good", 0, encode_set([b"%d" % number])),)))
             )
             assert good.ask(OFFSETS, OffsetsPart("good", 0, -1, 1)) is not None
         answer = good.ask(FETCH, FetchPart("good", 0, 0, 1 << 20))
@@ -108,7 +108,7 @@ def test_who_asks_for_thousands_of_parts_and_reads_nothing_costs_little(broker: 
     before = resident_bytes()
     slow = connected(broker)
     try:
-        slow.sendall(encode_request(Request(MULTIFETCH, parts)))
+        slow.sendall(encode_request(WireRequest(MULTIFETCH, parts)))
         with RawClient(broker) as client:
             for _ in range(20):
                 assert client.ask(OFFSETS, OffsetsPart("t", 0, -1, 1)) is not None
@@ -133,11 +133,11 @@ def test_what_takes_long_is_judged_in_a_thread(broker: Broker07, monkeypatch: py
 
     monkeypatch.setattr(server, "judge", held)
     many = [b"%d" % number for number in range(2 * server.INLINE_RECORDS)]
-    wrapper = encode_set(many, codec=Codec.GZIP)
+    wrapper = encode_set(many, codec=CompressionCodec.GZIP)
     with RawClient(broker) as slow, RawClient(broker) as good:
-        slow.send(encode_request(Request(PRODUCE, (ProducePart("t", 0, wrapper),))))
+        slow.send(encode_request(WireRequest(PRODUCE, (ProducePart("t", 0, wrapper),))))
         assert entered.wait(60)
-        good.send(encode_request(Request(PRODUCE, (ProducePart("good", 0, encode_set([b"1"])),))))
+        good.send(encode_request(WireRequest(PRODUCE, (ProducePart("good", 0, encode_set([b"1"])),))))
         assert good.ask(OFFSETS, OffsetsPart("good", 0, -1, 1)) is not None
         gate.set()
         assert slow.ask(OFFSETS, OffsetsPart("t", 0, -1, 1)) is not None
@@ -150,11 +150,11 @@ def test_what_takes_long_is_judged_in_a_thread(broker: Broker07, monkeypatch: py
 def test_wrappers_around_too_much_end_their_connection(tmp_path: Path, setting: str) -> None:
     limits = {"penstock.unpack.max.bytes": 1_000_000, "penstock.unpack.max.records": 3_000}
     bombs = {
-        "penstock.unpack.max.bytes": encode_set([bytes(500_000)] * 3, codec=Codec.GZIP),
-        "penstock.unpack.max.records": encode_set([b""] * 3_001, codec=Codec.SNAPPY),
+        "penstock.unpack.max.bytes": encode_set([bytes(500_000)] * 3, codec=CompressionCodec.GZIP),
+        "penstock.unpack.max.records": encode_set([b""] * 3_001, codec=CompressionCodec.SNAPPY),
     }
     with Broker07(tmp_path, settings={setting: limits[setting]}) as limited, RawClient(limited) as peer:
-        peer.send(encode_request(Request(PRODUCE, (ProducePart("t", 0, bombs[setting]),))))
+        peer.send(encode_request(WireRequest(PRODUCE, (ProducePart("t", 0, bombs[setting]),))))
         assert peer.ask(OFFSETS, OffsetsPart("t", 0, -1, 1)) is None
         with RawClient(limited) as good:
             answer = good.ask(FETCH, FetchPart("t", 0, 0, 1 << 20))
@@ -164,7 +164,7 @@ def test_wrappers_around_too_much_end_their_connection(tmp_path: Path, setting: 
 
 def test_a_fetch_is_unpacked_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "HELD_BYTES_MAX", 1_000)
-    wrapper = encode_set([b"x" * 100] * 10, codec=Codec.GZIP)
+    wrapper = encode_set([b"x" * 100] * 10, codec=CompressionCodec.GZIP)
     data = memoryview(wrapper * 5)
     messages, size = fetching._sound_messages(data, 700)
     assert (len(messages), size) == (10, len(wrapper))

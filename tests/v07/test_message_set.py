@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from for_each import for_each
 from penstock.errors import CorruptRecordError, EncodeError, UnpackLimitError
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.v07.message_set import (
     FetchSizeTooSmall,
     complete_size,
@@ -69,7 +69,11 @@ def test_wrappers_that_the_first_library_wrote(wrapper: bytes) -> None:
 
 
 def test_readers_resume_behind_the_outermost_message_only() -> None:
-    data = encode_set([b"x"]) + encode_set([b"a1", b"a2", b"a3"], codec=Codec.GZIP) + encode_set([b"y"])
+    data = (
+        encode_set([b"x"])
+        + encode_set([b"a1", b"a2", b"a3"], codec=CompressionCodec.GZIP)
+        + encode_set([b"y"])
+    )
     end = len(data) - 11
     assert [(m.payload, m.offset, m.next_offset) for m in iter_messages(data, 1000)] == [
         (b"x", 1000, 1011),
@@ -81,9 +85,9 @@ def test_readers_resume_behind_the_outermost_message_only() -> None:
 
 
 def test_wrappers_nest_and_mix() -> None:
-    inner = encode_set([b"2", b"3"], codec=Codec.SNAPPY)
+    inner = encode_set([b"2", b"3"], codec=CompressionCodec.SNAPPY)
     mixed = encode_set([b"1"], magic=0) + inner + encode_set([b"4"])
-    outer = encode_message(gzip.compress(mixed), codec=Codec.GZIP)
+    outer = encode_message(gzip.compress(mixed), codec=CompressionCodec.GZIP)
     found = list(iter_messages(outer + encode_set([b"5"])))
     assert [message.payload for message in found] == [b"1", b"2", b"3", b"4", b"5"]
     assert [message.next_offset for message in found] == [0, 0, 0, len(outer), len(outer) + 11]
@@ -92,20 +96,20 @@ def test_wrappers_nest_and_mix() -> None:
 def test_gzip_of_several_members_and_bare_snappy() -> None:
     first, second = encode_set([b"a"]), encode_set([b"b"])
     members = gzip.compress(first) + gzip.compress(second)
-    assert payloads(encode_message(members, codec=Codec.GZIP)) == [b"a", b"b"]
+    assert payloads(encode_message(members, codec=CompressionCodec.GZIP)) == [b"a", b"b"]
     import cramjam
 
     bare = bytes(cramjam.snappy.compress_raw(first + second))
-    assert payloads(encode_message(bare, codec=Codec.SNAPPY)) == [b"a", b"b"]
+    assert payloads(encode_message(bare, codec=CompressionCodec.SNAPPY)) == [b"a", b"b"]
 
 
 def test_wrappers_around_too_much_end_in_an_error() -> None:
     data = b""
     for _ in range(20):
-        data = encode_message(gzip.compress(data), codec=Codec.GZIP)
+        data = encode_message(gzip.compress(data), codec=CompressionCodec.GZIP)
     with pytest.raises(CorruptRecordError, match="nested more than"):
         payloads(data)
-    bomb = encode_message(gzip.compress(bytes(300 << 20), 1), codec=Codec.GZIP)
+    bomb = encode_message(gzip.compress(bytes(300 << 20), 1), codec=CompressionCodec.GZIP)
     with pytest.raises(UnpackLimitError, match="the wrapper at byte 0: more than 134217728 bytes"):
         payloads(bomb)
 
@@ -118,12 +122,12 @@ BROKEN = {
     "length 3": "00 00 00 03 01 00 00",
     "magic 1 in 5 bytes": "00 00 00 05 01 00 00 00 00",
     "negative length": "ff ff ff ff 01 00 8c dc 16 83 78",
-    "not gzip": encode_message(b"x", codec=Codec.GZIP).hex(),
+    "not gzip": encode_message(b"x", codec=CompressionCodec.GZIP).hex(),
     "bad crc inside": encode_message(
-        gzip.compress(bytes.fromhex("00000007 0100 8cdc1684 78")), codec=Codec.GZIP
+        gzip.compress(bytes.fromhex("00000007 0100 8cdc1684 78")), codec=CompressionCodec.GZIP
     ).hex(),
     "the other snappy framing": encode_message(
-        bytes.fromhex("ff060000734e61507059"), codec=Codec.SNAPPY
+        bytes.fromhex("ff060000734e61507059"), codec=CompressionCodec.SNAPPY
     ).hex(),
 }
 
@@ -147,7 +151,7 @@ def test_what_a_broker_stores_of_a_cut_set() -> None:
     assert judge(memoryview(b"\0\0\0")) == (0, 0, 0)
     with pytest.raises(CorruptRecordError, match="first message is incomplete"):
         judge(memoryview(good[:9]))
-    cut_inside = encode_message(gzip.compress(good + good[:9]), codec=Codec.GZIP)
+    cut_inside = encode_message(gzip.compress(good + good[:9]), codec=CompressionCodec.GZIP)
     assert judge(memoryview(cut_inside)).message_count == 1
     assert payloads(cut_inside) == [b"good"]
     flagged = bytearray(good)
@@ -156,13 +160,13 @@ def test_what_a_broker_stores_of_a_cut_set() -> None:
 
 
 def test_nothing_is_wrapped_as_nothing() -> None:
-    assert encode_set([], codec=Codec.GZIP) == b""
-    empty = encode_message(gzip.compress(b""), codec=Codec.GZIP)
+    assert encode_set([], codec=CompressionCodec.GZIP) == b""
+    empty = encode_message(gzip.compress(b""), codec=CompressionCodec.GZIP)
     assert payloads(empty) == []
     with pytest.raises(EncodeError, match="none, gzip and snappy"):
-        encode_set([b"x"], codec=Codec.ZSTD)
+        encode_set([b"x"], codec=CompressionCodec.ZSTD)
     with pytest.raises(EncodeError, match="magic 0 cannot"):
-        encode_message(b"x", magic=0, codec=Codec.GZIP)
+        encode_message(b"x", magic=0, codec=CompressionCodec.GZIP)
 
 
 @given(
@@ -172,7 +176,9 @@ def test_nothing_is_wrapped_as_nothing() -> None:
     st.sampled_from([0, 1]),
 )
 def test_what_is_written_is_read(groups: list[tuple[list[bytes], str]], magic: int) -> None:
-    data = b"".join(encode_set(group, codec=Codec.from_name(codec), magic=magic) for group, codec in groups)
+    data = b"".join(
+        encode_set(group, codec=CompressionCodec.from_name(codec), magic=magic) for group, codec in groups
+    )
     assert payloads(data) == [payload for group, _ in groups for payload in group]
     assert judge(memoryview(data)).size == sound_size(memoryview(data)) == len(data)
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError, NetworkError, StorageError
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.v07 import server
 from penstock.v07.message_set import encode_message, encode_set, iter_messages
 from penstock.v07.server import Broker07
-from penstock.v07.wire import FetchPart, OffsetsPart, ProducePart, Request, RequestType, encode_request
+from penstock.v07.wire import FetchPart, OffsetsPart, ProducePart, RequestType, WireRequest, encode_request
 from v07.raw_client import RawClient
 
 PRODUCE, FETCH, MULTIFETCH, MULTIPRODUCE, OFFSETS = RequestType
@@ -138,11 +138,11 @@ PRODUCED = {
     "fewer than 4 bytes": (b"\0\0", 0, True),
     "no payload": (encode_set([b""]), 10, True),
     "a wrapper with a bad checksum inside": (
-        encode_message(gzip.compress(BAD_CRC), codec=Codec.GZIP),
+        encode_message(gzip.compress(BAD_CRC), codec=CompressionCodec.GZIP),
         0,
         False,
     ),
-    "a wrapper that is not gzip": (encode_message(b"nonsense", codec=Codec.GZIP), 0, False),
+    "a wrapper that is not gzip": (encode_message(b"nonsense", codec=CompressionCodec.GZIP), 0, False),
 }
 
 
@@ -155,9 +155,9 @@ def test_produced_sets(broker: Broker07, client: RawClient, name: str) -> None:
 
 
 def test_wrappers_count_by_their_own_size(broker: Broker07, client: RawClient) -> None:
-    cut_inside = encode_message(gzip.compress(GOOD + GOOD[:7], mtime=0), codec=Codec.GZIP)
+    cut_inside = encode_message(gzip.compress(GOOD + GOOD[:7], mtime=0), codec=CompressionCodec.GZIP)
     assert produce(client, cut_inside) == b""
-    expands = encode_set([bytes(50_000)], codec=Codec.GZIP)
+    expands = encode_set([bytes(50_000)], codec=CompressionCodec.GZIP)
     assert produce(client, expands) == b""
     assert end(broker) == len(cut_inside) + len(expands)
 
@@ -291,6 +291,6 @@ def test_what_has_arrived_is_kept_when_the_broker_closes(
         with Broker07(tmp_path / str(number)) as broker:
             for _ in range(3):
                 with RawClient(broker) as client:
-                    client.send(encode_request(Request(PRODUCE, (ProducePart("t", 0, data),))))
+                    client.send(encode_request(WireRequest(PRODUCE, (ProducePart("t", 0, data),))))
         kept = sum(path.stat().st_size for path in (tmp_path / str(number) / "t-0").iterdir())
         assert kept == 3 * len(data)

@@ -11,8 +11,8 @@ from penstock.v07.wire import (
     FetchPart,
     OffsetsPart,
     ProducePart,
-    Request,
     RequestType,
+    WireRequest,
     decode_multifetch,
     decode_offsets,
     decode_request,
@@ -26,24 +26,24 @@ HELLO_WORLD = encode_set([b"hello", b"world!"])
 
 REQUESTS = {
     "produce": (
-        Request(RequestType.PRODUCE, [ProducePart("test", 0, HELLO_WORLD)]),
+        WireRequest(RequestType.PRODUCE, [ProducePart("test", 0, HELLO_WORLD)]),
         """00 00 00 2f 00 00 00 04 74 65 73 74 00 00 00 00 00 00 00 1f
         00 00 00 0b 01 00 36 10 a6 86 68 65 6c 6c 6f 00 00 00 0c 01 00 71 84 98 e8 77 6f 72 6c 64 21""",
     ),
     "produce, magic 0, any partition": (
-        Request(RequestType.PRODUCE, [ProducePart("test", -1, encode_set([b"old"], magic=0))]),
+        WireRequest(RequestType.PRODUCE, [ProducePart("test", -1, encode_set([b"old"], magic=0))]),
         "00 00 00 1c 00 00 00 04 74 65 73 74 ff ff ff ff 00 00 00 0c 00 00 00 08 00 3f 5d d4 e5 6f 6c 64",
     ),
     "produce, nothing": (
-        Request(RequestType.PRODUCE, [ProducePart("test", 0, b"")]),
+        WireRequest(RequestType.PRODUCE, [ProducePart("test", 0, b"")]),
         "00 00 00 10 00 00 00 04 74 65 73 74 00 00 00 00 00 00 00 00",
     ),
     "fetch": (
-        Request(RequestType.FETCH, [FetchPart("test", 0, 0, 300)]),
+        WireRequest(RequestType.FETCH, [FetchPart("test", 0, 0, 300)]),
         "00 00 00 18 00 01 00 04 74 65 73 74 00 00 00 00 00 00 00 00 00 00 00 00 00 00 01 2c",
     ),
     "multifetch": (
-        Request(
+        WireRequest(
             RequestType.MULTIFETCH,
             [FetchPart("ma", 0, 0, 100), FetchPart("mb", 1, 0, 100), FetchPart("mb", 7, 0, 100)],
         ),
@@ -53,7 +53,7 @@ REQUESTS = {
         00 02 6d 62 00 00 00 07 00 00 00 00 00 00 00 00 00 00 00 64""",
     ),
     "multiproduce": (
-        Request(
+        WireRequest(
             RequestType.MULTIPRODUCE,
             [ProducePart("ma", 0, encode_set([b"x"])), ProducePart("mb", 1, encode_set([b"yz"]))],
         ),
@@ -61,9 +61,9 @@ REQUESTS = {
         00 02 6d 61 00 00 00 00 00 00 00 0b 00 00 00 07 01 00 8c dc 16 83 78
         00 02 6d 62 00 00 00 01 00 00 00 0c 00 00 00 08 01 00 0f f4 48 62 79 7a""",
     ),
-    "multiproduce, no parts": (Request(RequestType.MULTIPRODUCE, []), "00 00 00 04 00 03 00 00"),
+    "multiproduce, no parts": (WireRequest(RequestType.MULTIPRODUCE, []), "00 00 00 04 00 03 00 00"),
     "offsets": (
-        Request(RequestType.OFFSETS, [OffsetsPart("test", 0, -1, 10)]),
+        WireRequest(RequestType.OFFSETS, [OffsetsPart("test", 0, -1, 10)]),
         "00 00 00 18 00 04 00 04 74 65 73 74 00 00 00 00 ff ff ff ff ff ff ff ff 00 00 00 0a",
     ),
 }
@@ -89,11 +89,11 @@ def test_other_requests_are_none_of_0_7(code: int) -> None:
 
 def test_what_does_not_fit_is_not_written() -> None:
     for request in (
-        Request(RequestType.FETCH, [FetchPart("t" * 40_000, 0, 0, 1)]),
-        Request(RequestType.FETCH, [FetchPart("t", 1 << 31, 0, 1)]),
-        Request(RequestType.FETCH, [FetchPart("t", 0, 1 << 63, 1)]),
-        Request(RequestType.FETCH, []),
-        Request(RequestType.MULTIFETCH, [FetchPart("t", 0, 0, 1)] * 40_000),
+        WireRequest(RequestType.FETCH, [FetchPart("t" * 40_000, 0, 0, 1)]),
+        WireRequest(RequestType.FETCH, [FetchPart("t", 1 << 31, 0, 1)]),
+        WireRequest(RequestType.FETCH, [FetchPart("t", 0, 1 << 63, 1)]),
+        WireRequest(RequestType.FETCH, []),
+        WireRequest(RequestType.MULTIFETCH, [FetchPart("t", 0, 0, 1)] * 40_000),
     ):
         with pytest.raises(EncodeError):
             encode_request(request)

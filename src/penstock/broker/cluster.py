@@ -21,7 +21,7 @@ from penstock.broker.cluster_node import ClusterNode, Shared
 from penstock.broker.config.values import BrokerConfig, check_data_dir, log_unheeded, settings_texts
 from penstock.broker.fault_injection import FaultInjection
 from penstock.broker.groups.share_state.keys import ShareKey
-from penstock.broker.held_requests import Held, holding, nothing
+from penstock.broker.held_requests import HeldBroker, holding, nothing
 from penstock.broker.interceptors import Stage
 from penstock.broker.lever_states import NodeState, PartitionState, Replica
 from penstock.broker.network.listeners import listeners_of
@@ -30,7 +30,7 @@ from penstock.broker.partitions.internal_topics import (
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
 )
-from penstock.broker.replication.control.elections import Kind
+from penstock.broker.replication.control.elections import ElectionKind
 from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.clock import Clock, MovableClock, movable, stoppable
 from penstock.common.hints import with_hints
@@ -385,7 +385,7 @@ class Cluster(Served):
     def _release(self, node: ClusterNode) -> None:
         self._held.discard(node.id)
         if node.server is not None:
-            node.server.node.purgatory.notify(Held(node.id))
+            node.server.node.purgatory.notify(HeldBroker(node.id))
             node.server.run_due()
 
     def nodes(self) -> list[NodeState]:
@@ -494,7 +494,7 @@ class Cluster(Served):
         Raises:
             KafkaError: as ElectLeaders answers: 80, 83, or 84 if no election is needed.
         """
-        kind = Kind.UNCLEAN if unclean else Kind.PREFERRED
+        kind = ElectionKind.UNCLEAN if unclean else ElectionKind.PREFERRED
         self._call(lambda: self._commit(self._shared.quorum.controller.elect(topic, partition, kind)))
         self._settle()
 

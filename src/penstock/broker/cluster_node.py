@@ -15,13 +15,13 @@ from penstock.broker.network.listeners import listeners_of, reachable
 from penstock.broker.network.serving import serving
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import MemoryStore
-from penstock.broker.replication.control.authority import Authority
+from penstock.broker.replication.control.authority import RemoteAuthority
 from penstock.broker.replication.control.forwarding import Forwarding
 from penstock.broker.replication.control.quorum import Quorum
-from penstock.broker.replication.coordinators import Coordinators
-from penstock.broker.replication.fetcher import FetchSettings
-from penstock.broker.replication.gate import RACK_AWARE, Gate
-from penstock.broker.replication.member import Member
+from penstock.broker.replication.coordinators import ClusterCoordinators
+from penstock.broker.replication.fetcher import ReplicaFetchSettings
+from penstock.broker.replication.gate import RACK_AWARE, ReplicationGate
+from penstock.broker.replication.member import ClusterMember
 from penstock.broker.replication.member_view import MemberView
 from penstock.broker.replication.metadata_publisher import MetadataPublisher
 from penstock.broker.replication.transport.local import LocalTransport
@@ -178,7 +178,7 @@ class ClusterNode:
         self.port = port
         self.server: Server | None = None
         """What serves while it runs."""
-        self.member: Member | None = None
+        self.member: ClusterMember | None = None
         self._shared = shared
         self._as_version = as_version
         self._texts = {**texts, "node.id": str(node_id)}
@@ -276,7 +276,7 @@ class ClusterNode:
 
     def _make_node(self, config: BrokerConfig, store: LogStore, clock: Clock, interceptors: Any) -> Node:
         shared, self._lives = self._shared, self._lives + 1
-        member = Member(
+        member = ClusterMember(
             self.id,
             shared.transport,
             clock,
@@ -286,18 +286,18 @@ class ClusterNode:
             random=shared.random,
             rack=self.rack,
             saved=self._saved,
-            fetching=FetchSettings.of(config),
+            fetching=ReplicaFetchSettings.of(config),
             was_clean=store.was_clean and not self._was_killed,
         )
-        authority = Authority(shared.quorum, shared.transport.links, member, shared.size)
+        authority = RemoteAuthority(shared.quorum, shared.transport.links, member, shared.size)
         records, next_batch = shared.quorum.everything()
         publisher = MetadataPublisher(config, store, clock.now_ms(), member, authority, records)
         cluster = publisher.cluster
         cluster.login_secret = shared.login_secret
         node = Node(config, store, clock, interceptors, cluster)
-        node.membership = member.moves = Coordinators(node, member, shared)
+        node.membership = member.moves = ClusterCoordinators(node, member, shared)
         member.begin(publisher, node, records, next_batch)
-        gate = Gate(member, selects_by_rack=config.text("replica.selector.class") in RACK_AWARE)
+        gate = ReplicationGate(member, selects_by_rack=config.text("replica.selector.class") in RACK_AWARE)
         node.view = MemberView(member.brokers, shared.quorum, authority.commit, shared.random)
         node.interceptors.set(Stage.FORWARDING, Forwarding(authority).intercept)
         node.interceptors.set(Stage.REPLICATION, gate.intercept)

@@ -18,7 +18,7 @@ from penstock.errors import ConfigError
 class Option(NamedTuple):
     """One option of the command line.
 
-    It sets the field `name` of `Settings`, or the Kafka setting `setting`.
+    It sets the field `name` of `CommandLine`, or the Kafka setting `setting`.
     """
 
     name: str
@@ -102,7 +102,7 @@ OPTIONS = (
 _BY_SPELLING = {spelling: option for option in OPTIONS for spelling in option.spellings}
 
 
-class Settings(NamedTuple):
+class CommandLine(NamedTuple):
     """The parsed command line of a broker process.
 
     `data_dir` None keeps everything in memory. If host and port are None, ``listeners`` in the Kafka settings
@@ -118,7 +118,7 @@ class Settings(NamedTuple):
     for_tests: bool = False
 
 
-def settings_of(values: Mapping[str, str], config: Mapping[str, str]) -> Settings:
+def settings_of(values: Mapping[str, str], config: Mapping[str, str]) -> CommandLine:
     """Return the settings for option values, which are texts by the names in `OPTIONS`; ports are decimal."""
     own = {
         option.setting: values[option.name]
@@ -126,7 +126,7 @@ def settings_of(values: Mapping[str, str], config: Mapping[str, str]) -> Setting
         if option.setting is not None and option.name in values
     }
     port = values.get("port")
-    return Settings(
+    return CommandLine(
         values.get("data_dir"),
         values.get("host"),
         None if port is None else int(port),
@@ -137,7 +137,7 @@ def settings_of(values: Mapping[str, str], config: Mapping[str, str]) -> Setting
     )
 
 
-def read(words: Sequence[str]) -> Settings:
+def read(words: Sequence[str]) -> CommandLine:
     """Return the settings that `words` ask for.
 
     Raises:
@@ -174,7 +174,7 @@ def read(words: Sequence[str]) -> Settings:
     return settings_of(values, config)
 
 
-def read_plain(words: Sequence[str]) -> Settings | None:
+def read_plain(words: Sequence[str]) -> CommandLine | None:
     """Return the settings that `words` ask for, or None if they hold a mistake or ask for help."""
     try:
         return read(words)
@@ -214,7 +214,7 @@ def _import_asyncio_without_openssl() -> None:
         del sys.modules["ssl"]
 
 
-def run(settings: Settings) -> int:
+def run(settings: CommandLine) -> int:
     """Serve until SIGTERM or Ctrl-C; return the exit code.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from penstock.broker.faults.connection_faults import ConnectionFaults
     from penstock.broker.faults.faults import Faults
-    from penstock.broker.network.connection import Connection
+    from penstock.broker.network.connection import ServedConnection
     from penstock.broker.network.server import Server
     from penstock.broker.requests.routes import Interceptor
 
@@ -66,7 +66,7 @@ class FaultInjection:
         from penstock.broker.faults.connection_faults import ConnectionFaults
         from penstock.broker.interceptors import Stage
 
-        def faults_of(connection: Connection) -> ConnectionFaults:
+        def faults_of(connection: ServedConnection) -> ConnectionFaults:
             return ConnectionFaults(server, connection, faults)
 
         server.set_faults(faults_of)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 NEVER = float("inf")
 
 
-class Held(NamedTuple):
+class HeldBroker(NamedTuple):
     """The purgatory key of requests to the broker `node` while that is paused or cut off from clients."""
 
     node: int
@@ -31,7 +31,7 @@ def holding(route: VersionedRoute, node: int, held: Container[int]) -> Versioned
             for topic in request.topic_data:
                 for data in topic.partition_data:
                     data.records = None if data.records is None else memoryview(bytearray(data.records))
-        return Wait((Held(node),), NEVER, 1, lambda: handle(request, context))
+        return Wait((HeldBroker(node),), NEVER, 1, lambda: handle(request, context))
 
     return route._replace(handle=handle)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.handlers import CLIENT_METRICS_APIS, ROUTES
 from penstock.broker.interceptors import InterceptorChain, Stage
-from penstock.broker.metadata.cluster import Cluster
+from penstock.broker.metadata.cluster import ClusterState
 from penstock.broker.metadata.cluster_view import ClusterView, LoneView
 from penstock.broker.metadata.producer_ids import ProducerIds
 from penstock.broker.partitions.fetch_sessions import FetchSessions
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from penstock.broker.requests.release_profiles import Profile
     from penstock.broker.requests.routes import Interceptor, Route
     from penstock.broker.requests.side_thread import SideThread
-    from penstock.broker.requests.throttling import Throttle
+    from penstock.broker.requests.throttling import ClientThrottle
     from penstock.broker.security.authorizer import Authorizer
     from penstock.broker.sharing.persister import SharePersister
     from penstock.broker.sharing.service import ShareService
@@ -91,13 +91,13 @@ class Node:
         store: LogStore,
         clock: Clock,
         interceptors: Sequence[Interceptor] = (),
-        cluster: Cluster | None = None,
+        cluster: ClusterState | None = None,
     ) -> None:
         """Open the node.
 
         `cluster` is the state of the cluster that it is in, by default a cluster of one node.
         """
-        self.cluster = Cluster(config, store, clock.now_ms()) if cluster is None else cluster
+        self.cluster = ClusterState(config, store, clock.now_ms()) if cluster is None else cluster
         self.config = config = self.cluster.config
         """The settings in force: those of the start, and over them what clients have set."""
         self.clock = clock
@@ -132,7 +132,7 @@ class Node:
         slots = config.integer("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessions(slots, self.kept, lambda: int.from_bytes(os.urandom(4), "big"))
         self.producer_ids = ProducerIds(self.cluster, store.directories())
-        self.throttle: Throttle | None = None
+        self.throttle: ClientThrottle | None = None
         """Who sees to quotas of clients; None as long as there are none."""
         self.quotas_changed()
         self.fetch_bytes_max = config.integer("fetch.max.bytes")
@@ -180,13 +180,13 @@ class Node:
         """Begin to throttle clients once there are quotas. Called when quotas have been read or changed."""
         if self.cluster.quotas and self.throttle is None:
             from penstock.broker.requests.quotas import Windows
-            from penstock.broker.requests.throttling import Throttle
+            from penstock.broker.requests.throttling import ClientThrottle
 
             windows, of_mutations = (
                 Windows(self.config.integer(f"{whose}.num"), self.config.integer(f"{whose}.size.seconds"))
                 for whose in ("quota.window", "controller.quota.window")
             )
-            self.throttle = Throttle(
+            self.throttle = ClientThrottle(
                 self.cluster.quotas,
                 self.clock.monotonic,
                 windows,
@@ -305,11 +305,11 @@ class Node:
                 logger.error("states of share groups in deleted topics stay: %s", error)
 
     def _begin_authorization(self) -> None:
-        from penstock.broker.config.security_settings import SecuritySettings
+        from penstock.broker.config.security_settings import BrokerSecuritySettings
         from penstock.broker.security.authorizer import AUTHORIZERS, Authorizer, parse_super_users
         from penstock.broker.security.guards.table import Authorization
 
-        settings = SecuritySettings(self.config)
+        settings = BrokerSecuritySettings(self.config)
         name = (settings.text("authorizer.class.name") or "").strip()
         if not name:
             return
@@ -327,9 +327,9 @@ class Node:
     def _begin_tokens(self) -> None:
         """Compute the HMACs of all delegation tokens before requests are served; each takes microseconds."""
         if "delegation.token.secret.key" in self.config.settings:
-            from penstock.broker.config.security_settings import SecuritySettings
+            from penstock.broker.config.security_settings import BrokerSecuritySettings
 
-            secret = SecuritySettings(self.config).secret("delegation.token.secret.key")
+            secret = BrokerSecuritySettings(self.config).secret("delegation.token.secret.key")
             if secret:
                 self.cluster.security.keep_codes(secret)
 

@@ -12,7 +12,7 @@ from penstock.cli.options import bootstrap_option, client_settings, property_opt
 from penstock.cli.outcome import counted, put
 
 if TYPE_CHECKING:
-    from penstock.client.cluster.metadata import Node
+    from penstock.client.cluster.metadata import BrokerNode
 
 
 @click.group("cluster")
@@ -69,7 +69,7 @@ def describe(bootstrap: str, properties: tuple[str, ...], as_json: bool) -> None
     put_rows("broker", rows, as_json=False)
 
 
-def broker_row(node: Node, controller: int) -> dict[str, object]:
+def broker_row(node: BrokerNode, controller: int) -> dict[str, object]:
     """Return a broker as a JSON row of the noun `broker`."""
     return {
         "broker": node.node_id,

@@ -25,7 +25,7 @@ from penstock.cli.profiles import profiles_path, read_profiles
 from penstock.cli.settings import (
     BOOTSTRAP,
     HIDDEN,
-    Setting,
+    ShownSetting,
     is_readable_by_others,
     meaning,
     shown,
@@ -84,9 +84,9 @@ def show(bootstrap: str | None = None, properties: tuple[str, ...] = (), as_json
     found = dict(settings_in_force(properties))
     if bootstrap is not None:
         found = {name: one for name, one in found.items() if meaning(name) != meaning(BOOTSTRAP)}
-        found[BOOTSTRAP] = Setting(bootstrap, "-b")
+        found[BOOTSTRAP] = ShownSetting(bootstrap, "-b")
     elif all(meaning(name) != meaning(BOOTSTRAP) for name in found):
-        found[BOOTSTRAP] = Setting(DEFAULT_BOOTSTRAP, "default")
+        found[BOOTSTRAP] = ShownSetting(DEFAULT_BOOTSTRAP, "default")
     rows = [
         {"name": name, "value": shown(name, found[name].value), "origin": found[name].origin}
         for name in sorted(found)

@@ -24,7 +24,7 @@ from penstock.cli.options import (
 )
 from penstock.cli.outcome import is_terminal, note
 from penstock.cli.partitions import partitions_of
-from penstock.cli.positions import Span, parse_span, resolve
+from penstock.cli.positions import ReadSpan, parse_span, resolve
 from penstock.cli.schema_files import SCHEMA_FORMATS
 from penstock.cli.times import TIME_HELP
 from penstock.clock import SystemClock
@@ -282,7 +282,7 @@ def command(
         errors_only(quiet),
         Consumer(bootstrap_servers=bootstrap, config=config) as consumer,
     ):
-        reading = Reading(consumer, partitions, span, exit_at_end=exit_at_end, quiet=quiet)
+        reading = ConsumeRun(consumer, partitions, span, exit_at_end=exit_at_end, quiet=quiet)
         reading.print_to(
             sys.stdout.buffer,
             printer,
@@ -346,14 +346,14 @@ def _printer(
     return lambda record: key(record) + separator + value(record) + between
 
 
-class Reading:
+class ConsumeRun:
     """Reads records of partitions from a start until the count, the end or the stop time is reached."""
 
     def __init__(
         self,
         consumer: Consumer,
         partitions: list[TopicPartition],
-        span: Span,
+        span: ReadSpan,
         *,
         exit_at_end: bool,
         quiet: bool,

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 from penstock.cli import waiting
 from penstock.cli.formats import Printer
 from penstock.cli.outcome import note
-from penstock.cli.positions import Kind, Span
+from penstock.cli.positions import ReadSpan, StartKind
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 def group_config(
-    config: Mapping[str, str], group: str, partitions: Sequence[int], span: Span
+    config: Mapping[str, str], group: str, partitions: Sequence[int], span: ReadSpan
 ) -> dict[str, object]:
     """Return the settings of a group member.
 
@@ -34,12 +34,12 @@ def group_config(
     """
     if partitions:
         raise ConfigError("-p and -G exclude each other: in a group the partitions are shared out")
-    if span.start not in (Kind.BEGINNING, Kind.END) or span.stop_ms is not None:
+    if span.start not in (StartKind.BEGINNING, StartKind.END) or span.stop_ms is not None:
         raise ConfigError(
             "-o with -G can only be beginning or end, for partitions without a committed offset; "
             "penstock group reset moves a group"
         )
-    reset = "earliest" if span.start is Kind.BEGINNING else "latest"
+    reset = "earliest" if span.start is StartKind.BEGINNING else "latest"
     return {"auto.offset.reset": reset, **config, "group.id": group}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.cli import waiting
 from penstock.cli.outcome import note
 from penstock.cli.partitions import partitions_of
-from penstock.cli.positions import Span, resolve
+from penstock.cli.positions import ReadSpan, resolve
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def consume_table(
     bootstrap: str,
     topic: str,
     chosen: Collection[int],
-    span: Span,
+    span: ReadSpan,
     config: Mapping[str, str],
     kind: str,
     output: str,

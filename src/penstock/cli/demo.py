@@ -67,14 +67,16 @@ def command(
     """
     try:
         from penstock.demo.output import Intent
-        from penstock.demo.run import Options, run_demo
+        from penstock.demo.run import DemoOptions, run_demo
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("penstock"):
             raise
         raise MissingDependencyError(f"the demo needs {error.name}: pip install 'penstock[demo]'") from None
     before_the_end(end_interrupted)
     try:
-        run_demo(Options(output, Intent(limit, bootstrap_server, topic_prefix), master, port, keep_running))
+        run_demo(
+            DemoOptions(output, Intent(limit, bootstrap_server, topic_prefix), master, port, keep_running)
+        )
     except KeyboardInterrupt:
         end_interrupted()
         raise

@@ -26,7 +26,7 @@ _string, _string_ascii = encode_basestring, encode_basestring_ascii
 _CONTENTS = frozenset(("key", "payload", "key_base64", "payload_base64"))
 
 
-class Message(NamedTuple):
+class OutgoingRecord(NamedTuple):
     """A record to be sent.
 
     A key or value that is None is null; the producer chooses other fields that are None.
@@ -84,7 +84,7 @@ def _pairs(headers: Iterable[tuple[str, str | None]], string: Callable[[str], st
         yield "null" if value is None else string(value)
 
 
-def parse_envelope(line: bytes, decoded: Container[str] = ()) -> Message:
+def parse_envelope(line: bytes, decoded: Container[str] = ()) -> OutgoingRecord:
     """Return the record of a line that ``penstock consume -J`` or ``kcat -J`` has printed.
 
     If "key" or "payload" is among `decoded`, it may be any JSON value, and its JSON text is used.
@@ -107,7 +107,7 @@ def parse_envelope(line: bytes, decoded: Container[str] = ()) -> Message:
     if topic is not None and not isinstance(topic, str):
         raise ConfigError('"topic" is text')
     timestamp_ms = _whole(envelope, "ts", -1)
-    return Message(
+    return OutgoingRecord(
         _content(envelope, "key", decoded),
         _content(envelope, "payload", decoded),
         _whole(envelope, "partition", 0),

@@ -303,7 +303,7 @@ def read(
       penstock event read -t readings -o -5 -e     the last five of each partition
       penstock event read -t readings -e --jsonl   as decode writes it
     """
-    from penstock.cli.consume import Reading
+    from penstock.cli.consume import ConsumeRun
     from penstock.cli.partitions import partitions_of
     from penstock.cli.positions import parse_span
     from penstock.client import Consumer
@@ -315,7 +315,7 @@ def read(
     config, span = client_settings(properties), parse_span(offsets)
     partitions = partitions_of(bootstrap, topic, chosen, config)
     with Consumer(bootstrap_servers=bootstrap, config=config) as consumer:
-        reading = Reading(consumer, partitions, span, exit_at_end=exit_at_end, quiet=True)
+        reading = ConsumeRun(consumer, partitions, span, exit_at_end=exit_at_end, quiet=True)
         reading.print_to(sys.stdout.buffer, printer, count, unbuffered=False)
 
 

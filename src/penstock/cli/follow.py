@@ -24,7 +24,7 @@ from penstock.protocol.uuid import uuid_from_text
 
 if TYPE_CHECKING:
     from penstock.client import Admin
-    from penstock.spark.monitoring.view import View
+    from penstock.spark.monitoring.view import QueryView
 
 ROWS_SHOWN_MAX = 20
 """Partitions in the table of a terminal: those that are furthest behind."""
@@ -77,7 +77,7 @@ def command(
       penstock follow "penstock[orders] on localhost:9092"
       penstock follow orders-state --once
     """
-    from penstock.spark.monitoring.view import Watch
+    from penstock.spark.monitoring.view import QueryWatch
 
     every_s = parse_duration(interval, "--every") / 1000
     if every_s <= 0:
@@ -90,8 +90,8 @@ def command(
             settings = client_settings(properties)
             admin = stack.enter_context(BlockingAdmin(bootstrap_servers=bootstrap, config=settings))
         asks = (None, None) if admin is None else (partial(ends_of, admin), partial(topic_ids_of, admin))
-        watch = Watch(query, directory, *asks)
-        screen = Screen() if sys.stdout.isatty() and not once else Lines()
+        watch = QueryWatch(query, directory, *asks)
+        screen = LiveBlock() if sys.stdout.isatty() and not once else Lines()
         while True:
             view = watch.look()
             screen.show(view)
@@ -121,7 +121,7 @@ class Lines:
         self._shown: tuple[object, ...] | None = None
         self._said: set[str] = set()
 
-    def show(self, view: View) -> None:
+    def show(self, view: QueryView) -> None:
         state = view.batch_id, view.planned_id, view.lag, view.is_active
         for said in view.recreated:
             if said not in self._said:
@@ -133,13 +133,13 @@ class Lines:
             sys.stdout.flush()
 
 
-class Screen:
+class LiveBlock:
     """Prints a block of lines, each time over the previous block."""
 
     def __init__(self) -> None:
         self._height = 0
 
-    def show(self, view: View) -> None:
+    def show(self, view: QueryView) -> None:
         columns, lines = terminal_size()
         said = [view.name, f"{moment(view.done_at)}  {summary(view)}", *view.recreated]
         block = [*said, *table(view, max(lines - len(said) - 3, 1))]
@@ -151,7 +151,7 @@ class Screen:
         self._height = len(block)
 
 
-def summary(view: View) -> str:
+def summary(view: QueryView) -> str:
     """Return one line with the batch, the rate and the lag of a query, without unknown parts."""
     words = ["no micro-batch is through yet" if view.batch_id is None else f"batch {view.batch_id}"]
     if view.planned_id is not None and view.planned_id != view.batch_id:
@@ -165,7 +165,7 @@ def summary(view: View) -> str:
     return ", ".join(words)
 
 
-def table(view: View, rows_max: int) -> list[str]:
+def table(view: QueryView, rows_max: int) -> list[str]:
     """Return lines with the offsets of the partitions that are furthest behind."""
     behind = {tp: end - view.offsets[tp] for tp, end in view.ends.items() if tp in view.offsets}
     chosen = sorted(view.offsets, key=lambda tp: (-behind.get(tp, 0), tp))[: min(ROWS_SHOWN_MAX, rows_max)]

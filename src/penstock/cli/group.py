@@ -9,7 +9,7 @@ import click
 
 from penstock.cli import completion
 from penstock.cli.doing import done, quiet_option
-from penstock.cli.group_reset import Target, To, parse_target, parse_topics, planned
+from penstock.cli.group_reset import ResetTarget, To, parse_target, parse_topics, planned
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import counted, put, put_table
@@ -239,7 +239,7 @@ def reset_offsets(
 
 
 def _reset(
-    admin: Admin, name: str, topics: Sequence[str], target: Target, execute: bool, as_json: bool
+    admin: Admin, name: str, topics: Sequence[str], target: ResetTarget, execute: bool, as_json: bool
 ) -> None:
     committed = {tp: at.offset for tp, at in admin.list_group_offsets(name).items()}
     tps = _partitions_to_reset(admin, name, topics, committed)

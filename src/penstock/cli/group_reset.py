@@ -27,7 +27,7 @@ class To(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ResetTarget:
     """A target for offsets. A time is in milliseconds since 1970."""
 
     to: To
@@ -38,7 +38,7 @@ class Target:
         return self.number if self.to in (To.TIME, To.AGE) else None
 
 
-def parse_target(options: Mapping[To, bool | int | str | None]) -> Target:
+def parse_target(options: Mapping[To, bool | int | str | None]) -> ResetTarget:
     """Return the target that exactly one of a command's options gives.
 
     `options` has the value of each option of that command; None and False are options that were not given.
@@ -51,7 +51,7 @@ def parse_target(options: Mapping[To, bool | int | str | None]) -> Target:
         raise ConfigError(f"give exactly one of {', '.join(to.value for to in options)}")
     ((to, value),) = chosen
     if to is To.TIME:
-        return Target(to, parse_time(str(value), to.value))
+        return ResetTarget(to, parse_time(str(value), to.value))
     if to is To.AGE:
         duration_ms = parse_duration(str(value), to.value)
         now_ms = SystemClock().now_ms()
@@ -59,8 +59,8 @@ def parse_target(options: Mapping[To, bool | int | str | None]) -> Target:
             raise ConfigError(
                 f"{to.value} {value!r}: that is before 1970; --to-earliest goes to the first record"
             )
-        return Target(to, now_ms - duration_ms)
-    return Target(to) if value is True else Target(to, int(value))
+        return ResetTarget(to, now_ms - duration_ms)
+    return ResetTarget(to) if value is True else ResetTarget(to, int(value))
 
 
 def parse_topics(words: Iterable[str]) -> dict[str, list[int] | None]:
@@ -83,7 +83,7 @@ def parse_topics(words: Iterable[str]) -> dict[str, list[int] | None]:
 
 
 def planned(
-    target: Target,
+    target: ResetTarget,
     tps: Iterable[TopicPartition],
     committed: Offsets,
     first: Offsets,

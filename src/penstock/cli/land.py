@@ -175,7 +175,7 @@ def command(
     from penstock.lake.backfill import BACKFILL_SUFFIX, LogBackfill, TopicBackfill, backfill_source
     from penstock.lake.contract import TableSettings
     from penstock.lake.credentials import StoreOptions
-    from penstock.lake.fleet import Fleet, Tables
+    from penstock.lake.fleet import Fleet, TopicTables
     from penstock.lake.lander import Lander, LandSettings
     from penstock.lake.metrics import write_metrics
     from penstock.lake.shapes import ShapeSettings
@@ -254,8 +254,8 @@ def command(
         beside = dead_letters_of(places[topic]) if dead_letters is None else place_of(dead_letters, topic)
         return open_table(beside, topic, dead_settings(settings_of(topic)), options)
 
-    def tables_of(topic: str) -> Tables:
-        return Tables(table_of(topic), None if refuse_misfits else partial(dead_of, topic))
+    def tables_of(topic: str) -> TopicTables:
+        return TopicTables(table_of(topic), None if refuse_misfits else partial(dead_of, topic))
 
     if dead_letters is not None:
         places_of(dead_letters, chosen)

@@ -15,7 +15,7 @@ import click
 from penstock.cli.outcome import is_terminal, put, put_table
 
 
-class Field(NamedTuple):
+class ListingField(NamedTuple):
     """A field of a noun: its name, its JSON type, and its meaning."""
 
     name: str
@@ -23,8 +23,8 @@ class Field(NamedTuple):
     meaning: str
 
 
-def _fields(*rows: tuple[str, str, str]) -> tuple[Field, ...]:
-    return tuple(Field(*row) for row in rows)
+def _fields(*rows: tuple[str, str, str]) -> tuple[ListingField, ...]:
+    return tuple(ListingField(*row) for row in rows)
 
 
 TOPIC = ("topic", "text", "the name of the topic")
@@ -32,7 +32,7 @@ PARTITION = ("partition", "number", "the number of the partition")
 GROUP = ("group", "text", "the group's id")
 PRODUCER_ID = ("producer_id", "number", "the id that brokers know the producer by")
 
-NOUNS: Mapping[str, tuple[Field, ...]] = {
+NOUNS: Mapping[str, tuple[ListingField, ...]] = {
     "broker": _fields(
         ("broker", "number", "the broker's id"),
         ("host", "text", "where clients reach it"),

@@ -11,7 +11,7 @@ import click
 
 from penstock.cli.client_config import completed, without_passwords
 from penstock.cli.profiles import PROFILE_VARIABLE, profiles_path, read_profiles
-from penstock.cli.settings import BOOTSTRAP, Setting, gathered, meaning
+from penstock.cli.settings import BOOTSTRAP, ShownSetting, gathered, meaning
 from penstock.errors import ConfigError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -117,7 +117,7 @@ def property_option(*, has_config: bool = True) -> Decorator:
     return all_three
 
 
-def settings_in_force(words: Iterable[str] = ()) -> dict[str, Setting]:
+def settings_in_force(words: Iterable[str] = ()) -> dict[str, ShownSetting]:
     """Return the settings of the current command, each with its origin; `words` are those of ``-X``.
 
     Raises:

@@ -15,7 +15,7 @@ from penstock.model import TopicPartition
 Offsets = Mapping[TopicPartition, int]
 
 
-class Kind(Enum):
+class StartKind(Enum):
     """The meaning of the number in a start."""
 
     BEGINNING = "beginning"
@@ -26,10 +26,10 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ReadSpan:
     """The records to read: where to start, and the time (exclusive) at which to stop, if there is one."""
 
-    start: Kind = Kind.BEGINNING
+    start: StartKind = StartKind.BEGINNING
     number: int = 0
     stop_ms: int | None = None
 
@@ -46,35 +46,35 @@ class Ends(Protocol):
     ) -> Mapping[TopicPartition, int | None]: ...
 
 
-def parse_span(words: Iterable[str]) -> Span:
+def parse_span(words: Iterable[str]) -> ReadSpan:
     """Return the span that ``-o`` values define: `beginning`, `end`, `N`, `-N`, TIME, `s@TIME`, `e@TIME`.
 
     Raises:
         ConfigError: a value has another form, or there are two starts.
     """
-    span = Span()
+    span = ReadSpan()
     started = False
     for word in words:
         kind, number = _parse(word)
         if kind is None:
-            span = Span(span.start, span.number, number)
+            span = ReadSpan(span.start, span.number, number)
             continue
         if started:
             raise ConfigError(
                 f"-o {word}: there is a start already; a second -o may only be e@TIME, where to stop"
             )
-        span, started = Span(kind, number, span.stop_ms), True
+        span, started = ReadSpan(kind, number, span.stop_ms), True
     return span
 
 
-def _parse(word: str) -> tuple[Kind | None, int]:
+def _parse(word: str) -> tuple[StartKind | None, int]:
     if word in ("beginning", "earliest"):
-        return Kind.BEGINNING, 0
+        return StartKind.BEGINNING, 0
     if word in ("end", "latest"):
-        return Kind.END, 0
+        return StartKind.END, 0
     match = re.fullmatch(r"(-|)(\d{1,18})", word, flags=re.ASCII)
     if match is not None:
-        return (Kind.BEFORE_END if match[1] else Kind.OFFSET), int(match[2])
+        return (StartKind.BEFORE_END if match[1] else StartKind.OFFSET), int(match[2])
     prefix, at, time = word.partition("@") if word[:2] in ("s@", "e@") else ("s", "", word)
     try:
         moment_ms = parse_time(time, f"-o {word}")
@@ -85,20 +85,20 @@ def _parse(word: str) -> tuple[Kind | None, int]:
             f"-o {word}: give beginning, end, an offset, -N (N before the end), s@TIME or e@TIME; "
             f"a TIME is {TIME_HELP}"
         ) from None
-    return (Kind.TIME if prefix == "s" else None), moment_ms
+    return (StartKind.TIME if prefix == "s" else None), moment_ms
 
 
-def resolve(span: Span, partitions: list[TopicPartition], ends: Ends) -> dict[TopicPartition, int]:
+def resolve(span: ReadSpan, partitions: list[TopicPartition], ends: Ends) -> dict[TopicPartition, int]:
     """Return the offset at which to start in each partition, limited to the range of its log."""
     first = ends.beginning_offsets(partitions)
     last = ends.end_offsets(partitions)
-    if span.start is Kind.BEGINNING:
+    if span.start is StartKind.BEGINNING:
         return dict(first)
-    if span.start is Kind.END:
+    if span.start is StartKind.END:
         return dict(last)
-    if span.start is Kind.TIME:
+    if span.start is StartKind.TIME:
         found = ends.offsets_for_times(dict.fromkeys(partitions, span.number))
         return {p: last[p] if (offset := found.get(p)) is None else offset for p in partitions}
-    if span.start is Kind.BEFORE_END:
+    if span.start is StartKind.BEFORE_END:
         return {p: max(first[p], last[p] - span.number) for p in partitions}
     return {p: min(max(first[p], span.number), last[p]) for p in partitions}

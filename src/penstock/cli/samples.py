@@ -28,7 +28,7 @@ class GroupSample(NamedTuple):
     lag: int | None = None
 
 
-class Sample(NamedTuple):
+class ClusterSample(NamedTuple):
     """A cluster at one moment.
 
     `sizes` are bytes by topic on all brokers, or None if brokers refuse access.
@@ -50,7 +50,7 @@ def take(
     topics: Collection[str],
     groups: Collection[str],
     internal: bool,
-) -> Sample:
+) -> ClusterSample:
     """Return a sample of the given topics and groups, or of all if none are given.
 
     Raises:
@@ -73,7 +73,7 @@ def take(
     with contextlib.suppress(KafkaError):  # a group may have offsets of topics that are gone
         ends |= _known(admin.list_offsets(dict.fromkeys(beyond, LATEST))) if beyond else {}
     first = _known(admin.list_offsets(dict.fromkeys(tps, EARLIEST)))
-    return Sample(
+    return ClusterSample(
         monotonic_s,
         time_ms,
         first,
@@ -114,7 +114,7 @@ def _sizes(admin: Admin) -> dict[str, int] | None:
     return sizes
 
 
-def topic_rows(now: Sample, before: Sample | None) -> list[dict[str, object]]:
+def topic_rows(now: ClusterSample, before: ClusterSample | None) -> list[dict[str, object]]:
     """Return rows of the noun `topic rate`, sorted by records a second, the highest first."""
     by_topic: dict[str, list[TopicPartition]] = {}
     for tp in now.first:
@@ -142,7 +142,7 @@ def _by_rate(row: dict[str, object]) -> tuple[float, float, str]:
     return -_number(row["records_per_s"]), -_number(row["records"]), str(row["topic"])
 
 
-def group_rows(now: Sample, before: Sample | None) -> list[dict[str, object]]:
+def group_rows(now: ClusterSample, before: ClusterSample | None) -> list[dict[str, object]]:
     """Return rows of the noun `group rate`, sorted by lag, the highest first."""
     rows: list[dict[str, object]] = []
     for name, group in now.groups.items():
@@ -175,7 +175,7 @@ def _growth(now: Offsets, before: Offsets | None, tps: Iterable[TopicPartition])
     return sum(max(0, now[tp] - before[tp]) for tp in tps if tp in now and tp in before)
 
 
-def _rate(now: Sample, before: Sample | None, amount: int | None) -> float | None:
+def _rate(now: ClusterSample, before: ClusterSample | None, amount: int | None) -> float | None:
     if before is None or amount is None or now.monotonic_s <= before.monotonic_s:
         return None
     return round(amount / (now.monotonic_s - before.monotonic_s), 3)

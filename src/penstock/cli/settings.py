@@ -29,14 +29,14 @@ SECRET_WORDS = re.compile(
 REFERENCE = re.compile(r"\$\{(?:env|file|dir|directory):[^}]*\}")
 
 
-class Setting(NamedTuple):
+class ShownSetting(NamedTuple):
     """A value, and its origin in words."""
 
     value: str
     origin: str
 
 
-Layer = Mapping[str, Setting]
+Layer = Mapping[str, ShownSetting]
 
 
 def gathered(
@@ -44,7 +44,7 @@ def gathered(
     profile: str | None,
     environment: Mapping[str, str] = os.environ,
     typed: Mapping[str, str] | None = None,
-) -> dict[str, Setting]:
+) -> dict[str, ShownSetting]:
     """Return every setting in force by name, with its origin; `typed` are the settings of ``-X``.
 
     If several names stand for one setting, only the one that takes effect is returned. TLS and SASL settings
@@ -68,12 +68,12 @@ def gathered(
             layers.append(_of_profile(profiles, named, PROFILE_VARIABLE))
         elif profiles.default is not None:
             layers.append(_of_profile(profiles, profiles.default, f"{profiles.path}, profile"))
-    found: dict[str, Setting] = {}
+    found: dict[str, ShownSetting] = {}
     taken: set[str] = set()
     for layer in layers:
         found |= {name: setting for name, setting in layer.items() if meaning(name) not in taken}
         taken.update(map(meaning, layer))
-    protocol = found.get("security.protocol", Setting("PLAINTEXT", "")).value.upper()
+    protocol = found.get("security.protocol", ShownSetting("PLAINTEXT", "")).value.upper()
     return {
         name: setting
         for name, setting in found.items()
@@ -99,11 +99,11 @@ def of_source(config_path: str | None, profile: str | None) -> dict[str, str]:
     return found
 
 
-def from_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
+def from_environment(environment: Mapping[str, str]) -> dict[str, ShownSetting]:
     """Return the settings in environment variables: ``PENSTOCK_`` and the setting's name in upper case."""
     variables = {name: variable_of(name) for name in client_names()}
     return {
-        name: Setting(environment[variable], variable)
+        name: ShownSetting(environment[variable], variable)
         for name, variable in variables.items()
         if environment.get(variable)
     }
@@ -154,7 +154,7 @@ def shown(name: str, value: str) -> str:
 
 
 def _layer(settings: Mapping[str, str], origin: str) -> Layer:
-    return {name: Setting(value, origin) for name, value in settings.items()}
+    return {name: ShownSetting(value, origin) for name, value in settings.items()}
 
 
 def _of_profile(profiles: Profiles, name: str, asked_by: str) -> Layer:

@@ -15,7 +15,7 @@ from penstock.cli.outcome import note
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from penstock.queries.session import Session, TopicOptions
+    from penstock.queries.session import SqlSession, TopicOptions
 
 LAYOUTS = ("table", "csv", "json", "parquet")
 VALUE_FORMATS = ("auto", "bytes", "text", "json", "cloudevents", "avro", "protobuf")
@@ -97,7 +97,7 @@ def command(
 
     need_arrow("penstock sql")
     from penstock.queries.progress import QueryProgress
-    from penstock.queries.session import Session, TopicOptions
+    from penstock.queries.session import SqlSession, TopicOptions
 
     options = TopicOptions(
         value_format=value_format,
@@ -110,7 +110,7 @@ def command(
         _follow("\n".join(commands) or _text_of(file), bootstrap, options, layout or "table", output)
         return
     progress = QueryProgress(False if quiet else None)
-    with Session(bootstrap, options, memory_limit=memory_limit, on_progress=progress.update) as session:
+    with SqlSession(bootstrap, options, memory_limit=memory_limit, on_progress=progress.update) as session:
         if commands or file is not None:
             text = ";\n".join(commands) if commands else _text_of(file)
             try:
@@ -142,7 +142,7 @@ def _text_of(file: str | None) -> str:
         raise ConfigError(f"{file} is not UTF-8 text: {error}") from None
 
 
-def _run_all(session: Session, text: str, layout: str, output: str | None, *, is_quiet: bool) -> None:
+def _run_all(session: SqlSession, text: str, layout: str, output: str | None, *, is_quiet: bool) -> None:
     """Run statements in turn; print the rows of each, or write those of the last to a file."""
     from penstock.cli.sql_rows import summary, write_rows
 

@@ -16,7 +16,7 @@ from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
     from penstock.queries.progress import QueryProgress
-    from penstock.queries.session import Session
+    from penstock.queries.session import SqlSession
 
 SHOWN_LAYOUTS = ("table", "csv", "json")
 HISTORY_LINES = 5_000
@@ -39,7 +39,7 @@ HELP = """Statements end with a semicolon. TAB completes topics, columns and key
 class Shell:
     """Reads SQL statements from the terminal, and prints their rows."""
 
-    def __init__(self, session: Session, cluster: str, layout: str, progress: QueryProgress) -> None:
+    def __init__(self, session: SqlSession, cluster: str, layout: str, progress: QueryProgress) -> None:
         self._session = session
         self._cluster = cluster
         self._layout = layout

@@ -15,7 +15,7 @@ from penstock.cli.interrupts import before_the_end
 from penstock.cli.listing import json_option, put_rows
 from penstock.cli.options import bootstrap_option, client_settings, property_option
 from penstock.cli.outcome import counted, is_terminal, put, readable
-from penstock.cli.samples import Sample, group_rows, take, topic_rows
+from penstock.cli.samples import ClusterSample, group_rows, take, topic_rows
 from penstock.cli.times import DURATION_HELP, parse_duration
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
@@ -73,7 +73,7 @@ def command(
     clock = SystemClock()
     is_live = is_terminal() and not as_json
     with Admin(bootstrap_servers=bootstrap, config=client_settings(properties)) as admin:
-        before: Sample | None = None
+        before: ClusterSample | None = None
         with screen(is_live):
             looks = 0
             while True:
@@ -112,7 +112,9 @@ def screen(is_live: bool) -> Iterator[None]:
         leave()
 
 
-def _show(now: Sample, before: Sample | None, where: str, *, is_live: bool, as_json: bool) -> None:
+def _show(
+    now: ClusterSample, before: ClusterSample | None, where: str, *, is_live: bool, as_json: bool
+) -> None:
     if as_json:
         put_rows("topic rate", topic_rows(now, before), as_json)
         put_rows("group rate", group_rows(now, before), as_json)
@@ -137,7 +139,7 @@ def draw(lines: list[str], *, is_live: bool) -> None:
     sys.stdout.flush()
 
 
-def picture(now: Sample, before: Sample | None, where: str) -> list[str]:
+def picture(now: ClusterSample, before: ClusterSample | None, where: str) -> list[str]:
     """Return the lines that show one sample."""
     at = time.strftime("%H:%M:%S", time.gmtime(now.time_ms / 1000))
     topics, groups = topic_rows(now, before), group_rows(now, before)

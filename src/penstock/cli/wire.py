@@ -15,7 +15,7 @@ from penstock.cli.outcome import FAILURE, put, say
 from penstock.errors import ConfigError, DecodeError
 
 if TYPE_CHECKING:
-    from penstock.explorer.conversation import Entry
+    from penstock.explorer.conversation import ConversationEntry
 
 
 @click.group("wire")
@@ -232,7 +232,7 @@ def _lines(source: str | None, complete: Callable[[bytes], str]) -> int:
     return 0
 
 
-def _show(entries: Iterable[Entry], form: str | None) -> int:
+def _show(entries: Iterable[ConversationEntry], form: str | None) -> int:
     """Print messages; return the exit code, 1 if a message could not be read."""
     from penstock.explorer.tree import Tree, wants_colour
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from penstock.client.statistics import Statistics, Window
-from penstock.telemetry.points import Kind, Labels, Point
+from penstock.telemetry.points import Labels, MetricKind, Point
 
 PARTITIONS_MAX = 1000
 """The most partitions whose lag is pushed. With more, the push is cut, so that the broker accepts it."""
@@ -36,7 +36,7 @@ def standard_metrics(
     """
     recent = now if earlier is None else now.since(earlier)
     counted = recent if is_delta else now
-    kind = Kind.DELTA if is_delta else Kind.TOTAL
+    kind = MetricKind.DELTA if is_delta else MetricKind.TOTAL
     time_ns = now.time * 1_000_000_000
     start_ns = time_ns - counted.age * 1000
     prefix = _PREFIXES[now.type]
@@ -49,7 +49,7 @@ def standard_metrics(
     ):
         full = prefix + name
         if any(each in ("*", "") or full.startswith(each) for each in requested):
-            made = kind if is_sum else Kind.GAUGE
+            made = kind if is_sum else MetricKind.GAUGE
             points.append(Point(full, made, value, labels, time_ns, start_ns if is_sum else 0))
     return points
 

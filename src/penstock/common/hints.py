@@ -114,7 +114,7 @@ def with_hints(place: str, *, leave: Collection[str] = ()) -> Callable[[Kind], K
             if (is_ours or name == constructor) and name not in leave and callable(found):
                 setattr(kind, name, hinted(f"{place}.{name}")(found))
         for name, said in STATEMENTS.get(place, {}).items():
-            setattr(kind, name, Refused(said) if "enter" in name else _refusing(f"{place}: {said}"))
+            setattr(kind, name, MissingMethod(said) if "enter" in name else _refusing(f"{place}: {said}"))
         return kind
 
     return decorate
@@ -152,7 +152,7 @@ def _getitem(place: str) -> Callable[[Any, Any], Any]:
     return __getitem__
 
 
-class Refused:
+class MissingMethod:
     """A descriptor for methods such as `__enter__` that a class lacks: to read it raises advice.
 
     The error is an `AttributeError`, so that for all other code the object does not have the method.

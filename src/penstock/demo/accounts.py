@@ -40,14 +40,16 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenCounts:
     """The number of records that the pipeline has written to the topics."""
 
     dead_letters: int
     delay_events: int
 
 
-def draw_up(replayed: Replayed, triage: Mapping[str, int], written: Written, cells: pa.Table) -> Accounts:
+def draw_up(
+    replayed: Replayed, triage: Mapping[str, int], written: WrittenCounts, cells: pa.Table
+) -> Accounts:
     """Return the accounts of a finished run. `triage` has the pipeline's counts, summed over batches.
 
     Raises:
@@ -77,7 +79,7 @@ def draw_up(replayed: Replayed, triage: Mapping[str, int], written: Written, cel
 
 
 def _pairs(
-    accounts: Accounts, replayed: Replayed, written: Written, cells: pa.Table
+    accounts: Accounts, replayed: Replayed, written: WrittenCounts, cells: pa.Table
 ) -> Iterator[tuple[str, int, int]]:
     """Yield the name and the two figures of each check."""
     yield "departures decoded and replayed", accounts["flights.decoded"], replayed.departures

@@ -61,7 +61,7 @@ Show = Callable[[str, Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class PipelineJob:
     """The input and output of the pipeline.
 
     `topics` has full names by short names; `flights` and `weather` are the numbers of records in these
@@ -88,7 +88,7 @@ class LateEventsError(PenstockError):
 class Pipeline:
     """Runs both queries on one Spark session."""
 
-    def __init__(self, spark: SparkSession, job: Job, show: Show) -> None:
+    def __init__(self, spark: SparkSession, job: PipelineJob, show: Show) -> None:
         self._spark = spark
         self._job = job
         self._show = show

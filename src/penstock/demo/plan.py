@@ -28,7 +28,7 @@ STRUCTURED_EVERY = 10
 """Of so many departures one is sent in structured content mode."""
 
 
-class Plan:
+class ReplayPlan:
     """The records of one topic in the order of the replay, and the partition of each.
 
     `encode(start, stop)` makes the records of the valid events start to stop: a batch with the columns
@@ -96,7 +96,7 @@ class Plan:
         return _woven(events, spoilt, is_planted)
 
 
-def flights_plan(topic: str, departures: pa.Table) -> Plan:
+def flights_plan(topic: str, departures: pa.Table) -> ReplayPlan:
     """Return the plan of departures, keyed by carrier, with the malformed records between them.
 
     Every tenth departure is in structured content mode, the others in binary, so readers must detect the
@@ -125,17 +125,19 @@ def flights_plan(topic: str, departures: pa.Table) -> Plan:
         return malformed.Good(row["carrier"][0].as_py().encode(), timestamp_ms, attributes, data)
 
     planted = malformed.plant(departures.num_rows, FLIGHTS_PARTITIONS, good)
-    return Plan(topic, FLIGHTS_PARTITIONS, homes(departures["carrier"], FLIGHTS_PARTITIONS), encode, planted)
+    return ReplayPlan(
+        topic, FLIGHTS_PARTITIONS, homes(departures["carrier"], FLIGHTS_PARTITIONS), encode, planted
+    )
 
 
-def weather_plan(topic: str, observations: pa.Table) -> Plan:
+def weather_plan(topic: str, observations: pa.Table) -> ReplayPlan:
     """Return the plan of observations, in structured content mode, keyed by airport."""
 
     def encode(start: int, stop: int) -> pa.RecordBatch:
         rows = observations.slice(start, stop - start)
         return encode_events(observation_events(rows), mode="structured")
 
-    return Plan(topic, WEATHER_PARTITIONS, homes(observations["origin"], WEATHER_PARTITIONS), encode)
+    return ReplayPlan(topic, WEATHER_PARTITIONS, homes(observations["origin"], WEATHER_PARTITIONS), encode)
 
 
 def homes(keys: pa.ChunkedArray, partitions: int) -> IntArray:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.client import Admin, Consumer
 from penstock.cloudevents import encode_events
 from penstock.demo.events import attributes
-from penstock.demo.plan import FLIGHTS_PARTITIONS, WEATHER_PARTITIONS, Plan
+from penstock.demo.plan import FLIGHTS_PARTITIONS, WEATHER_PARTITIONS, ReplayPlan
 from penstock.errors import ConfigError, KafkaError, PenstockError
 from penstock.model import LATEST, TopicPartition
 from penstock.tables import scan_topic, write_topic
@@ -44,7 +44,7 @@ class Bar(Protocol):
     def advance(self, count: int) -> None: ...
 
 
-class Topics:
+class DemoTopics:
     """The demo's topics on one cluster. `names` has full names by short names."""
 
     def __init__(self, bootstrap_server: str, names: Mapping[str, str]) -> None:
@@ -103,7 +103,7 @@ class Topics:
         )
         return sum(batch.num_rows for batch in batches)
 
-    def write(self, plan: Plan, bar: Bar) -> None:
+    def write(self, plan: ReplayPlan, bar: Bar) -> None:
         """Write the missing records of a plan.
 
         Raises:
@@ -151,7 +151,7 @@ class Topics:
             progress=False,  # the screen of the demo shows it
         )
 
-    def _foreign(self, plan: Plan) -> str:
+    def _foreign(self, plan: ReplayPlan) -> str:
         return (
             f"topic {self.names[plan.topic]!r} does not hold what this demo wrote: others write to it, "
             "or it was deleted; delete the output directory and the topics, and start again"

@@ -18,9 +18,9 @@ from penstock.demo.dataset import read_departures, read_observations
 from penstock.demo.embedded import HOST, EmbeddedBroker, leftover
 from penstock.demo.output import Intent, Output, read_json, refuse_other_intent, write_json
 from penstock.demo.picture import draw_year
-from penstock.demo.pipeline import Job, Pipeline
+from penstock.demo.pipeline import Pipeline, PipelineJob
 from penstock.demo.plan import flights_plan, structured_departures, weather_plan
-from penstock.demo.replay import TOPICS, Topics
+from penstock.demo.replay import TOPICS, DemoTopics
 from penstock.demo.screen import Screen, program, shown
 from penstock.spark.runtime.java import find_java
 from penstock.spark.runtime.session import session
@@ -33,7 +33,7 @@ SPARK_CONFIG = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+U
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DemoOptions:
     """The options of the command line."""
 
     output: Path
@@ -43,7 +43,7 @@ class Options:
     keep_running: bool
 
 
-def run_demo(options: Options, screen: Screen | None = None) -> None:
+def run_demo(options: DemoOptions, screen: Screen | None = None) -> None:
     """Run the demo, resume it, or show its result again.
 
     Raises:
@@ -65,14 +65,14 @@ def run_demo(options: Options, screen: Screen | None = None) -> None:
         _run(options, output, screen, is_new=before is None)
 
 
-def _run(options: Options, output: Output, screen: Screen, *, is_new: bool) -> None:
+def _run(options: DemoOptions, output: Output, screen: Screen, *, is_new: bool) -> None:
     """Replay the data, run the pipeline, and write accounts and picture."""
     names = {short: options.intent.topic(short) for short in TOPICS}
     departures = read_departures(options.intent.days)
     observations = read_observations(options.intent.days)
     flights, weather = flights_plan("flights", departures), weather_plan("weather", observations)
     with _cluster(options, output, screen) as (bootstrap_server, broker):
-        topics = Topics(bootstrap_server, names)
+        topics = DemoTopics(bootstrap_server, names)
         if is_new and broker is None:
             topics.refuse_filled()
         output.remember(options.intent)
@@ -96,7 +96,7 @@ def _run(options: Options, output: Output, screen: Screen, *, is_new: bool) -> N
             malformed=len(flights.planted),
             observations=observations.num_rows,
         )
-        written = books.Written(topics.count("dead-letters"), topics.count("delays"))
+        written = books.WrittenCounts(topics.count("dead-letters"), topics.count("delays"))
         cells = ParquetTable(output.delays).read()
         accounts = books.draw_up(replayed, books.sum_of_batches(output.triage), written, cells)
         draw_year(cells, output.picture)
@@ -125,10 +125,10 @@ def stderr_in(path: Path) -> Iterator[None]:
 
 
 def _stream(
-    options: Options,
+    options: DemoOptions,
     output: Output,
     screen: Screen,
-    topics: Topics,
+    topics: DemoTopics,
     flights: int,
     weather: int,
     end: datetime,
@@ -137,7 +137,7 @@ def _stream(
     screen.say(f"starting Spark on {options.master}; its words go to {shown(output.spark_log)}")
     with stderr_in(output.spark_log):
         spark = session("penstock demo", options.master, config=SPARK_CONFIG)
-    job = Job(output, topics.bootstrap_server, topics.names, flights, weather, end)
+    job = PipelineJob(output, topics.bootstrap_server, topics.names, flights, weather, end)
     try:
         with screen.stream({"delays": flights, "triage": flights + weather}) as show:
             Pipeline(spark, job, show).run(topics.write_mark)
@@ -146,7 +146,9 @@ def _stream(
 
 
 @contextmanager
-def _cluster(options: Options, output: Output, screen: Screen) -> Iterator[tuple[str, EmbeddedBroker | None]]:
+def _cluster(
+    options: DemoOptions, output: Output, screen: Screen
+) -> Iterator[tuple[str, EmbeddedBroker | None]]:
     """Yield the address of the cluster to use, and the demo's own broker or None."""
     if options.intent.bootstrap_server is not None:
         screen.say(f"using the Kafka at {options.intent.bootstrap_server}")
@@ -159,7 +161,7 @@ def _cluster(options: Options, output: Output, screen: Screen) -> Iterator[tuple
         yield broker.bootstrap_server, broker
 
 
-def _show(options: Options, output: Output, screen: Screen, broker: EmbeddedBroker | None = None) -> None:
+def _show(options: DemoOptions, output: Output, screen: Screen, broker: EmbeddedBroker | None = None) -> None:
     """Print accounts, the worst cells, and suggested commands."""
     screen.accounts(read_json(output.accounts))
     screen.worst(books.worst(ParquetTable(output.delays).read()))
@@ -168,7 +170,7 @@ def _show(options: Options, output: Output, screen: Screen, broker: EmbeddedBrok
     screen.commands(address, {short: options.intent.topic(short) for short in TOPICS}, advice)
 
 
-def _whereabouts(options: Options, output: Output, broker: EmbeddedBroker | None) -> tuple[str, str]:
+def _whereabouts(options: DemoOptions, output: Output, broker: EmbeddedBroker | None) -> tuple[str, str]:
     """Return the address of the cluster that has the topics, and advice on how to reach it."""
     if options.intent.bootstrap_server is not None:
         return options.intent.bootstrap_server, f"The topics are on {options.intent.bootstrap_server}:"

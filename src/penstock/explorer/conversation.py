@@ -1,6 +1,6 @@
 """Decodes frames to messages: a request has its API in the header, a response is matched by correlation id.
 
-Every message becomes an `Entry`, even a malformed one. An entry as JSON is an object from which
+Every message becomes an `ConversationEntry`, even a malformed one. An entry as JSON is an object from which
 `encoded` makes the same frame again.
 """
 
@@ -16,7 +16,7 @@ from penstock.errors import DecodeError, EncodeError, PenstockError
 from penstock.explorer.inside import unpack_bytes, unpack_internal_topics
 from penstock.explorer.lines import message_class
 from penstock.explorer.pcap import read_segments
-from penstock.explorer.tcp import Connection, connections
+from penstock.explorer.tcp import TcpConnection, connections
 from penstock.explorer.unpack import restore_unknown_tags, tags_from_json, unpack_records
 from penstock.protocol.api import API_TABLE, ApiKey, request_header_version, response_header_version
 from penstock.protocol.codec import codec_for
@@ -31,7 +31,7 @@ HEADER = "header"
 
 
 @dataclass
-class Entry:
+class ConversationEntry:
     """One message of a conversation; if it could not be decoded, `error` has the reason."""
 
     name: str = ""
@@ -85,7 +85,7 @@ class Entry:
         return shown
 
 
-def describe(message: Message, version: int, entry: Entry) -> None:
+def describe(message: Message, version: int, entry: ConversationEntry) -> None:
     """Add a message to an entry: its JSON form, its records, and its unknown tagged fields."""
     entry.name, entry.version, entry.message = message.NAME, version, message
     entry.body = to_json(message, version)
@@ -102,9 +102,9 @@ class Conversation:
         self._connection = connection
         self._waiting: dict[int, deque[tuple[int, int, float | None]]] = defaultdict(deque)
 
-    def request(self, frame: bytes, time: float | None = None) -> Entry:
+    def request(self, frame: bytes, time: float | None = None) -> ConversationEntry:
         """Decode a frame from the client."""
-        entry = Entry(time=time, connection=self._connection, frame=frame)
+        entry = ConversationEntry(time=time, connection=self._connection, frame=frame)
         try:
             header, position = decode_request_header(frame)
             self._waiting[header.correlation_id].append((header.api_key, header.api_version, time))
@@ -119,9 +119,9 @@ class Conversation:
             entry.error = str(error)
         return entry
 
-    def answer(self, frame: bytes, time: float | None = None) -> Entry:
+    def answer(self, frame: bytes, time: float | None = None) -> ConversationEntry:
         """Decode a frame from the broker."""
-        entry = Entry(time=time, connection=self._connection, frame=frame, is_request=False)
+        entry = ConversationEntry(time=time, connection=self._connection, frame=frame, is_request=False)
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         waiting = self._waiting.get(correlation_id)
         if len(frame) < 4 or not waiting:
@@ -160,7 +160,7 @@ class Conversation:
         except PenstockError:
             return False
 
-    def _header(self, entry: Entry, name: str, version: int, frame: bytes) -> int:
+    def _header(self, entry: ConversationEntry, name: str, version: int, frame: bytes) -> int:
         found = message_class(name)
         header, position = codec_for(found, version).decode(frame, 0)
         entry.header = to_json(header, version)
@@ -168,7 +168,9 @@ class Conversation:
             entry.unknown_tags[HEADER] = header.unknown_tags
         return position
 
-    def _body(self, entry: Entry, found: type[Message], version: int, frame: bytes, position: int) -> None:
+    def _body(
+        self, entry: ConversationEntry, found: type[Message], version: int, frame: bytes, position: int
+    ) -> None:
         message, end = codec_for(found, version).decode(frame, position)
         describe(message, version, entry)
         entry.trailing = frame[end:]
@@ -177,7 +179,7 @@ class Conversation:
 # --- where frames come from ------------------------------------------------------------------------------
 
 
-def read_frames(data: bytes, answers: bytes | None = None) -> Iterator[Entry]:
+def read_frames(data: bytes, answers: bytes | None = None) -> Iterator[ConversationEntry]:
     """Yield the messages of a file of frames, each with its size in front.
 
     With `answers`, `data` holds requests, and each is followed by its answer. Otherwise frames that answer an
@@ -218,7 +220,7 @@ def read_frames(data: bytes, answers: bytes | None = None) -> Iterator[Entry]:
         yield _trouble(trouble)
 
 
-def read_capture(data: bytes, port: int | None = None) -> Iterator[Entry]:
+def read_capture(data: bytes, port: int | None = None) -> Iterator[ConversationEntry]:
     """Return the messages of all connections in a capture, merged in the order of time.
 
     `port` is the broker's port: other connections are left out. Without `port`, connections without Kafka
@@ -235,7 +237,7 @@ def read_capture(data: bytes, port: int | None = None) -> Iterator[Entry]:
     return iter(sorted(entries, key=lambda entry: entry.time or 0.0))
 
 
-def _messages(connection: Connection, port: int | None) -> Iterator[Entry]:
+def _messages(connection: TcpConnection, port: int | None) -> Iterator[ConversationEntry]:
     client = _client(connection, port)
     broker = (
         next(end for end in connection.ends if end != client) if len(set(connection.ends)) > 1 else client
@@ -259,7 +261,7 @@ def _messages(connection: Connection, port: int | None) -> Iterator[Entry]:
             return
 
 
-def _client(connection: Connection, port: int | None) -> str:
+def _client(connection: TcpConnection, port: int | None) -> str:
     """Return the client's address: not at the broker's port, or the one that connected or sent a request."""
     if port is not None:
         for end in connection.ends:
@@ -296,8 +298,8 @@ def _cut(data: bytes) -> Iterator[tuple[int, bytes | str]]:
         yield len(data), f"the last frame is cut short: {reader.pending_bytes} bytes of it are there"
 
 
-def _trouble(reason: str, time: float | None = None, connection: str | None = None) -> Entry:
-    return Entry(time=time, connection=connection, error=reason)
+def _trouble(reason: str, time: float | None = None, connection: str | None = None) -> ConversationEntry:
+    return ConversationEntry(time=time, connection=connection, error=reason)
 
 
 # --- the reverse ------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ _EXTENSIONS = (0, 43, 60, 135)
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 
 
-class Segment(NamedTuple):
+class TcpSegment(NamedTuple):
     """One TCP segment. Addresses are ``host:port``; the time is in seconds since 1970."""
 
     time: float
@@ -53,7 +53,7 @@ def is_capture(data: bytes) -> bool:
     return data[:4] in _PCAP_MAGICS or data[:4] == _SECTION_BYTES
 
 
-def read_segments(data: bytes) -> Iterator[Segment]:
+def read_segments(data: bytes) -> Iterator[TcpSegment]:
     """Yield the TCP segments of a capture file, in the file's order.
 
     Raises:
@@ -131,7 +131,7 @@ def _tick(body: bytes, order: str) -> float:
     return 1e-6
 
 
-def _segment(time: float, link: int, packet: bytes) -> Segment | None:
+def _segment(time: float, link: int, packet: bytes) -> TcpSegment | None:
     position, kind = _network(link, packet)
     if kind == _IP:
         found = _ip4(packet, position)
@@ -146,7 +146,7 @@ def _segment(time: float, link: int, packet: bytes) -> Segment | None:
         ">HHIIBB", packet, position
     )
     data = packet[position + (offset >> 4) * 4 : end]
-    return Segment(
+    return TcpSegment(
         time, f"{source}:{source_port}", f"{destination}:{destination_port}", sequence, flags, data
     )
 

@@ -6,7 +6,13 @@ import re
 from collections.abc import Iterator
 
 from penstock.errors import DecodeError
-from penstock.explorer.conversation import Conversation, Entry, describe, read_capture, read_frames
+from penstock.explorer.conversation import (
+    Conversation,
+    ConversationEntry,
+    describe,
+    read_capture,
+    read_frames,
+)
 from penstock.explorer.lines import message_class
 from penstock.explorer.pcap import is_capture
 from penstock.protocol.api import response_header_version
@@ -42,7 +48,9 @@ def to_bytes(data: bytes) -> bytes:
     return bytes.fromhex(_BETWEEN.sub(b"", text).decode())
 
 
-def read_any(data: bytes, answers: bytes | None = None, port: int | None = None) -> Iterator[Entry]:
+def read_any(
+    data: bytes, answers: bytes | None = None, port: int | None = None
+) -> Iterator[ConversationEntry]:
     """Return the messages in a capture, in frames with sizes, or in one request without a size."""
     if is_capture(data):
         return read_capture(data, port)
@@ -63,13 +71,13 @@ def _ends_with_a_frame(data: bytes) -> bool:
 
 def read_named(
     found: type[Message], version: int | None, data: bytes, *, framed: bool = False, header: bool = False
-) -> Entry:
+) -> ConversationEntry:
     """Decode one message of class `found`, which may follow a response header or its own version.
 
     Raises:
         PenstockError: the bytes are not such a message, or have bytes left over.
     """
-    entry = Entry(frame=data)
+    entry = ConversationEntry(frame=data)
     position = 0
     if framed:
         said, position = read_leading(found, data)
@@ -92,7 +100,7 @@ def _only_version(found: type[Message]) -> int:
     return low
 
 
-def _skip_header(found: type[Message], version: int, data: bytes, entry: Entry) -> int:
+def _skip_header(found: type[Message], version: int, data: bytes, entry: ConversationEntry) -> int:
     """Read the header of a response, and a size before it if there is one; return the position after."""
     if found.API_KEY is None or not found.NAME.endswith("Response"):
         raise DecodeError(f"{found.NAME} is no response; a request with its header needs no name at all")

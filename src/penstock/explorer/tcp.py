@@ -9,10 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from penstock.explorer.pcap import ACK, SYN, Segment
+from penstock.explorer.pcap import ACK, SYN, TcpSegment
 
 
-class Stream:
+class TcpStream:
     """One direction of a connection. `complete` puts the added segments in order."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Stream:
         self._ends: list[int] = []
         self._times: list[float] = []
 
-    def add(self, segment: Segment) -> None:
+    def add(self, segment: TcpSegment) -> None:
         """Add a segment of this direction."""
         if self._first is None:
             self._first = self._latest = segment.sequence
@@ -40,7 +40,7 @@ class Stream:
             self._pieces.append((position, len(self._pieces), segment.time, segment.data))
         self._latest = max(self._latest, position)
 
-    def is_reopened_by(self, segment: Segment) -> bool:
+    def is_reopened_by(self, segment: TcpSegment) -> bool:
         """Return True if a SYN begins another connection between the same ports."""
         return (
             self._is_opened
@@ -75,12 +75,12 @@ class Stream:
         return self._times[min(bisect_left(self._ends, end), len(self._times) - 1)]
 
 
-class Connection:
+class TcpConnection:
     """The two streams of a connection. `client` is the end that sent the first SYN, if it was captured."""
 
     def __init__(self, source: str, destination: str) -> None:
         self.ends = (source, destination)
-        self.streams = {source: Stream(), destination: Stream()}
+        self.streams = {source: TcpStream(), destination: TcpStream()}
         self.client: str | None = None
 
     @property
@@ -88,16 +88,16 @@ class Connection:
         return any(stream.data for stream in self.streams.values())
 
 
-def connections(segments: Iterable[Segment]) -> list[Connection]:
+def connections(segments: Iterable[TcpSegment]) -> list[TcpConnection]:
     """Return the connections of segments, in the order of their beginnings, with complete streams."""
-    found: list[Connection] = []
-    current: dict[frozenset[str], Connection] = {}
+    found: list[TcpConnection] = []
+    current: dict[frozenset[str], TcpConnection] = {}
     for segment in segments:
         key = frozenset((segment.source, segment.destination))
         connection = current.get(key)
         opens = segment.flags & SYN and not segment.flags & ACK
         if connection is None or (opens and connection.streams[segment.source].is_reopened_by(segment)):
-            connection = current[key] = Connection(segment.source, segment.destination)
+            connection = current[key] = TcpConnection(segment.source, segment.destination)
             found.append(connection)
         if segment.flags & SYN:
             connection.client = segment.source if opens else segment.destination

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import IO, Any
 
-from penstock.explorer.conversation import Entry
+from penstock.explorer.conversation import ConversationEntry
 from penstock.protocol.error_codes import ErrorCode
 
 TEXT_MAX = 120
@@ -33,7 +33,7 @@ class Tree:
     def __init__(self, colour: bool) -> None:
         self._colour = colour
 
-    def entry(self, entry: Entry) -> Iterator[str]:
+    def entry(self, entry: ConversationEntry) -> Iterator[str]:
         """Yield the lines of one message: a title, then its header and fields."""
         yield self._title(entry)
         shown: dict[str, Any] = {}
@@ -52,7 +52,7 @@ class Tree:
                 shown["bytes"] = entry.frame[: TEXT_MAX // 2].hex() + ("…" if len(entry.frame) > 60 else "")
         yield from self._members(shown, "")
 
-    def _title(self, entry: Entry) -> str:
+    def _title(self, entry: ConversationEntry) -> str:
         words = []
         if entry.time is not None:
             moment = str(entry.as_json()["time"])

@@ -14,7 +14,7 @@ from penstock.protocol.inspect.json_form import camel_case
 from penstock.protocol.message import Struct
 from penstock.protocol.schema.definition import snake_case
 from penstock.records.batch import decode_batch, read_marker
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import read_header, split_batches, verify_crc
 from penstock.records.legacy import read_message
 
@@ -195,7 +195,11 @@ def _readable(name: str, value: bytes | None) -> dict[str, str | None]:
 
 
 def _codec_name(number: int) -> str:
-    return Codec(number).name.lower() if number in Codec.__members__.values() else f"codec {number}"
+    return (
+        CompressionCodec(number).name.lower()
+        if number in CompressionCodec.__members__.values()
+        else f"codec {number}"
+    )
 
 
 def _timestamp_type(kind: object) -> str:

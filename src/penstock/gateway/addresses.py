@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.gateway.endpoints import is_plain
 from penstock.gateway.heads import RESPONSE_HEAD
-from penstock.gateway.nodes import Broker, Nodes
+from penstock.gateway.nodes import NodeAddress, Nodes
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -114,7 +114,7 @@ def rewrite(message: Any, nodes: Nodes, host: str) -> bool:
 def _moved(brokers: list[Any], id_name: str, nodes: Nodes, host: str) -> list[Any]:
     found = []
     for each in brokers:
-        node = nodes.learn(Broker(getattr(each, id_name), each.host, each.port))
+        node = nodes.learn(NodeAddress(getattr(each, id_name), each.host, each.port))
         if node is not None:
             each.host, each.port = host_of(host, node.node_id), node.port
             found.append(each)
@@ -124,7 +124,7 @@ def _moved(brokers: list[Any], id_name: str, nodes: Nodes, host: str) -> list[An
 def _move_coordinator(each: Any, nodes: Nodes, host: str) -> None:
     if each.error_code or not each.host:
         return
-    node = nodes.learn(Broker(each.node_id, each.host, each.port))
+    node = nodes.learn(NodeAddress(each.node_id, each.host, each.port))
     if node is None:
         each.error_code, each.node_id = ErrorCode.COORDINATOR_NOT_AVAILABLE, -1
         each.host, each.port = "", -1

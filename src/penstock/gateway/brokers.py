@@ -20,9 +20,9 @@ from penstock.client.cluster.connection_pool import Peer
 from penstock.client.cluster.login_session import SESSION_PARTS
 from penstock.common.logs import logger_named
 from penstock.errors import AuthenticationError, NetworkError, PenstockError
-from penstock.gateway.calls import Call
-from penstock.gateway.nodes import Broker, Nodes
-from penstock.gateway.routes import Routes
+from penstock.gateway.calls import NodeCall
+from penstock.gateway.nodes import NodeAddress, Nodes
+from penstock.gateway.routes import BrokerRoutes
 from penstock.gateway.sockets import UpstreamSocket
 from penstock.protocol.api_keys import ApiKey
 
@@ -75,13 +75,13 @@ class Brokers:
         self, config: ClientConfig, nodes: Nodes, translation: Translation, sockets: SocketHost
     ) -> None:
         self.client = AsyncClient(config)
-        self.last_routes: Routes | None = None
+        self.last_routes: BrokerRoutes | None = None
         self._config = config
         self._has_account = config.security is not None and config.security.uses_sasl
         self._nodes = nodes
         self._translation = translation
         self._sockets = sockets
-        self._routes: dict[tuple[tuple[int, tuple[int, int]], ...], Routes] = {}
+        self._routes: dict[tuple[tuple[int, tuple[int, int]], ...], BrokerRoutes] = {}
         self._versions: dict[Address, tuple[NodeVersions, float]] = {}
         """The cached versions of brokers, with their times, for gateways whose clients log in at brokers."""
         self._asking: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
@@ -108,7 +108,7 @@ class Brokers:
             try:
                 await self.client.refresh()
                 for node in self.client.cluster.nodes.values():
-                    self._nodes.learn(Broker(node.node_id, node.host, node.port))
+                    self._nodes.learn(NodeAddress(node.node_id, node.host, node.port))
                 said = ""
             except PenstockError as error:
                 if isinstance(error, AuthenticationError) and not self._has_account:
@@ -167,7 +167,7 @@ class Brokers:
         node_id, (client, peer) = await self._first(relay.home, connect)
         return self._handed_over(relay, node_id, client, peer)
 
-    async def versions(self, home: int | None) -> Routes:
+    async def versions(self, home: int | None) -> BrokerRoutes:
         """Return the routes of a broker for a client that has not logged in yet. This needs no account.
 
         Raises:
@@ -268,14 +268,14 @@ class Brokers:
         for account in [each for each in self._clients if each not in accounts]:
             await self._clients.pop(account).close(0)
 
-    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
+    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> BrokerRoutes:
         """Return the routes to brokers that have these versions; equal versions share one object."""
         key = tuple(sorted(ranges.items()))
         routes = self._routes.get(key)
         if routes is None:
             if len(self._routes) >= ROUTES_MAX:
                 self._routes.clear()
-            routes = self._routes[key] = Routes(ranges, self._translation)
+            routes = self._routes[key] = BrokerRoutes(ranges, self._translation)
         self.last_routes = routes
         return routes
 
@@ -326,7 +326,7 @@ class Brokers:
 
         upstream.renew_after(session_s * random.uniform(*SESSION_PARTS), begin)
 
-    async def ask(self, call: Call, account: Account | None = None) -> Any:
+    async def ask(self, call: NodeCall, account: Account | None = None) -> Any:
         """Send a call to its broker, on a shared connection; return the response, None for acks=0.
 
         Raises:
@@ -345,12 +345,12 @@ class Brokers:
 
 def _credentials(
     authenticator: Authenticator, version: int, done: Callable[[float], None]
-) -> Generator[Call, Any, None]:
+) -> Generator[NodeCall, Any, None]:
     """Yield the requests of a re-authentication; call `done` with the new session's length in seconds."""
     message: Any = authenticator.begin()
     key, at = int(ApiKey.SASL_HANDSHAKE), authenticator.handshake_version
     while message is not None:
-        answer = yield Call(key, at, message)
+        answer = yield NodeCall(key, at, message)
         message = authenticator.receive(answer)
         key, at = int(ApiKey.SASL_AUTHENTICATE), version
     done(authenticator.session_lifetime_ms / 1000)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NodeCall:
     """A step: a request to a node of the cluster, in a version that the node supports."""
 
     api_key: int

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
     from penstock.errors import PenstockError
     from penstock.gateway.accounts.login import Login
-    from penstock.gateway.calls import Call
+    from penstock.gateway.calls import NodeCall
     from penstock.gateway.counters import Counters
     from penstock.gateway.hooks.chain import Hooks
     from penstock.gateway.limits import Limits
     from penstock.gateway.nodes import Nodes
-    from penstock.gateway.routes import Kind, Routes
+    from penstock.gateway.routes import BrokerRoutes, ResponseKind
     from penstock.gateway.versions import Translation
 
 
@@ -51,7 +51,7 @@ class Side(Protocol):
 class Upstream(Side, Protocol):
     """The socket to a broker."""
 
-    routes: Routes
+    routes: BrokerRoutes
     node_id: int | None
     """The id of the broker at the other end; None if it is not known."""
 
@@ -64,7 +64,7 @@ class Attachable(Protocol):
     is_closed: bool
     login: Login | None
 
-    def greeted(self, routes: Routes) -> None:
+    def greeted(self, routes: BrokerRoutes) -> None:
         """Take the routes of a broker, for a client that has not logged in yet."""
 
     def attached(self, upstream: Upstream) -> None:
@@ -76,7 +76,7 @@ class Attachable(Protocol):
     def answer_call(self, answer: Any) -> None:
         """Take the response to a call that went to another broker than the connected one."""
 
-    def worked(self, outcome: Call | Ended | Exception) -> None:
+    def worked(self, outcome: NodeCall | Ended | Exception) -> None:
         """Take the outcome of a step that has run in a thread."""
 
     def upstream_bytes(self, data: memoryview) -> None:
@@ -88,14 +88,14 @@ class Attachable(Protocol):
     def upstream_lost(self, reason: str) -> None:
         """Note that the broker has closed the connection."""
 
-    def reauthenticate(self, steps: Generator[Call, Any, Any]) -> bool:
+    def reauthenticate(self, steps: Generator[NodeCall, Any, Any]) -> bool:
         """Send the requests of a re-authentication; return False while a request is in flight."""
 
     def close(self, reason: str, level: int = ...) -> None:
         """Close both connections."""
 
 
-class Host(Protocol):
+class RelayHost(Protocol):
     """The methods of the gateway that its relays, one for each client, call."""
 
     nodes: Nodes
@@ -105,7 +105,7 @@ class Host(Protocol):
     hooks: Hooks
 
     @property
-    def last_routes(self) -> Routes | None:
+    def last_routes(self) -> BrokerRoutes | None:
         """The routes to the broker that was connected last, or None."""
 
     @property
@@ -118,7 +118,7 @@ class Host(Protocol):
     def later(self, seconds: float, work: Callable[[], None]) -> None:
         """Call `work` after a number of seconds."""
 
-    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
+    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> BrokerRoutes:
         """Return the routes to brokers that have these versions."""
 
     def attach(self, relay: Attachable) -> None:
@@ -127,10 +127,10 @@ class Host(Protocol):
     def is_back(self, node_id: int) -> bool:
         """Return True if a broker that was away may be reachable now."""
 
-    def call_node(self, relay: Attachable, call: Call) -> None:
+    def call_node(self, relay: Attachable, call: NodeCall) -> None:
         """Send a call to another broker than the connected one. `answer_call` or `close` is called later."""
 
-    def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
+    def in_thread(self, relay: Attachable, work: Callable[[], NodeCall | Ended | Exception]) -> None:
         """Call `work` in a thread; the relay's `worked` is called later with the result."""
 
     def hold(self, size: int) -> bool:
@@ -149,7 +149,7 @@ class Host(Protocol):
 class Due(NamedTuple):
     """A response that the gateway still has to send to a client, in order."""
 
-    kind: Kind
+    kind: ResponseKind
     correlation_id: int
     code: int
     chunks: list[Any] | None = None
@@ -161,7 +161,7 @@ class Ended(NamedTuple):
     answer: Any
 
 
-def advanced(steps: Generator[Call, Any, Any], answer: Any) -> Call | Ended | Exception:
+def advanced(steps: Generator[NodeCall, Any, Any], answer: Any) -> NodeCall | Ended | Exception:
     """Send a generator the response to its last call; return its next call, its end, or its exception."""
     try:
         return steps.send(answer)
@@ -171,7 +171,7 @@ def advanced(steps: Generator[Call, Any, Any], answer: Any) -> Call | Ended | Ex
         return error
 
 
-class Job(NamedTuple):
+class RelayJob(NamedTuple):
     """The steps for one request of a client, or for the gateway's re-authentication if `code` is -1."""
 
     steps: Generator[Any, Any, Any]

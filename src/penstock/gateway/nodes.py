@@ -34,7 +34,7 @@ class GatewayNode:
         """The number of the last response that has named this broker."""
 
 
-class Broker(NamedTuple):
+class NodeAddress(NamedTuple):
     """A broker's id, host and port in a response."""
 
     node_id: int
@@ -97,7 +97,7 @@ class Nodes:
         self._stop = stop
         self._responses = 0
 
-    def learn(self, broker: Broker) -> GatewayNode | None:
+    def learn(self, broker: NodeAddress) -> GatewayNode | None:
         """Note a broker's address and return its node, or None for an invalid address or a lack of ports."""
         node_id = broker.node_id
         if node_id < 0 or not broker.host or not 0 < broker.port < 65536:

@@ -20,8 +20,8 @@ from penstock.gateway.absent import OF_ONE_BROKER, answered_absent
 from penstock.gateway.accounts.login import login_refusal
 from penstock.gateway.accounts.turns import LoginTurns
 from penstock.gateway.addresses import has_addresses, moved, rewrite
-from penstock.gateway.calls import Call, Damaged, HangUp, Overtaken, PassedOn, Rest, Silence
-from penstock.gateway.contracts import Due, Ended, Job, Pause, advanced
+from penstock.gateway.calls import Damaged, HangUp, NodeCall, Overtaken, PassedOn, Rest, Silence
+from penstock.gateway.contracts import Due, Ended, Pause, RelayJob, advanced
 from penstock.gateway.counters import CountedClient
 from penstock.gateway.endpoints import EndpointsHider
 from penstock.gateway.heads import (
@@ -37,7 +37,7 @@ from penstock.gateway.heads import (
     is_kafka_request,
     no_request,
 )
-from penstock.gateway.hooks.asked import Asked
+from penstock.gateway.hooks.asked import HookedRequest
 from penstock.gateway.hooks.chain import refusal
 from penstock.gateway.hooks.hook import UNHOOKED
 from penstock.gateway.limits import (
@@ -47,7 +47,7 @@ from penstock.gateway.limits import (
     TOKEN_BYTES_MAX,
     VERSIONS_BYTES_MAX,
 )
-from penstock.gateway.routes import PASSED_ON, Kind, Route, Routes, versions_response
+from penstock.gateway.routes import PASSED_ON, BrokerRoutes, GatewayRoute, ResponseKind, versions_response
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.error_codes import ErrorCode
@@ -55,7 +55,7 @@ from penstock.protocol.framing import decode_response, encode_request, encode_re
 from penstock.protocol.messages.api_versions_response import ApiVersionsResponse
 
 if TYPE_CHECKING:
-    from penstock.gateway.contracts import Host, Side, Upstream
+    from penstock.gateway.contracts import RelayHost, Side, Upstream
     from penstock.protocol.message import Message
 
 
@@ -70,7 +70,9 @@ class Relay:
         advertised_host: the host in the addresses of responses.
     """
 
-    def __init__(self, host: Host, client: Side, home: int | None, peer: str, advertised_host: str) -> None:
+    def __init__(
+        self, host: RelayHost, client: Side, home: int | None, peer: str, advertised_host: str
+    ) -> None:
         self.home = home
         self.peer = peer
         self.upstream: Upstream | None = None
@@ -97,17 +99,17 @@ class Relay:
         """The part of the current request that has arrived, with its size, if it is collected; else None."""
         self._absent = False
         """Whether the gateway answers requests with errors, because no broker can be reached."""
-        self._job: Job | None = None
+        self._job: RelayJob | None = None
         self._job_bytes = 0
         """The bytes of frames that the job works on."""
-        self._worker: Job | None = None
+        self._worker: RelayJob | None = None
         """The job whose step runs in a thread."""
         self._is_attaching = False
         self._takes_tokens = False
         self._is_first = True
         self._is_silent = False
         """Whether nothing is answered any more, and bytes of the client are read and dropped."""
-        self._parked: Job | None = None  # the next request overtakes it
+        self._parked: RelayJob | None = None  # the next request overtakes it
         self._number = 0  # of the connection, for hooks; 0 before the first request that one is for
         # --- responses
         self._due: deque[Due] = deque()
@@ -228,9 +230,9 @@ class Relay:
         code = key << 16 | version & 0xFFFF
         route = upstream.routes.of(code)
         if self._is_hooked(key, route):
-            route = Route.HOOKED
-        if route is Route.PASS:
-            self._due.append(Due(Kind.PASS, correlation_id, code))
+            route = GatewayRoute.HOOKED
+        if route is GatewayRoute.PASS:
+            self._due.append(Due(ResponseKind.PASS, correlation_id, code))
         elif route in PASSED_ON:
             try:
                 kind = upstream.routes.kind_of(code, data, position)
@@ -240,7 +242,7 @@ class Relay:
                 return -1
             if kind is not None:
                 self._due.append(Due(kind, correlation_id, code))
-        elif route is Route.REFUSE:
+        elif route is GatewayRoute.REFUSE:
             raise DecodeError(f"request with key {key}, version {version}: there is no such API or version")
         else:
             self._pass_on(data, run, position)
@@ -270,7 +272,7 @@ class Relay:
         elif is_kafka_request(start) and size >= REQUEST_BYTES_MIN:
             # The last token of Kerberos has no answer.
             self._takes_tokens = False
-            self._due = deque(due for due in self._due if due.kind is not Kind.TOKEN)
+            self._due = deque(due for due in self._due if due.kind is not ResponseKind.TOKEN)
             return None
         if not 0 <= size <= TOKEN_BYTES_MAX:
             raise DecodeError(f"a token of {size} bytes")
@@ -279,7 +281,7 @@ class Relay:
             self.attach()
             return -1
         self._takes_tokens = self.is_logged_in = True
-        self._due.append(Due(Kind.TOKEN, 0, 0))
+        self._due.append(Due(ResponseKind.TOKEN, 0, 0))
         self._request_left = size + 4
         return 0
 
@@ -349,12 +351,12 @@ class Relay:
         if self._is_hooked(key, route):
             self._begin_hooked(upstream.routes, frame, code, correlation_id)
         elif key == ApiKey.API_VERSIONS:
-            if route is Route.VERSIONS:
-                self._due.append(Due(Kind.REWRITE, correlation_id, code))
+            if route is GatewayRoute.VERSIONS:
+                self._due.append(Due(ResponseKind.REWRITE, correlation_id, code))
                 upstream.send(frame)
             else:
                 self.respond(versions_response(upstream.routes, version, correlation_id))
-        elif route is Route.LOGIN:
+        elif route is GatewayRoute.LOGIN:
             self._take_login(upstream, frame, code, correlation_id)
         else:
             self._translate(upstream.routes, body, code, correlation_id)
@@ -365,10 +367,10 @@ class Relay:
             return
         self.is_logged_in = True
         is_raw = code == ApiKey.SASL_HANDSHAKE << 16  # version 0: tokens without headers follow
-        self._due.append(Due(Kind.HANDSHAKE if is_raw else Kind.PASS, correlation_id, code))
+        self._due.append(Due(ResponseKind.HANDSHAKE if is_raw else ResponseKind.PASS, correlation_id, code))
         upstream.send(frame)
 
-    def _translate(self, routes: Routes, body: memoryview, code: int, correlation_id: int) -> None:
+    def _translate(self, routes: BrokerRoutes, body: memoryview, code: int, correlation_id: int) -> None:
         key, version = code >> 16, code & 0xFFFF
         header, message = decoded_request(body)
         try:
@@ -376,45 +378,45 @@ class Relay:
         except self._host.translation.Refused as error:
             self._respond_refusal(message, version, correlation_id, str(error))
             return
-        self._job = Job(steps, code, correlation_id, message, client_id=header.client_id)
+        self._job = RelayJob(steps, code, correlation_id, message, client_id=header.client_id)
         self._keep_for_job(len(body))
         self._step(None, len(body))
 
     # --- requests that hooks are for ---------------------------------------------------------------------
 
-    def _is_hooked(self, key: int, route: Route) -> bool:
-        if route is Route.REFUSE or route is Route.VERSIONS_HERE:
+    def _is_hooked(self, key: int, route: GatewayRoute) -> bool:
+        if route is GatewayRoute.REFUSE or route is GatewayRoute.VERSIONS_HERE:
             return False
         return key in self._host.hooks.keys or (self._parked is not None and key not in UNHOOKED)
 
-    def _begin_hooked(self, routes: Routes, frame: bytearray, code: int, correlation_id: int) -> None:
+    def _begin_hooked(self, routes: BrokerRoutes, frame: bytearray, code: int, correlation_id: int) -> None:
         host, body, key = self._host, memoryview(frame)[4:], code >> 16
         name = client_id_of(memoryview(frame))
         client = host.hooks.client_of(self.peer, self._counted.software, name, self._number)
         self._number = client.connection
-        asked = Asked(
+        asked = HookedRequest(
             key, code & 0xFFFF, client, lambda: decoded_request(body)[1], correlation_id,
-            routes.of(code) is Route.TRANSLATE, host.translation, routes.upstream, host.caught,
+            routes.of(code) is GatewayRoute.TRANSLATE, host.translation, routes.upstream, host.caught,
         )  # fmt: skip
         request = asked.read() if asked.is_translated else None
         steps, blocks = host.hooks.steps(asked), host.hooks.may_block(key)
-        self._job = Job(steps, code, correlation_id, request, frame, name, blocks)
+        self._job = RelayJob(steps, code, correlation_id, request, frame, name, blocks)
         self._keep_for_job(len(frame))
         self._step(None, len(frame))
 
-    def _resume(self, job: Job) -> None:
+    def _resume(self, job: RelayJob) -> None:
         """Continue the work on a request after a pause."""
         if self._job is job and not self.is_closed:
             self._guarded(lambda: self._step(None))
             self.go_on()
 
-    def _unpark(self, job: Job) -> None:
+    def _unpark(self, job: RelayJob) -> None:
         """Continue the work on a request that was to let the next request go first."""
         if self._parked is job and self._job is None and not self.is_closed:
             self._parked, self._job = None, job
             self._resume(job)
 
-    def _pass_whole(self, job: Job) -> None:
+    def _pass_whole(self, job: RelayJob) -> None:
         """Forward a request that hooks have left unchanged."""
         assert job.frame is not None
         upstream = self.upstream
@@ -452,7 +454,7 @@ class Relay:
         while not self.is_closed and self._settle(job, advanced(job.steps, answer)):
             answer = None
 
-    def worked(self, outcome: Call | Ended | Exception) -> None:
+    def worked(self, outcome: NodeCall | Ended | Exception) -> None:
         """Act on the outcome of a step that has run in a thread."""
         job, self._worker = self._worker, None
         assert job is not None
@@ -467,9 +469,9 @@ class Relay:
         self._guarded(settle)
         self.go_on()
 
-    def _settle(self, job: Job, outcome: Any) -> bool:
+    def _settle(self, job: RelayJob, outcome: Any) -> bool:
         """Act on the outcome of a step; return True if the next step can follow at once."""
-        if isinstance(outcome, Call):
+        if isinstance(outcome, NodeCall):
             return self._call(outcome, job)
         if isinstance(outcome, Ended):
             self._end_job(job, outcome.answer)
@@ -492,7 +494,7 @@ class Relay:
         self._host.let_go(self._job_bytes)
         self._job_bytes = 0
 
-    def _call(self, call: Call, job: Job) -> bool:
+    def _call(self, call: NodeCall, job: RelayJob) -> bool:
         """Send the request of a call; return True if it has no response."""
         upstream = self.upstream
         if upstream is None:
@@ -504,7 +506,7 @@ class Relay:
         chunks = encode_request(call.message, call.version, job.correlation_id, job.client_id or "penstock")
         is_silent = call.api_key == ApiKey.PRODUCE and call.message.acks == 0  # type: ignore[attr-defined]
         if not is_silent:
-            self._due.append(Due(Kind.CALL, job.correlation_id, call.api_key << 16 | call.version))
+            self._due.append(Due(ResponseKind.CALL, job.correlation_id, call.api_key << 16 | call.version))
         for chunk in chunks:
             upstream.send(chunk)
         return is_silent
@@ -521,7 +523,7 @@ class Relay:
         if not self._host.hold(size):
             raise DecodeError("frames that are being translated take too much memory (held_bytes_max)")
 
-    def _end_job(self, job: Job, answer: Any) -> None:
+    def _end_job(self, job: RelayJob, answer: Any) -> None:
         self._drop_job()
         if isinstance(answer, Silence):
             self._is_silent = True
@@ -537,7 +539,7 @@ class Relay:
         if self._parked is not None and self._parked is not job:
             self._unpark(self._parked)
 
-    def _respond_job(self, job: Job, answer: Any) -> None:
+    def _respond_job(self, job: RelayJob, answer: Any) -> None:
         damage = answer if isinstance(answer, Damaged) else None
         answer = answer if damage is None else damage.answer
         key, version = job.code >> 16, job.code & 0xFFFF
@@ -565,7 +567,7 @@ class Relay:
     def respond(self, chunks: list[Any]) -> None:
         """Send a response that the gateway has made, after the responses that are due before it."""
         if self._due or self._response_left or self._head:
-            self._due.append(Due(Kind.HERE, 0, 0, [bytes(chunk) for chunk in chunks]))
+            self._due.append(Due(ResponseKind.HERE, 0, 0, [bytes(chunk) for chunk in chunks]))
         else:
             for chunk in chunks:
                 self._client.send(chunk)
@@ -583,7 +585,7 @@ class Relay:
             upstream.pause(Pause.CLOGGED)
         self.go_on()
 
-    def greeted(self, routes: Routes) -> None:
+    def greeted(self, routes: BrokerRoutes) -> None:
         """Take the routes of a broker, for a client that has not logged in yet."""
         self._is_attaching = False
         self._logins.greeted(routes)
@@ -612,11 +614,11 @@ class Relay:
         if self._due or self._job or self._response_left or self.is_logged_in or is_passing:
             self.close(reason)
 
-    def reauthenticate(self, steps: Generator[Call, Any, Any]) -> bool:
+    def reauthenticate(self, steps: Generator[NodeCall, Any, Any]) -> bool:
         """Authenticate the gateway again (KIP-368); return False while a request is in flight."""
         if self._job is not None or self._request_left or self._waiting or self._is_attaching:
             return False
-        self._job = Job(steps, -1, 0)
+        self._job = RelayJob(steps, -1, 0)
         self._guarded(lambda: self._step(None))
         return True
 
@@ -680,7 +682,7 @@ class Relay:
                 position = stop
             if not left:
                 self._hider = None
-                if self._due and self._due[0].kind is Kind.HERE:
+                if self._due and self._due[0].kind is ResponseKind.HERE:
                     self._send_on(data, run, position)
                     run = position
                     self._send_own()
@@ -692,7 +694,7 @@ class Relay:
 
     def _send_own(self) -> None:
         """Send the gateway's own responses whose turn has come."""
-        while self._due and self._due[0].kind is Kind.HERE:
+        while self._due and self._due[0].kind is ResponseKind.HERE:
             for chunk in self._due.popleft().chunks or ():
                 self._client.send(chunk)
 
@@ -702,11 +704,11 @@ class Relay:
             raise DecodeError(f"{end - position} bytes have come while no request was in flight")
         due = self._due[0]
         kind = due.kind
-        if end - position < (4 if kind is Kind.TOKEN else 8):
+        if end - position < (4 if kind is ResponseKind.TOKEN else 8):
             self._head = bytes(data[position:end])
             return
         limits = self._host.limits
-        if kind is Kind.TOKEN:
+        if kind is ResponseKind.TOKEN:
             size = int.from_bytes(data[position : position + 4], "big", signed=True)
             if not 0 <= size <= TOKEN_BYTES_MAX:
                 raise DecodeError(f"a token of {size} bytes")
@@ -718,10 +720,10 @@ class Relay:
                 raise DecodeError(f"request {correlation_id} was answered where {due.correlation_id} was due")
         self._due.popleft()
         self._response_left = size + 4
-        self._counted.answered(due.code, size + 4 if kind is not Kind.CALL else 0)
-        if kind is Kind.PASS or kind is Kind.TOKEN:
+        self._counted.answered(due.code, size + 4 if kind is not ResponseKind.CALL else 0)
+        if kind is ResponseKind.PASS or kind is ResponseKind.TOKEN:
             return
-        if kind is Kind.FETCH and size > DECODED_FETCH_BYTES:
+        if kind is ResponseKind.FETCH and size > DECODED_FETCH_BYTES:
             self._hider = EndpointsHider(due.code & 0xFFFF, size + 4)
             return
         if size > limits.frame_bytes_max:
@@ -734,18 +736,18 @@ class Relay:
         due = self._responding
         assert due is not None
         key, version = due.code >> 16, due.code & 0xFFFF
-        if due.kind in (Kind.FETCH, Kind.REWRITE) and key != ApiKey.API_VERSIONS:
+        if due.kind in (ResponseKind.FETCH, ResponseKind.REWRITE) and key != ApiKey.API_VERSIONS:
             self._client.send(moved(frame, due.code, self._host.nodes, self._advertised_host))
             return
         body = memoryview(frame)[4:]
         if key == ApiKey.API_VERSIONS and body[4:6] == UNSUPPORTED_VERSION:
             version = 0  # KIP-511
         _, message = decode_response(body, API_TABLE[key].response, version)
-        if due.kind is Kind.CALL:
+        if due.kind is ResponseKind.CALL:
             self._keep_for_job(len(frame))
             self._step(message, len(frame))
             return
-        if due.kind is Kind.HANDSHAKE:
+        if due.kind is ResponseKind.HANDSHAKE:
             self._takes_tokens = not message.error_code  # type: ignore[attr-defined]
         elif isinstance(message, ApiVersionsResponse) and self.upstream is not None:
             if not message.error_code:

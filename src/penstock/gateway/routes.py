@@ -21,7 +21,7 @@ ENDPOINTS_STREAMED = 16
 """The first version of Fetch whose responses may have endpoints of leaders."""
 
 
-class Route(IntEnum):
+class GatewayRoute(IntEnum):
     """The ways in which the gateway handles a request."""
 
     PASS = auto()
@@ -45,10 +45,10 @@ class Route(IntEnum):
     """The API or its version does not exist."""
 
 
-PASSED_ON = (Route.PASS, Route.PRODUCE, Route.REWRITE, Route.FETCH)
+PASSED_ON = (GatewayRoute.PASS, GatewayRoute.PRODUCE, GatewayRoute.REWRITE, GatewayRoute.FETCH)
 
 
-class Kind(IntEnum):
+class ResponseKind(IntEnum):
     """The ways in which the gateway handles the response to a forwarded request."""
 
     PASS = auto()
@@ -64,7 +64,7 @@ class Kind(IntEnum):
     """The gateway has made the response, which waits for its turn."""
 
 
-class Routes:
+class BrokerRoutes:
     """The routes to one broker, by `(api_key << 16) | version`.
 
     `upstream` has the versions that it offers.
@@ -73,37 +73,39 @@ class Routes:
     def __init__(self, upstream: Mapping[int, tuple[int, int]], translation: Translation) -> None:
         self.upstream = clamped(translation.spoken(upstream))
         self.offered = clamped(translation.offered(self.upstream))
-        self._found: dict[int, Route] = {}
+        self._found: dict[int, GatewayRoute] = {}
 
-    def of(self, code: int) -> Route:
+    def of(self, code: int) -> GatewayRoute:
         """Return the route of a request by its API and version."""
         found = self._found.get(code)
         if found is None:
             found = self._found[code] = self._route(code >> 16, code & 0xFFFF)
         return found
 
-    def _route(self, key: int, version: int) -> Route:
+    def _route(self, key: int, version: int) -> GatewayRoute:
         low, high = self.upstream.get(key, (0, -1))
         has = low <= version <= high
         if key == ApiKey.API_VERSIONS:
-            return Route.VERSIONS if has else Route.VERSIONS_HERE
+            return GatewayRoute.VERSIONS if has else GatewayRoute.VERSIONS_HERE
         if has:
             if key in SASL_KEYS:
-                return Route.LOGIN
+                return GatewayRoute.LOGIN
             if key == ApiKey.PRODUCE:
-                return Route.PRODUCE
+                return GatewayRoute.PRODUCE
             if key == ApiKey.FETCH and version >= ENDPOINTS_STREAMED:
-                return Route.FETCH
-            return Route.REWRITE if has_addresses(key, version) else Route.PASS
+                return GatewayRoute.FETCH
+            return GatewayRoute.REWRITE if has_addresses(key, version) else GatewayRoute.PASS
         low, high = self.offered.get(key, (0, -1))
         if low <= version <= high:
-            return Route.TRANSLATE
+            return GatewayRoute.TRANSLATE
         api = API_TABLE.get(key)
         if api is None or not api.versions[0] <= version <= api.versions[1]:
-            return Route.REFUSE
-        return Route.TRANSLATE  # clients without ApiVersions ask in versions that they were not offered
+            return GatewayRoute.REFUSE
+        return (
+            GatewayRoute.TRANSLATE
+        )  # clients without ApiVersions ask in versions that they were not offered
 
-    def kind_of(self, code: int, data: memoryview, position: int) -> Kind | None:
+    def kind_of(self, code: int, data: memoryview, position: int) -> ResponseKind | None:
         """Return what to do with the response to a forwarded request, or None if it has no response.
 
         The request begins in `data` with its size at `position`.
@@ -113,14 +115,14 @@ class Routes:
             DecodeError: a Produce is malformed.
         """
         route = self.of(code)
-        if route is Route.PRODUCE:
+        if route is GatewayRoute.PRODUCE:
             key, version = code >> 16, code & 0xFFFF
             if not produce_acks(data, position, version):
                 return None
-            return Kind.REWRITE if has_addresses(key, version) else Kind.PASS
-        if route is Route.FETCH:
-            return Kind.FETCH
-        return Kind.PASS if route is Route.PASS else Kind.REWRITE
+            return ResponseKind.REWRITE if has_addresses(key, version) else ResponseKind.PASS
+        if route is GatewayRoute.FETCH:
+            return ResponseKind.FETCH
+        return ResponseKind.PASS if route is GatewayRoute.PASS else ResponseKind.REWRITE
 
     def put_versions(
         self, response: ApiVersionsResponse, here: Mapping[int, tuple[int, int]] | None = None
@@ -136,7 +138,7 @@ class Routes:
 
 
 def versions_response(
-    routes: Routes, version: int, correlation_id: int, here: Mapping[int, tuple[int, int]] | None = None
+    routes: BrokerRoutes, version: int, correlation_id: int, here: Mapping[int, tuple[int, int]] | None = None
 ) -> list[bytes | bytearray | memoryview]:
     """Return the gateway's own response to ApiVersions. `here` are APIs that the gateway answers itself."""
     response = ApiVersionsResponse()

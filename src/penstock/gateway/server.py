@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from penstock.client.config import ClientConfig
     from penstock.gateway.accounts.book import AccountBook
     from penstock.gateway.addresses import ServerNames
-    from penstock.gateway.calls import Call
+    from penstock.gateway.calls import NodeCall
     from penstock.gateway.contracts import Attachable, Ended
     from penstock.gateway.counters import ClientCount
     from penstock.gateway.hooks.chain import Hooks
     from penstock.gateway.limits import Limits
-    from penstock.gateway.routes import Routes
+    from penstock.gateway.routes import BrokerRoutes
     from penstock.gateway.seen.taps import Seen, Tap
     from penstock.gateway.versions import Translation
 
@@ -293,7 +293,7 @@ class GatewayServer:
         return self._has_account
 
     @property
-    def last_routes(self) -> Routes | None:
+    def last_routes(self) -> BrokerRoutes | None:
         return self._brokers.last_routes
 
     def new_login(self, answer_versions: Callable[[memoryview], bytes]) -> Login | None:
@@ -304,7 +304,7 @@ class GatewayServer:
     def later(self, seconds: float, work: Callable[[], None]) -> None:
         self.loop.call_later(seconds, work)
 
-    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> Routes:
+    def routes_of(self, ranges: Mapping[int, tuple[int, int]]) -> BrokerRoutes:
         return self._brokers.routes_of(ranges)
 
     def is_back(self, node_id: int) -> bool:
@@ -328,16 +328,16 @@ class GatewayServer:
         else:
             relay.attached(upstream)
 
-    def in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
+    def in_thread(self, relay: Attachable, work: Callable[[], NodeCall | Ended | Exception]) -> None:
         self._begin(self._in_thread(relay, work))
 
-    async def _in_thread(self, relay: Attachable, work: Callable[[], Call | Ended | Exception]) -> None:
+    async def _in_thread(self, relay: Attachable, work: Callable[[], NodeCall | Ended | Exception]) -> None:
         relay.worked(await asyncio.to_thread(work))
 
-    def call_node(self, relay: Attachable, call: Call) -> None:
+    def call_node(self, relay: Attachable, call: NodeCall) -> None:
         self._begin(self._call_node(relay, call))
 
-    async def _call_node(self, relay: Attachable, call: Call) -> None:
+    async def _call_node(self, relay: Attachable, call: NodeCall) -> None:
         try:
             answer = await self._brokers.ask(call, None if relay.login is None else relay.login.account)
         except PenstockError as error:

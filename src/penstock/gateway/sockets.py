@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from penstock.gateway.addresses import ServerNames
-    from penstock.gateway.calls import Call
-    from penstock.gateway.contracts import Attachable, Host
-    from penstock.gateway.routes import Routes
+    from penstock.gateway.calls import NodeCall
+    from penstock.gateway.contracts import Attachable, RelayHost
+    from penstock.gateway.routes import BrokerRoutes
     from penstock.gateway.seen.taps import Tap
     from penstock.security.tls import TlsConnection
 
@@ -140,7 +140,7 @@ class Socket:
         self._transport.abort()
 
 
-class Clients(SocketHost, Protocol):
+class SocketOwner(SocketHost, Protocol):
     """The owner of the sockets of clients."""
 
     def tap_of(self, peer: str, local: str) -> Tap | None:
@@ -165,8 +165,8 @@ class ClientSocket(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        clients: Clients,
-        relays: Host,
+        clients: SocketOwner,
+        relays: RelayHost,
         home: int | None,
         advertised_host: str | None,
         tls: TlsConnection | None = None,
@@ -318,7 +318,7 @@ class UpstreamSocket(asyncio.BufferedProtocol):
         self,
         host: SocketHost,
         relay: Attachable,
-        routes: Routes,
+        routes: BrokerRoutes,
         node_id: int | None,
         tls: TlsConnection | None,
         lost: Callable[[], None],
@@ -343,7 +343,7 @@ class UpstreamSocket(asyncio.BufferedProtocol):
         if not self._is_closed:
             self._renewal = asyncio.get_running_loop().call_later(seconds, begin)
 
-    def show(self, credentials: Generator[Call, object, object]) -> None:
+    def show(self, credentials: Generator[NodeCall, object, object]) -> None:
         """Authenticate again (KIP-368), as soon as no request is in flight."""
         if not (self._is_closed or self._relay.reauthenticate(credentials)):
             self.renew_after(REAUTHENTICATE_AGAIN_S, lambda: self.show(credentials))

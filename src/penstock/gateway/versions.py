@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from penstock.gateway.calls import Call
+    from penstock.gateway.calls import NodeCall
     from penstock.protocol.message import Message
 
 
@@ -28,21 +28,21 @@ class Translation(Protocol):
 
     def translate(
         self, api_key: int, version: int, request: Message, upstream: Mapping[int, tuple[int, int]]
-    ) -> Generator[Call, Message, Message | None]:
+    ) -> Generator[NodeCall, Message, Message | None]:
         """Yield requests to the cluster, and return the response in the client's version.
 
-        The response is None if the protocol has none (acks=0). Raises `Refused`.
+        The response is None if the protocol has none (acks=0). Raises `Refused`, a class of the translation.
         """
 
 
-class RefusedError(Exception):
+class UntranslatableError(Exception):
     """A request that is not translated. Its text is the reason."""
 
 
 class NoTranslation:
     """A translation that offers the broker's own versions, and refuses all others."""
 
-    Refused = RefusedError
+    Refused = UntranslatableError
 
     def spoken(self, advertised: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
         return dict(advertised)
@@ -52,5 +52,5 @@ class NoTranslation:
 
     def translate(
         self, api_key: int, version: int, request: Message, upstream: Mapping[int, tuple[int, int]]
-    ) -> Generator[Call, Message, Message | None]:
-        raise RefusedError(f"the cluster has no version {version} of {request.NAME}")
+    ) -> Generator[NodeCall, Message, Message | None]:
+        raise UntranslatableError(f"the cluster has no version {version} of {request.NAME}")

@@ -25,7 +25,7 @@ PENDING_BYTES_MAX = 1 << 30
 """Rows of so many bytes, of all topics together, are committed at once: the largest table first."""
 
 
-class Tables(NamedTuple):
+class TopicTables(NamedTuple):
     """The tables of one topic: that of its rows, and a function that opens that of its dead letters."""
 
     rows: LakeTable
@@ -46,7 +46,7 @@ class Fleet:
         self,
         settings: LandSettings,
         topics: Sequence[str],
-        open_tables: Callable[[str], Tables],
+        open_tables: Callable[[str], TopicTables],
         *,
         group: str | None = None,
     ) -> None:

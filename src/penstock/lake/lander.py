@@ -37,7 +37,7 @@ SHARED_ATTEMPTS_MAX = 20
 """So often a commit is tried that other workers of a group were faster with."""
 
 
-class Source(Protocol):
+class LanderSource(Protocol):
     """The topic that a lander reads: its name, partitions and positions. Another object may poll for it."""
 
     topic_id: str | None
@@ -60,7 +60,7 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class PolledSource(Source, Protocol):
+class PolledSource(LanderSource, Protocol):
     """A topic that a lander polls itself, up to its end."""
 
     def poll(self, timeout_ms: float) -> pa.RecordBatch | None:
@@ -218,7 +218,7 @@ class Lander:
         settings: LandSettings,
         table: LakeTable,
         dead_letters: Callable[[], LakeTable] | None = None,
-        source: Source | None = None,
+        source: LanderSource | None = None,
     ) -> None:
         self._settings = settings
         self._rows = _Side(table, settings)

@@ -97,7 +97,7 @@ class TopicReader:
             check_positions(positions, self.topic, self.topic_id)
         tps = [TopicPartition(self.topic, number) for number in self._partitions]
         first, last = self._consumer.beginning_offsets(tps), self._consumer.end_offsets(tps)
-        bounds = Bounds(
+        bounds = TopicBounds(
             self.topic, {tp.partition: first[tp] for tp in tps}, {tp.partition: last[tp] for tp in tps}
         )
         self._offsets = bounds.begins(positions, self._start, takes_losses=self._takes_losses)
@@ -184,7 +184,7 @@ class TopicReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class TopicBounds:
     """The first offset and the end offset of each partition of a topic."""
 
     topic: str

@@ -15,14 +15,14 @@ from penstock.client.blocking.admin import Admin
 from penstock.client.blocking.consumer import Consumer
 from penstock.errors import KafkaError, NetworkError, RequestTimeoutError, TopicRecreatedError
 from penstock.lake.contract import Positions
-from penstock.lake.reading import FETCH_OPTIONS, LOOK_EVERY_S, Bounds, check_positions, recreated
+from penstock.lake.reading import FETCH_OPTIONS, LOOK_EVERY_S, TopicBounds, check_positions, recreated
 from penstock.model import COLUMN_NAMES, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class TopicView:
+class SharedTopic:
     """One topic of a shared reader, with the methods that a lander uses."""
 
     def __init__(self, reader: SharedReader, topic: str, topic_id: str | None, partitions: list[int]) -> None:
@@ -48,7 +48,7 @@ class TopicView:
             # Nothing was committed: the end is a newer one by now, and partitions may have been added.
             self._begins = {p: max(at, self._begins.get(p, at)) for p, at in first.items()}
         else:
-            bounds = Bounds(self.topic, first, last)
+            bounds = TopicBounds(self.topic, first, last)
             start, takes_losses = self._reader.start, self._reader.takes_losses
             self._begins = bounds.begins(positions, start, takes_losses=takes_losses)
         self._offsets = {partition: self._begins[partition] for partition in self.owned}
@@ -114,11 +114,11 @@ class SharedReader:
         self._consumer = Consumer(bootstrap_servers, {**FETCH_OPTIONS, **config, **own})
         self._looked_at = time.monotonic()
         self._taken: Callable[[Sequence[TopicPartition]], None] = lambda tps: None
-        self.views: dict[str, TopicView] = {}
+        self.views: dict[str, SharedTopic] = {}
         try:
             for found in self._admin.describe_topics(list(topics)):
                 partitions = sorted(one.partition for one in found.partitions)
-                self.views[found.name] = TopicView(self, found.name, found.topic_id, partitions)
+                self.views[found.name] = SharedTopic(self, found.name, found.topic_id, partitions)
         except BaseException:
             self.close()
             raise

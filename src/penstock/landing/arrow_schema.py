@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.errors import StorageError
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 
 PARTITION_TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "date": pa.date32()}
 
 
-def table_schema(file: Path, layout: Layout) -> pa.Schema:
+def table_schema(file: Path, layout: TableLayout) -> pa.Schema:
     """Return the columns in `file`, followed by the partition columns. Raises StorageError."""
     try:
         schema = pq.read_schema(file).remove_metadata()
@@ -25,6 +25,6 @@ def table_schema(file: Path, layout: Layout) -> pa.Schema:
     return schema
 
 
-def partition_schema(layout: Layout) -> pa.Schema:
+def partition_schema(layout: TableLayout) -> pa.Schema:
     """Return the partition columns with their types."""
     return pa.schema([(name, PARTITION_TYPES[kind]) for name, kind in layout.partition_types().items()])

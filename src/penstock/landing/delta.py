@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.common.extras import missing
 from penstock.errors import ConfigError, StorageError
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import Manifest
 
 ATTEMPTS_MAX = 10
@@ -23,7 +23,7 @@ ATTEMPTS_MAX = 10
 class DeltaRegister:
     """Adds the files of batches to the Delta table in directory `root`; the first batch creates it."""
 
-    def __init__(self, root: Path, layout: Layout) -> None:
+    def __init__(self, root: Path, layout: TableLayout) -> None:
         try:
             import deltalake  # noqa: F401 - said at once, not after the files are written
         except ImportError as error:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from penstock.errors import ConfigError, StorageError
 from penstock.landing.atomic_files import TEMPORARY_SUFFIX, make_directory, storage_error, sync
 from penstock.landing.encodings import columns_with_dictionary, columns_with_statistics, compressions
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile
 from penstock.landing.partitioning import Values, directory, split
 
@@ -53,7 +53,12 @@ class TaskFiles:
     """
 
     def __init__(
-        self, root: Path, staging: Path, layout: Layout, prefix: str, settings: FileSettings | None = None
+        self,
+        root: Path,
+        staging: Path,
+        layout: TableLayout,
+        prefix: str,
+        settings: FileSettings | None = None,
     ) -> None:
         self._root = root
         self._staging = staging

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.common.extras import missing
 from penstock.errors import ConfigError, StorageError
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import Manifest
 
 ATTEMPTS_MAX = 10
@@ -29,7 +29,7 @@ class IcebergRegister:
     """
 
     def __init__(
-        self, root: Path, layout: Layout, name: str, catalog: str | None, properties: Mapping[str, str]
+        self, root: Path, layout: TableLayout, name: str, catalog: str | None, properties: Mapping[str, str]
     ) -> None:
         try:
             import pyiceberg.catalog  # noqa: F401 - said at once, not after the files are written
@@ -111,7 +111,7 @@ class IcebergRegister:
         namespace = self._name.rpartition(".")[0]
         if namespace:
             catalog.create_namespace_if_not_exists(namespace)
-        of_files = Layout(self._layout.columns, format="iceberg")
+        of_files = TableLayout(self._layout.columns, format="iceberg")
         schema = table_schema(self._root / manifest.files[0].path, of_files)
         transaction = catalog.create_table_transaction(self._name, schema)
         with transaction.update_spec() as spec:

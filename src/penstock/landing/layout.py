@@ -21,7 +21,7 @@ PARTITION_TYPES = ("string", "int", "bigint", "date")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableLayout:
     """The columns of a table with their types in Spark's spelling, and its partition columns.
 
     `time_column` is the column from which `date` and `hour` are made, if `partition_by` names them.
@@ -91,7 +91,7 @@ class Layout:
         )
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Layout:
+    def from_json(cls, text: str | bytes) -> TableLayout:
         """Return the layout in the text of table.json.
 
         Raises:
@@ -109,7 +109,7 @@ class Layout:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DecodeError(f"table.json is damaged: {error!r}") from None
 
-    def differences(self, other: Layout) -> list[str]:
+    def differences(self, other: TableLayout) -> list[str]:
         """Return a sentence for each difference between this table's layout and `other`; empty if equal."""
         mine, theirs = dict(self.columns), dict(other.columns)
         found = [

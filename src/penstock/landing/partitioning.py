@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import EncodeError
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 
 NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
 """The name of Hive's for null; also for an empty text, which cannot name a directory."""
@@ -25,7 +25,7 @@ _FIRST_DAY = datetime.date(1970, 1, 1).toordinal()
 Values = tuple[str | None, ...]
 
 
-def split(batch: pa.RecordBatch, layout: Layout) -> Iterator[tuple[Values, pa.RecordBatch]]:
+def split(batch: pa.RecordBatch, layout: TableLayout) -> Iterator[tuple[Values, pa.RecordBatch]]:
     """Yield (values of the partition columns as texts, rows) of each partition; rows keep their order."""
     if not layout.partition_by:
         yield (), batch

@@ -33,7 +33,7 @@ from penstock.landing.atomic_files import (
     sync_directory,
     write_whole,
 )
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import (
     LandedFile,
     Manifest,
@@ -72,7 +72,7 @@ class LandingTable:
 
     # -- what all files have in common
 
-    def layout(self) -> Layout | None:
+    def layout(self) -> TableLayout | None:
         """Return the layout of the table, or None if the directory has no table.
 
         Raises:
@@ -80,9 +80,9 @@ class LandingTable:
             StorageError: table.json cannot be read.
         """
         text = _read(self._hidden / "table.json")
-        return None if text is None else Layout.from_json(text)
+        return None if text is None else TableLayout.from_json(text)
 
-    def require(self, layout: Layout) -> None:
+    def require(self, layout: TableLayout) -> None:
         """Check that rows with `layout` fit the table.
 
         Raises:
@@ -96,7 +96,7 @@ class LandingTable:
                 "Land into another directory, or set the landing options as the table has them"
             )
 
-    def declare(self, layout: Layout) -> None:
+    def declare(self, layout: TableLayout) -> None:
         """Create the table if it is missing. Raises ConfigError, as `require`, and StorageError."""
         if self.layout() is None:
             _create(self._hidden / "table.json", layout.to_json())
@@ -157,7 +157,7 @@ class LandingTable:
         self,
         writer: str,
         batch: int,
-        layout: Layout,
+        layout: TableLayout,
         files: Sequence[LandedFile],
         ranges: Sequence[OffsetRange] = (),
         register: Register | None = None,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from io import FileIO
 
     from penstock.log.epochs import LeaderEpochs
-    from penstock.log.walk import Entry
+    from penstock.log.walk import BatchEntry
     from penstock.records.compression.budget import UnpackBudget
     from penstock.records.format.batch_header import BatchHeader
 
@@ -171,7 +171,7 @@ class Segment(ABC):
         """Append one batch to the segment."""
 
     @abstractmethod
-    def append_many(self, batches: Bytes, size: int, entries: Sequence[Entry], now_ms: int) -> None:
+    def append_many(self, batches: Bytes, size: int, entries: Sequence[BatchEntry], now_ms: int) -> None:
         """Append several batches to the segment at once."""
 
     @abstractmethod
@@ -186,7 +186,7 @@ class Segment(ABC):
         """Append batches from `offset` on to `pieces`; return (their bytes, whether the end was reached)."""
 
     @abstractmethod
-    def entries(self, offset: int) -> Iterator[Entry]:
+    def entries(self, offset: int) -> Iterator[BatchEntry]:
         """Yield the batch headers from the batch that contains `offset` on."""
 
     @abstractmethod
@@ -210,7 +210,7 @@ class Segment(ABC):
         """Remove the segment's files or memory. Slices that were read stay readable."""
 
     @abstractmethod
-    def source(self) -> Source:
+    def source(self) -> SegmentSource:
         """Return a reader of the batches of this sealed segment, for compaction.
 
         Raises:
@@ -259,7 +259,7 @@ class Segment(ABC):
         latest = self.max_timestamp
         return latest if latest >= 0 else self.last_append_ms
 
-    def batch_since(self, timestamp_ms: int, start_offset: int) -> Entry | None:
+    def batch_since(self, timestamp_ms: int, start_offset: int) -> BatchEntry | None:
         """Return the first batch from `start_offset` on with a greatest timestamp of `timestamp_ms` or later.
 
         None if the segment has no such batch.
@@ -272,10 +272,10 @@ class Segment(ABC):
         return None
 
 
-class Source(Protocol):
+class SegmentSource(Protocol):
     """A reader of the batches of a sealed segment, for any thread, even after the segment's deletion."""
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[BatchEntry]:
         """Yield the headers of all batches of the segment."""
 
     def load(self, position: int, size: int) -> bytes:
@@ -344,7 +344,7 @@ class Log(Protocol):
     def max_timestamp(self) -> int:
         """The greatest timestamp of all batch headers, also below `start_offset`; -1 if there is none."""
 
-    def batch_since(self, timestamp_ms: int, start_offset: int) -> tuple[Entry, Bytes] | None:
+    def batch_since(self, timestamp_ms: int, start_offset: int) -> tuple[BatchEntry, Bytes] | None:
         """Return the first batch from `start_offset` on with a greatest timestamp of `timestamp_ms` or later.
 
         None if there is no such batch. `times.record_since` finds the record in it; if no record from
@@ -386,7 +386,7 @@ class Log(Protocol):
     def truncate_to(self, offset: int) -> None:
         """Remove every batch whose last offset is `offset` or later, and lower `end_offset` accordingly."""
 
-    def entries(self, start_offset: int | None = None) -> Iterator[Entry]:
+    def entries(self, start_offset: int | None = None) -> Iterator[BatchEntry]:
         """Yield the headers of batches from the one that contains `start_offset` on."""
 
     def iter_batch_headers(self, start_offset: int | None = None) -> Iterator[BatchHeader]:

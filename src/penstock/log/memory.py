@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from penstock.log.contract import Bytes, FileRegion, LogConfig, Segment
 from penstock.log.epochs import LeaderEpochs
 from penstock.log.segmented import SegmentedLog
-from penstock.log.walk import Entry, walk_buffer
+from penstock.log.walk import BatchEntry, walk_buffer
 
 JOIN_BYTES = 4096
 """Pieces of a slice that are smaller than this on average are joined: few are cheaper to send."""
@@ -45,7 +45,7 @@ class MemorySegment(Segment):
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
 
-    def append_many(self, batches: Bytes, size: int, entries: Sequence[Entry], now_ms: int) -> None:
+    def append_many(self, batches: Bytes, size: int, entries: Sequence[BatchEntry], now_ms: int) -> None:
         empty = not self.size
         for entry in entries:
             batch = batches[entry.position : entry.position + entry.size]
@@ -79,7 +79,7 @@ class MemorySegment(Segment):
             pieces.extend(found)
         return size, stop == len(batches)
 
-    def entries(self, offset: int) -> Iterator[Entry]:
+    def entries(self, offset: int) -> Iterator[BatchEntry]:
         index = bisect_left(self._last_offsets, offset)
         while index < len(self._batches):
             position = self._positions[index]
@@ -129,7 +129,7 @@ class MemorySource:
         self._batches = list(batches)
         self._positions = list(positions)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[BatchEntry]:
         for batch, position in zip(self._batches, self._positions, strict=True):
             for entry in walk_buffer(batch):
                 yield entry._replace(position=position)

@@ -27,7 +27,7 @@ from penstock.log.contract import (
 )
 from penstock.log.epochs import LeaderEpochs
 from penstock.log.times import latest_record, record_since
-from penstock.log.walk import Entry, walk_buffer
+from penstock.log.walk import BatchEntry, walk_buffer
 from penstock.model import EARLIEST, LATEST
 from penstock.records.compression.budget import UnpackBudget
 from penstock.records.format.batch_header import (
@@ -276,7 +276,7 @@ class SegmentedLog(ABC):
         """Return the index of the segment that contains an offset."""
         return max(bisect_right(self._bases, offset) - 1, 0)
 
-    def entries(self, start_offset: int | None = None) -> Iterator[Entry]:
+    def entries(self, start_offset: int | None = None) -> Iterator[BatchEntry]:
         for _, entry in self._entries(start_offset):
             yield entry
 
@@ -290,7 +290,7 @@ class SegmentedLog(ABC):
             except DamagedLogError as error:
                 logger.error("%s; its producers are known only as far as it can be read", error)
 
-    def _entries(self, start_offset: int | None) -> Iterator[tuple[Segment, Entry]]:
+    def _entries(self, start_offset: int | None) -> Iterator[tuple[Segment, BatchEntry]]:
         offset = self.start_offset if start_offset is None else start_offset
         for segment in self._segments[self._index_of(offset) :]:
             for entry in segment.entries(offset):
@@ -298,7 +298,7 @@ class SegmentedLog(ABC):
 
     # --- time -------------------------------------------------------------------------------------
 
-    def batch_since(self, timestamp_ms: int, start_offset: int) -> tuple[Entry, Bytes] | None:
+    def batch_since(self, timestamp_ms: int, start_offset: int) -> tuple[BatchEntry, Bytes] | None:
         start_offset = max(start_offset, self.start_offset)
         for segment in self._segments[self._index_of(start_offset) :]:
             entry = segment.batch_since(timestamp_ms, start_offset)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.log.contract import Bytes
-from penstock.log.walk import Entry
+from penstock.log.walk import BatchEntry
 from penstock.records.batch import records_bytes
 from penstock.records.checking import walk_records
 from penstock.records.compression.budget import UnpackBudget
@@ -22,7 +22,7 @@ OffsetAndTime = tuple[int, int]
 
 
 def record_since(
-    entry: Entry,
+    entry: BatchEntry,
     batch: Bytes,
     timestamp_ms: int,
     start_offset: int,
@@ -49,7 +49,7 @@ def record_since(
 
 
 def latest_record(
-    entry: Entry, batch: Bytes, start_offset: int, budget: UnpackBudget
+    entry: BatchEntry, batch: Bytes, start_offset: int, budget: UnpackBudget
 ) -> OffsetAndTime | None:
     """Return the first record from `start_offset` on with the greatest time, or None if there is none."""
     best: OffsetAndTime | None = None
@@ -62,12 +62,12 @@ def latest_record(
     return best
 
 
-def by_header(entry: Entry, start_offset: int) -> OffsetAndTime:
+def by_header(entry: BatchEntry, start_offset: int) -> OffsetAndTime:
     """Return the first offset and the greatest timestamp in the header of a batch."""
     return max(entry.base_offset, start_offset), entry.max_timestamp
 
 
-def records_of(entry: Entry, batch: Bytes, budget: UnpackBudget) -> Iterator[OffsetAndTime]:
+def records_of(entry: BatchEntry, batch: Bytes, budget: UnpackBudget) -> Iterator[OffsetAndTime]:
     """Yield the offset and time of every record in a batch.
 
     Raises:

@@ -52,7 +52,7 @@ Fetch = Callable[[int, int], bytes | memoryview]
 """Return up to so many bytes from a position: fewer only at the end of what there is."""
 
 
-class Entry(NamedTuple):
+class BatchEntry(NamedTuple):
     """The position and size of a batch, and the offsets, epoch and time of its header."""
 
     position: int
@@ -70,7 +70,7 @@ class Entry(NamedTuple):
 
 def walk(
     fetch: Fetch, position: int, end: int, fetch_bytes: int = FETCH_BYTES
-) -> Generator[Entry, None, int]:
+) -> Generator[BatchEntry, None, int]:
     """Yield the entries from `position`, where one must begin, up to `end`.
 
     Stops at an incomplete entry, and at zeros, which a preallocated file ends with. The generator returns
@@ -113,7 +113,7 @@ def walk(
                 raise CorruptRecordError(
                     f"last offset delta {delta} in the batch at position {position + index}"
                 )
-            yield Entry(
+            yield BatchEntry(
                 position + index, size, base_offset, base_offset + delta, timestamp, epoch, attributes, magic
             )
             index += size
@@ -121,7 +121,7 @@ def walk(
     return position
 
 
-def walk_whole(fetch: Fetch, position: int, end: int) -> Iterator[Entry]:
+def walk_whole(fetch: Fetch, position: int, end: int) -> Iterator[BatchEntry]:
     """Yield the entries from `position` to `end`, where the last of them must end.
 
     Raises:
@@ -145,13 +145,13 @@ def fetch_file(file: FileIO) -> Fetch:
     return lambda position, size: operating_system.pread(file.fileno(), size, position)
 
 
-def walk_buffer(buffer: bytes | memoryview) -> Iterator[Entry]:
+def walk_buffer(buffer: bytes | memoryview) -> Iterator[BatchEntry]:
     """Yield the entries of `buffer`, as `walk` does."""
     size = len(buffer)
     return walk(fetch_from(buffer), 0, size, max(size, 1))
 
 
-def walk_checked(fetch: Fetch, end: int, next_offset: int) -> Iterator[Entry]:
+def walk_checked(fetch: Fetch, end: int, next_offset: int) -> Iterator[BatchEntry]:
     """Yield the entries up to `end`, reading whole batches to check their checksums and ascending offsets.
 
     Stops where `walk` does. `next_offset` is the least offset that the first entry may have.
@@ -189,7 +189,7 @@ def _shifted(view: memoryview, start: int) -> Fetch:
     return lambda position, size: view[position - start : position - start + size]
 
 
-def has_valid_checksum(buffer: bytes | memoryview, start: int, entry: Entry) -> bool:
+def has_valid_checksum(buffer: bytes | memoryview, start: int, entry: BatchEntry) -> bool:
     """Return whether the checksum of the entry at `start` of `buffer` fits its bytes."""
     end = start + entry.size
     if entry.magic < 2:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from penstock.client.config import Partitioner
     from penstock.client.options import ConsumerOptions, PartitionerName
     from penstock.queries.live import LiveQuery
-    from penstock.queries.session import Session, TopicOptions
+    from penstock.queries.session import SqlSession, TopicOptions
     from penstock.registry.client import Finder
 
 
 class Answer(Iterator["pa.RecordBatch"]):
     """The rows of a query as a lazy iterator of batches, and as an Arrow stream."""
 
-    def __init__(self, session: Session, reader: pa.RecordBatchReader) -> None:
+    def __init__(self, session: SqlSession, reader: pa.RecordBatchReader) -> None:
         self._session = session
         self._batches = session.batches(reader)
         self.schema: pa.Schema = reader.schema
@@ -180,7 +180,7 @@ def sql(
     if not isinstance(query, str):
         raise ConfigError(f"query is {query!r}: the text of a query is needed")
     from penstock.queries.progress import QueryProgress
-    from penstock.queries.session import Session, TopicOptions
+    from penstock.queries.session import SqlSession, TopicOptions
 
     optional(flag)(progress, "progress")
     options = TopicOptions(
@@ -194,9 +194,11 @@ def sql(
         registry,
     )
     if flag(follow, "follow"):
-        return _followed(query, Session(bootstrap_servers, options, tables=tables, memory_limit=memory_limit))
+        return _followed(
+            query, SqlSession(bootstrap_servers, options, tables=tables, memory_limit=memory_limit)
+        )
     shown = QueryProgress(progress)
-    session = Session(
+    session = SqlSession(
         bootstrap_servers, options, tables=tables, memory_limit=memory_limit, on_progress=shown.update
     )
     try:
@@ -222,12 +224,12 @@ def followed(query: str, bootstrap_servers: str | Sequence[str] | None, options:
     Raises:
         ConfigError: the query cannot be followed.
     """
-    from penstock.queries.session import Session
+    from penstock.queries.session import SqlSession
 
-    return _followed(query, Session(bootstrap_servers, options))
+    return _followed(query, SqlSession(bootstrap_servers, options))
 
 
-def _followed(query: str, session: Session) -> LiveQuery:
+def _followed(query: str, session: SqlSession) -> LiveQuery:
     from penstock.queries.live import LiveQuery
 
     try:

@@ -24,13 +24,13 @@ from penstock.queries.plans import NotingDataset
 from penstock.queries.pushdown.wanted import EVERYTHING
 from penstock.queries.sources import Ask, TopicSource
 from penstock.queries.windows import TO_SPARK, window_of
-from penstock.tables.following import Follower
-from penstock.tables.reading import Reading
+from penstock.tables.following import TopicFollower
+from penstock.tables.reading import CheckedRead
 from penstock.tables.spec import ReadSpec
 
 if TYPE_CHECKING:
     from penstock.client.fetch.cursors import FetchedPart
-    from penstock.queries.session import Session
+    from penstock.queries.session import SqlSession
 
 OPEN_ROWS_MAX = 5_000_000
 """Rows in windows that are open; more are refused."""
@@ -45,7 +45,7 @@ log = logger_named("penstock.queries")
 class LiveQuery:
     """A query that follows one topic: an iterator of batches, which any thread can end by `close`."""
 
-    def __init__(self, session: Session, query: str) -> None:
+    def __init__(self, session: SqlSession, query: str) -> None:
         """Check that the query can be followed, and find where to begin.
 
         Raises:
@@ -66,7 +66,7 @@ class LiveQuery:
         self._columns = self._needed(noting)
         self.late_rows = 0
         """Rows that came after their window was closed."""
-        self._follower: Follower | None = None
+        self._follower: TopicFollower | None = None
         self._batches = self._rows()
 
     def _needed(self, noting: NotingDataset) -> list[str]:
@@ -103,8 +103,8 @@ class LiveQuery:
         spec = ReadSpec.checked(
             source.topic, start=starts, columns=needed, isolation=source.isolation, follow=True
         )
-        reading = Reading(spec, "", source.config, "kafka")
-        follower = self._follower = Follower(reading)
+        reading = CheckedRead(spec, "", source.config, "kafka")
+        follower = self._follower = TopicFollower(reading)
         windows = None
         if self._window is not None:
             lateness = timedelta(milliseconds=source.max_lateness_ms or 0)
@@ -117,7 +117,7 @@ class LiveQuery:
             finish(follower.close())
 
     def _answers(
-        self, follower: Follower, parts: list[FetchedPart], windows: OpenWindows | None
+        self, follower: TopicFollower, parts: list[FetchedPart], windows: OpenWindows | None
     ) -> Iterator[pa.RecordBatch]:
         for part in parts:
             for decoded in follower.decoded(part, BATCH_BYTES):

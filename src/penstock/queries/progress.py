@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 
 from penstock.queries.watching import Watch
-from penstock.tables.progress import Progress
+from penstock.tables.progress import ProgressLine
 
 
 class QueryProgress:
     """Shows the progress of a query's scans, by `penstock.tables.progress`. For any thread."""
 
     def __init__(self, wanted: bool | None) -> None:
-        self._line = Progress("query", "records", None, wanted)
+        self._line = ProgressLine("query", "records", None, wanted)
         self._lock = threading.Lock()
         self._records = self._bytes = 0
         self._watch: Watch | None = None

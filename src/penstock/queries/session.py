@@ -37,7 +37,7 @@ from penstock.queries.statements import (
     quoted,
     table_names,
 )
-from penstock.queries.watching import StoppedError, Watch, Worker
+from penstock.queries.watching import DaemonWorker, StoppedError, Watch
 
 if TYPE_CHECKING:
     from penstock.client.config import Partitioner
@@ -66,7 +66,7 @@ class TopicOptions:
     registry: str | Mapping[str, object] | Finder | None = None
 
 
-class Session:
+class SqlSession:
     """Runs statements one after another, over the topics of a cluster and the caller's tables."""
 
     def __init__(
@@ -100,7 +100,7 @@ class Session:
         """Names of topics that are tables of DuckDB's now."""
         self._names: list[str] | None = None
         self._watch = Watch()
-        self._worker = Worker()
+        self._worker = DaemonWorker()
         self._connection = duckdb.connect()
         self._connection.execute("set timezone = 'UTC'")
         # Variables of this program are no tables.
@@ -194,7 +194,7 @@ class Session:
             self._connection.close()
         self._remove_spilled()
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> SqlSession:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -21,7 +21,7 @@ from penstock.errors import ConfigError, UnsupportedVersionError
 from penstock.model import OffsetRange, TopicPartition
 from penstock.queries.pushdown.wanted import Wanted, on_topic
 from penstock.queries.watching import StoppedError, Watch
-from penstock.tables.bounds import Bounds, Plan, plan_reading
+from penstock.tables.bounds import Bounds, ReadPlan, plan_reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,7 +92,7 @@ class TopicSource:
         """Return whether offsets suffice for the requested columns, without fetching records."""
         return self.is_dense and PLACE_COLUMNS.issuperset(ask.columns)
 
-    async def _plan(self, client: AsyncClient, wanted: Wanted) -> Plan:
+    async def _plan(self, client: AsyncClient, wanted: Wanted) -> ReadPlan:
         def numbers_of(topic: str, known: Iterable[int]) -> list[int]:
             numbers = wanted.partitions_among(known)
             if wanted.keys is not None and self.key_partitioner is not None:
@@ -194,7 +194,7 @@ class _Fetching:
 
         return run(race())
 
-    def batches(self, plan: Plan) -> Generator[pa.RecordBatch, None, None]:
+    def batches(self, plan: ReadPlan) -> Generator[pa.RecordBatch, None, None]:
         if self.ask.newest is not None:
             yield from self._newest(plan, self.ask.newest)
         elif self.ask.limit is not None:
@@ -202,7 +202,7 @@ class _Fetching:
         else:
             yield from self._read(plan, plan.ranges, FETCH_BYTES)
 
-    def _first(self, plan: Plan, limit: int) -> Generator[pa.RecordBatch, None, None]:
+    def _first(self, plan: ReadPlan, limit: int) -> Generator[pa.RecordBatch, None, None]:
         """Yield the first `limit` records, partition by partition.
 
         Of each partition, first only as many offsets as records are needed, then the rest, if compaction or
@@ -228,7 +228,7 @@ class _Fetching:
                 if not left:
                     return
 
-    def _newest(self, plan: Plan, count: int) -> Generator[pa.RecordBatch, None, None]:
+    def _newest(self, plan: ReadPlan, count: int) -> Generator[pa.RecordBatch, None, None]:
         """Yield at least the newest `count` records of each partition, read backwards in growing steps."""
         for one in plan.ranges:
             end, step, left = one.end, count, count
@@ -240,7 +240,7 @@ class _Fetching:
                 end, step = start, step * 4
 
     def _read(
-        self, plan: Plan, ranges: list[OffsetRange], fetch_bytes: int
+        self, plan: ReadPlan, ranges: list[OffsetRange], fetch_bytes: int
     ) -> Generator[pa.RecordBatch, None, None]:
         if not ranges:
             return

@@ -82,7 +82,7 @@ class Watch:
             end()
 
 
-class Worker:
+class DaemonWorker:
     """Runs calls one after another in a daemon thread, for which the process's exit does not wait."""
 
     def __init__(self) -> None:

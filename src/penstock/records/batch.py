@@ -24,7 +24,7 @@ from penstock.records.compression.budget import (
     UNPACKED_RECORDS_MAX,
     UnpackBudget,
 )
-from penstock.records.compression.codecs import Codec, compress
+from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.records.format.batch_header import (
     CONTROL_BIT,
     ENTRY_BYTES,
@@ -91,7 +91,7 @@ def encode_batch(
     records: Sequence[RowLike],
     *,
     base_offset: int = 0,
-    codec: int = Codec.NONE,
+    codec: int = CompressionCodec.NONE,
     level: int | None = None,
     producer_id: int = -1,
     producer_epoch: int = -1,
@@ -152,7 +152,7 @@ def encode_batch(
 def encode_written(
     writer: PlainRowWriter,
     *,
-    codec: int = Codec.NONE,
+    codec: int = CompressionCodec.NONE,
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = -1,

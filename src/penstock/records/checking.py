@@ -22,7 +22,7 @@ _LONG_MAX = (1 << 63) - 1
 _LONG_MIN = -1 << 63
 
 
-class Chunk(NamedTuple):
+class CheckedRecords(NamedTuple):
     """Some consecutive records of a batch: their offset deltas, timestamps, and which of them have no key."""
 
     first: int
@@ -33,13 +33,13 @@ class Chunk(NamedTuple):
     """Places of records without a key, counted from 0 in the batch."""
 
 
-def walk_batch(batch: Buffer, header: BatchHeader, budget: UnpackBudget) -> Iterator[Chunk]:
+def walk_batch(batch: Buffer, header: BatchHeader, budget: UnpackBudget) -> Iterator[CheckedRecords]:
     """Decompress and check a producer's batch; yield its records as chunks. Raises as `walk_numbered`."""
     view = memoryview(batch)
     yield from walk_numbered(records_bytes(view, 0, len(view), header, budget), header, budget)
 
 
-def walk_numbered(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[Chunk]:
+def walk_numbered(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[CheckedRecords]:
     """Check and yield the chunks of `walk_records`; also require offset deltas 0, 1, 2, … without gaps.
 
     Raises:
@@ -51,7 +51,7 @@ def walk_numbered(records: memoryview, header: BatchHeader, budget: UnpackBudget
         yield chunk
 
 
-def walk_records(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[Chunk]:
+def walk_records(records: memoryview, header: BatchHeader, budget: UnpackBudget) -> Iterator[CheckedRecords]:
     """Check the records in `records`, which `records_bytes` returned, and yield them as chunks.
 
     Raises:
@@ -81,7 +81,7 @@ def walk_records(records: memoryview, header: BatchHeader, budget: UnpackBudget)
             times = [base + time for time in times]
         else:
             times = [appended_at] * count
-        yield Chunk(first, deltas, times, keyless)
+        yield CheckedRecords(first, deltas, times, keyless)
         first += count
     if position != len(records):
         raise CorruptRecordError(f"{len(records) - position} bytes behind the last record")

@@ -20,7 +20,7 @@ from penstock.model import NO_TIMESTAMP, Record, TimestampType
 from penstock.records.aborted import AbortedTransactions
 from penstock.records.batch import ABORT_MARKER, iter_records, read_marker
 from penstock.records.compression.budget import CHUNK_RECORDS, UnpackBudget
-from penstock.records.compression.codecs import Codec, compress, quick_level
+from penstock.records.compression.codecs import CompressionCodec, compress, quick_level
 from penstock.records.format.batch_header import (
     CODEC_MASK,
     HEADER_BYTES,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from penstock.records.legacy import Message
+    from penstock.records.legacy import LegacyMessage
 
 _MESSAGE_BYTES = (26, 34)
 """Bytes of a message without its key and value, by magic."""
@@ -142,10 +142,10 @@ def _convert_one(
     else:
         attributes = read_message(view, start, end).attributes
     codec = attributes & CODEC_MASK
-    if codec == Codec.ZSTD:
+    if codec == CompressionCodec.ZSTD:
         if not unpacks_zstd:
             raise UnsupportedVersionError("records compressed with zstd cannot be given to so old a client")
-        codec = Codec.NONE
+        codec = CompressionCodec.NONE
     if header is not None:
         if verify:
             verify_crc(view, start, end)
@@ -292,7 +292,7 @@ def convert_up(
     if position != view.nbytes and not may_be_cut:
         raise CorruptRecordError(f"a message set with {view.nbytes - position} bytes of a partial message")
     try:
-        codec = codec or Codec.NONE
+        codec = codec or CompressionCodec.NONE
         return growing.finish(codec, partition_leader_epoch, quick_level(codec, view.nbytes, quick_bytes))
     except EncodeError as error:  # offsets or times that only a broken message set leads to
         raise CorruptRecordError(f"messages at offset {growing.first_offset}: {error}") from error
@@ -314,7 +314,7 @@ class _GrowingBatch:
         self._type = TimestampType.CREATE_TIME
         self.first_offset = 0
 
-    def add(self, message: Message) -> None:
+    def add(self, message: LegacyMessage) -> None:
         """Add one message to the batch.
 
         Raises:

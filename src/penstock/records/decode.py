@@ -29,7 +29,7 @@ from penstock.records.compression.budget import (
     UNPACKED_RECORDS_MAX,
     UnpackBudget,
 )
-from penstock.records.compression.codecs import Codec, decompress, decompress_into, room_for
+from penstock.records.compression.codecs import CompressionCodec, decompress, decompress_into, room_for
 from penstock.records.format.batch_header import (
     ATTRIBUTES_POSITION,
     CODEC_MASK,
@@ -45,7 +45,7 @@ from penstock.records.growing import GrowingColumns, problem
 from penstock.records.kernels import decode_kernels as kernels
 from penstock.records.kernels.compiled import Bytes, Ints
 from penstock.records.kernels.memory import empty
-from penstock.records.legacy import Message, flattened, inner_messages, read_message, verify_message_crc
+from penstock.records.legacy import LegacyMessage, flattened, inner_messages, read_message, verify_message_crc
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -399,10 +399,10 @@ class _Decoder:
             self._left_bytes = self._limit_bytes
         limit = self._left_bytes
         try:
-            if codec == Codec.GZIP:  # its size is not known before it is done
+            if codec == CompressionCodec.GZIP:  # its size is not known before it is done
                 whole = decompress(codec, compressed, limit)
-                codec, compressed = Codec.NONE, whole
-            room = len(compressed) if codec == Codec.NONE else room_for(codec, compressed, limit)
+                codec, compressed = CompressionCodec.NONE, whole
+            room = len(compressed) if codec == CompressionCodec.NONE else room_for(codec, compressed, limit)
         except UnpackLimitError:
             raise self._too_large() from None
         if at + room > len(self._scratch):
@@ -457,7 +457,7 @@ class _Decoder:
         if len(run):
             self._scan_messages(run, 0, -1, 0, 0)
 
-    def _take_wrapper(self, wrapper: Message, before: int) -> None:
+    def _take_wrapper(self, wrapper: LegacyMessage, before: int) -> None:
         """Decode the messages in a compressed message (wrapper).
 
         `before` is the offset to read on from, for the error raised if the wrapper holds too much.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock.errors import EncodeError
 from penstock.model import TimestampType
 from penstock.records.columns import NO_BYTES, BytesColumn, RecordColumns
-from penstock.records.compression.codecs import Codec, compress
+from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.records.format.batch_header import (
     ATTRIBUTES_POSITION,
     CRC_POSITION,
@@ -41,7 +41,7 @@ def encode_columns(
     columns: RecordColumns,
     *,
     rows: Ints | None = None,
-    codec: int = Codec.NONE,
+    codec: int = CompressionCodec.NONE,
     level: int | None = None,
     batch_bytes_max: int = BATCH_BYTES_MAX,
     base_offset: int | None = None,

@@ -21,7 +21,7 @@ from penstock.records.compression.budget import (
     UNPACKED_RECORDS_MAX,
     UnpackBudget,
 )
-from penstock.records.compression.codecs import Codec, compress
+from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.records.format.batch_header import (
     CODEC_MASK,
     LENGTH_EXTRA_BYTES,
@@ -45,7 +45,7 @@ MessageRow = tuple["bytes | None", "bytes | None", int]
 """What a message is made of: key, value, timestamp in milliseconds (ignored by magic 0)."""
 
 
-class Message(NamedTuple):
+class LegacyMessage(NamedTuple):
     """One entry of a message set of magic 0 or 1. Key and value are views of the buffer."""
 
     offset: int
@@ -69,7 +69,7 @@ class Message(NamedTuple):
         )
 
 
-def read_message(buffer: Buffer, start: int, end: int) -> Message:
+def read_message(buffer: Buffer, start: int, end: int) -> LegacyMessage:
     """Read the message of magic 0 or 1 in `buffer[start:end]`.
 
     Raises:
@@ -91,7 +91,7 @@ def read_message(buffer: Buffer, start: int, end: int) -> Message:
         raise CorruptRecordError(f"a message of {end - start} bytes is cut short") from None
     if position != end:
         raise CorruptRecordError(f"{end - position} bytes are left over in a message")
-    return Message(offset, crc, magic, attributes, timestamp, key, value)
+    return LegacyMessage(offset, crc, magic, attributes, timestamp, key, value)
 
 
 def _read_bytes(view: memoryview, position: int, end: int) -> tuple[memoryview | None, int]:
@@ -121,7 +121,7 @@ def verify_message_crc(buffer: Buffer, start: int, end: int) -> None:
 
 
 def inner_messages(
-    wrapper: Message,
+    wrapper: LegacyMessage,
     budget: UnpackBudget,
     *,
     verify: bool = True,
@@ -142,7 +142,7 @@ def inner_messages(
     """
     if wrapper.value is None:
         raise CorruptRecordError("a compressed message without a value")
-    if wrapper.codec == Codec.ZSTD:
+    if wrapper.codec == CompressionCodec.ZSTD:
         raise CorruptRecordError(f"zstd in a message of magic {wrapper.magic}")
     inner = budget.unpack(wrapper.codec, wrapper.value)
     last_offset = None
@@ -180,7 +180,7 @@ def iter_messages(
     verify: bool = True,
     mixed: bool = False,
     nested: bool | None = None,
-) -> Iterator[Message]:
+) -> Iterator[LegacyMessage]:
     """Yield the message in `buffer[start:end]`, or the messages inside it if it is a wrapper.
 
     Offsets are absolute, and a log-append timestamp of the wrapper is that of every message inside.
@@ -205,14 +205,14 @@ def iter_messages(
 
 
 def unwrap(
-    wrapper: Message,
+    wrapper: LegacyMessage,
     budget: UnpackBudget,
     *,
     verify: bool = True,
     mixed: bool = False,
     nested: bool = False,
     depth: int = 1,
-) -> Iterator[Message]:
+) -> Iterator[LegacyMessage]:
     """Yield the messages inside a compressed `wrapper`. Arguments and errors are those of `iter_messages`."""
     if depth > NESTING_MAX:
         raise UnpackLimitError(f"wrappers are nested more than {NESTING_MAX} deep")
@@ -230,7 +230,7 @@ def unwrap(
             yield one
 
 
-def flattened(wrapper: Message, budget: UnpackBudget, *, verify: bool = True) -> bytes:
+def flattened(wrapper: LegacyMessage, budget: UnpackBudget, *, verify: bool = True) -> bytes:
     """Return the messages of a wrapper of magic 0 that holds wrappers, as one uncompressed message set.
 
     Raises:
@@ -329,7 +329,7 @@ def encode_message_set(
     records: Sequence[MessageRow],
     magic: int,
     *,
-    codec: int = Codec.NONE,
+    codec: int = CompressionCodec.NONE,
     level: int | None = None,
     offsets: Sequence[int] | None = None,
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
@@ -354,7 +354,7 @@ def encode_message_set(
             encode_message(magic, offset, key, value, timestamp, appended)
             for offset, (key, value, timestamp) in zip(offsets, records, strict=True)
         )
-    if codec == Codec.ZSTD:
+    if codec == CompressionCodec.ZSTD:
         raise EncodeError(f"messages of magic {magic} cannot be compressed with zstd")
     base = offsets[0] if magic == 1 else 0
     inner = b"".join(

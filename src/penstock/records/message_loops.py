@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import CorruptRecordError, UnpackLimitError
 from penstock.records import native
 from penstock.records.batch import records_bytes
-from penstock.records.compression.codecs import Codec, compress, quick_level
+from penstock.records.compression.codecs import CompressionCodec, compress, quick_level
 from penstock.records.format.batch_header import (
     HEADER_BYTES,
     LOG_APPEND_BIT,
@@ -86,7 +86,7 @@ class _Raising:
         self._state = array("q", _STATE)
         self._state[_WRITTEN_TO] = HEADER_BYTES
         self._target = bytearray(HEADER_BYTES)
-        self.codec: int = Codec.NONE
+        self.codec: int = CompressionCodec.NONE
         """The codec of the first message."""
 
     @property
@@ -132,7 +132,7 @@ class _Raising:
                 return 0
             verify_message_crc(self._view, start, end)
             wrapper = read_message(self._view, start, end)
-            if wrapper.codec in (Codec.NONE, Codec.ZSTD) or wrapper.value is None:
+            if wrapper.codec in (CompressionCodec.NONE, CompressionCodec.ZSTD) or wrapper.value is None:
                 return 0
             if is_first:
                 self.codec = wrapper.codec

@@ -19,7 +19,7 @@ References = Mapping[str, Schema]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SchemaDifference:
     """A part in which two schemas differ: its place, and its old and new form (None if it is missing)."""
 
     place: str
@@ -36,7 +36,7 @@ class Difference:
 
 def differences(
     old: Schema, old_references: References, new: Schema, new_references: References
-) -> list[Difference]:
+) -> list[SchemaDifference]:
     """Return the parts in which two schemas differ, in the order of the new schema, removed parts last.
 
     Raises:
@@ -47,7 +47,7 @@ def differences(
     parts = _PARTS[new.type]
     before, after = parts(old, old_references), parts(new, new_references)
     return [
-        Difference(place, before.get(place), after.get(place))
+        SchemaDifference(place, before.get(place), after.get(place))
         for place in dict.fromkeys([*after, *before])
         if before.get(place) != after.get(place)
     ]
@@ -94,7 +94,7 @@ def _avro_parts(schema: Schema, references: References) -> dict[str, str]:
     def shown(kind: Type) -> str:
         if isinstance(kind, avro.Union):
             return " | ".join(map(shown, kind.branches))
-        if isinstance(kind, avro.Array):
+        if isinstance(kind, avro.AvroArray):
             return f"array of {shown(kind.items)}"
         if isinstance(kind, avro.Map):
             return f"map of {shown(kind.values)}"
@@ -103,9 +103,9 @@ def _avro_parts(schema: Schema, references: References) -> dict[str, str]:
         logical = f" ({kind.logical})" if kind.logical else ""
         if kind.logical == "decimal":
             logical = f" (decimal {kind.precision}, {kind.scale})"
-        if isinstance(kind, avro.Fixed):
+        if isinstance(kind, avro.AvroFixed):
             return f"fixed {kind.name} of {kind.size} bytes{logical}"
-        if isinstance(kind, avro.Named):
+        if isinstance(kind, avro.NamedType):
             return f"{kind.kind} {kind.name}"
         return f"{kind.kind}{logical}"
 
@@ -113,11 +113,11 @@ def _avro_parts(schema: Schema, references: References) -> dict[str, str]:
         if isinstance(kind, avro.Union):
             for each in kind.branches:
                 walk(each, place)
-        elif isinstance(kind, avro.Array):
+        elif isinstance(kind, avro.AvroArray):
             walk(kind.items, f"{place}[]")
         elif isinstance(kind, avro.Map):
             walk(kind.values, f"{place}{{}}")
-        elif isinstance(kind, avro.Record) and kind.name not in seen:
+        elif isinstance(kind, avro.AvroRecord) and kind.name not in seen:
             seen.add(kind.name)
             for field in kind.fields:
                 inner = f"{place}.{field.name}" if place else field.name

@@ -84,21 +84,23 @@ Kind = tuple[SchemaId, tuple[int, ...]]
 """What rows have in common that are read together: their schema, and the path of a Protobuf message type."""
 
 
-class Reading(Protocol):
+class SchemaReading(Protocol):
     """Reads the values of one writer's schema into the reader's columns."""
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
         """Return an array, the numbers of the rows in the array, and a reason for each other row."""
 
 
-class Format(Protocol):
+class ValueFormat(Protocol):
     """A format of values, with the reader's schema."""
 
     @property
     def type(self) -> pa.DataType | None:
         """Return the Arrow type of the values, or None if it is still to be inferred from values."""
 
-    def reading(self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]) -> Reading:
+    def reading(
+        self, writer: Schema, referenced: Mapping[str, Schema], path: tuple[int, ...]
+    ) -> SchemaReading:
         """Return a reader of a writer's schema; raise `DecodeError` if its values cannot be read.
 
         `path` is the path of a Protobuf message type; it is empty if a value does not name its type.
@@ -143,7 +145,7 @@ class Decoder:
         self._finder = None if registry is None else client_of(registry)
         self._message = message
         self._header = KEY_HEADER if is_key else VALUE_HEADER
-        self._readings: dict[Kind, Reading | str] = {}
+        self._readings: dict[Kind, SchemaReading | str] = {}
         if id_bytes is None:
             id_bytes = getattr(self._finder, "id_bytes", 4)
         if id_bytes not in ID_SIZES:
@@ -153,7 +155,7 @@ class Decoder:
         self._unknown = 0
         self._not_read: list[Kind] = []
         self._retry_at = 0.0
-        self._format: Format | None = None
+        self._format: ValueFormat | None = None
         given = Schema(schema, self._type) if isinstance(schema, str) else schema
         if given is not None and given.type != self._type:
             raise ConfigError(f"the schema is of type {given.type}, the format is {format!r}")
@@ -262,7 +264,7 @@ class Decoder:
             self._not_read.clear()
             self._unknown = 0
 
-    def _reading_of(self, kind: Kind) -> Reading | str:
+    def _reading_of(self, kind: Kind) -> SchemaReading | str:
         """Return a reader of a writer's schema, or the reason why its values cannot be read."""
         found = self._readings.get(kind)
         if found is None:
@@ -271,7 +273,7 @@ class Decoder:
                 self._readings[kind] = found
         return found
 
-    def _new_reading(self, schema_id: SchemaId, path: tuple[int, ...]) -> Reading | str:
+    def _new_reading(self, schema_id: SchemaId, path: tuple[int, ...]) -> SchemaReading | str:
         named = f"schema {'GUID' if isinstance(schema_id, uuid.UUID) else 'id'} {schema_id}"
         assert self._finder is not None
         if self._unknown >= UNKNOWN_IDS_MAX:
@@ -348,7 +350,7 @@ def from_schema(
 
 def _format_of(
     kind: str, schema: Schema | None, referenced: Mapping[str, Schema], message: str | None
-) -> Format:
+) -> ValueFormat:
     if kind == AVRO:
         from penstock.registry.avro.columns import AvroFormat
 

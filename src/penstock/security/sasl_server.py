@@ -1,6 +1,6 @@
 """SASL on the server (KIP-43, 152, 368): which frames may come, their responses, and ends of sessions.
 
-This module does no I/O: whole frames and times go in, a `Verdict` comes out, which says what to send and
+This module does no I/O: whole frames and times go in, a `FrameVerdict` comes out, which says what to send and
 whether to close. Before authentication only ApiVersions, SaslHandshake and SaslAuthenticate are served. A
 failure is answered after a delay, so that guessing is slow, and then the connection is closed.
 """
@@ -39,7 +39,7 @@ VERSION_QUESTIONS_MAX = 8
 _PROTOCOL_HINT = "is it a client without SASL, or one that speaks another protocol?"
 
 
-class State(Enum):
+class LoginState(Enum):
     """The state of a connection's login, which says what it may send next."""
 
     INITIAL = "ApiVersions or SaslHandshake"
@@ -49,7 +49,7 @@ class State(Enum):
     FAILED = "nothing"
 
 
-class Verdict(NamedTuple):
+class FrameVerdict(NamedTuple):
     """The outcome of a frame: the response, whether to delay it, and whether to close the connection."""
 
     reply: bytes | None = None
@@ -64,11 +64,11 @@ class Verdict(NamedTuple):
     """The identity that this frame has authenticated, or None."""
 
 
-PASS = Verdict()
+PASS = FrameVerdict()
 """The verdict on an ordinary request, which is to be dispatched."""
 
 
-class Authenticator:
+class SaslServer:
     """The SASL state machine of one connection.
 
     `mechanisms` are those that the listener offers; `exchange` begins one. `answer_api_versions` handles a
@@ -104,7 +104,7 @@ class Authenticator:
         self._begin_exchange = exchange
         self._answer_api_versions = answer_api_versions
         self._lifetime_max_ms = lifetime_max_ms
-        self.state = State.INITIAL
+        self.state = LoginState.INITIAL
         self.identity: Identity | None = None
         """The authenticated identity or None; it stays during a re-authentication."""
         self._exchange: Exchange | None = None
@@ -130,43 +130,43 @@ class Authenticator:
         """Expire the session now: the next request must begin a new login, or the connection is closed."""
         self._expires_at = now
 
-    def receive(self, frame: memoryview, now: float, now_ms: int) -> Verdict:
+    def receive(self, frame: memoryview, now: float, now_ms: int) -> FrameVerdict:
         """Return the verdict on one frame, given without its size.
 
         `now` is in monotonic seconds, `now_ms` is the time of day.
         """
         state = self.state
         try:
-            if state is State.COMPLETE:
+            if state is LoginState.COMPLETE:
                 return self._receive_ordinary(frame, now)
-            if state is State.TOKENS:
+            if state is LoginState.TOKENS:
                 return self._receive_token(frame, now, now_ms)
-            if state is State.FAILED:
+            if state is LoginState.FAILED:
                 return self._fail("more was sent after authentication had failed")
             return self._receive_first(frame)
         except (DecodeError, UnsupportedVersionError) as error:
-            hint = f"; {_PROTOCOL_HINT}" if state is State.INITIAL else ""
+            hint = f"; {_PROTOCOL_HINT}" if state is LoginState.INITIAL else ""
             return self._fail(f"a request before authentication cannot be read: {error}{hint}")
 
     # --- before the mechanism ----------------------------------------------------------------------------
 
-    def _receive_first(self, frame: memoryview) -> Verdict:
+    def _receive_first(self, frame: memoryview) -> FrameVerdict:
         key, version = _key_and_version(frame)
-        if key == ApiKey.API_VERSIONS and self.state is State.INITIAL:
+        if key == ApiKey.API_VERSIONS and self.state is LoginState.INITIAL:
             self._questions += 1
             if self._questions > VERSION_QUESTIONS_MAX:
                 return self._fail(f"ApiVersions asked for {self._questions} times before authentication")
             reply = self._answer_api_versions(frame)
             if not int.from_bytes(reply[8:10], "big"):
-                self.state = State.HANDSHAKE
-            return Verdict(reply)
+                self.state = LoginState.HANDSHAKE
+            return FrameVerdict(reply)
         if key == ApiKey.SASL_HANDSHAKE:
             return self._receive_handshake(frame, version)
         name = API_TABLE[key].name if key in API_TABLE else f"key {key}"
-        hint = f" ({_PROTOCOL_HINT})" if self.state is State.INITIAL else ""
+        hint = f" ({_PROTOCOL_HINT})" if self.state is LoginState.INITIAL else ""
         return self._fail(f"{name} before authentication, expected {self.state.value}{hint}")
 
-    def _receive_handshake(self, frame: memoryview, version: int) -> Verdict:
+    def _receive_handshake(self, frame: memoryview, version: int) -> FrameVerdict:
         from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 
         request, correlation_id = _decoded(frame, ApiKey.SASL_HANDSHAKE, version, _HANDSHAKE_VERSIONS)
@@ -190,13 +190,13 @@ class Authenticator:
             self._mechanism = mechanism
         self._is_wrapped = version >= _WRAPPED_SINCE
         self._tokens = 0
-        self.state = State.TOKENS
+        self.state = LoginState.TOKENS
         response = SaslHandshakeResponse(mechanisms=list(self._mechanisms))
-        return Verdict(_framed(response, ApiKey.SASL_HANDSHAKE, version, correlation_id))
+        return FrameVerdict(_framed(response, ApiKey.SASL_HANDSHAKE, version, correlation_id))
 
     # --- the mechanism -----------------------------------------------------------------------------------
 
-    def _receive_token(self, frame: memoryview, now: float, now_ms: int) -> Verdict:
+    def _receive_token(self, frame: memoryview, now: float, now_ms: int) -> FrameVerdict:
         if self._exchange is None:
             return self._fail("another mechanism than the session has begun with", delays=True)
         if not self._is_wrapped:
@@ -207,7 +207,7 @@ class Authenticator:
         request, correlation_id = _decoded(frame, ApiKey.SASL_AUTHENTICATE, version, _AUTHENTICATE_VERSIONS)
         return self._judge_wrapped(bytes(request.auth_bytes), version, correlation_id, now, now_ms)
 
-    def _judge_raw(self, token: bytes, now: float, now_ms: int) -> Verdict:
+    def _judge_raw(self, token: bytes, now: float, now_ms: int) -> FrameVerdict:
         try:
             answer, identity = self._step(token)
         except AuthenticationFailed as error:
@@ -215,11 +215,11 @@ class Authenticator:
         if identity is not None:
             self._succeed(identity, now, now_ms)
         reply = b"" if answer is None else len(answer).to_bytes(4, "big") + answer
-        return Verdict(reply, authenticated=identity)
+        return FrameVerdict(reply, authenticated=identity)
 
     def _judge_wrapped(
         self, token: bytes, version: int, correlation_id: int, now: float, now_ms: int
-    ) -> Verdict:
+    ) -> FrameVerdict:
         from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 
         response = SaslAuthenticateResponse(error_message="", auth_bytes=b"")
@@ -239,7 +239,7 @@ class Authenticator:
         reply = _framed(response, ApiKey.SASL_AUTHENTICATE, version, correlation_id)
         if failure is not None:
             return self._fail(self._described(failure), reply, delays=True)
-        return Verdict(reply, authenticated=identity)
+        return FrameVerdict(reply, authenticated=identity)
 
     def _step(self, token: bytes) -> tuple[bytes | None, Identity | None]:
         exchange = self._exchange
@@ -256,7 +256,7 @@ class Authenticator:
             )
         return answer, identity
 
-    def _refuse_other(self, frame: memoryview, key: int, version: int) -> Verdict:
+    def _refuse_other(self, frame: memoryview, key: int, version: int) -> FrameVerdict:
         """Return the verdict on another API amid a login: close, after error 34 (ILLEGAL_SASL_STATE).
 
         The error is sent if the API's response has a place for it.
@@ -281,12 +281,12 @@ class Authenticator:
         self.identity = identity
         self._exchange = None
         self._is_again = False
-        self.state = State.COMPLETE
+        self.state = LoginState.COMPLETE
         return lifetime_ms
 
     # --- afterwards --------------------------------------------------------------------------------------
 
-    def _receive_ordinary(self, frame: memoryview, now: float) -> Verdict:
+    def _receive_ordinary(self, frame: memoryview, now: float) -> FrameVerdict:
         """Return the verdict on a request of an authenticated client.
 
         Without an expiry this is one comparison.
@@ -304,10 +304,10 @@ class Authenticator:
             return self._fail("its session has expired, and it has not authenticated itself again")
         return PASS
 
-    def _fail(self, reason: str, reply: bytes | None = None, *, delays: bool = False) -> Verdict:
-        self.state = State.FAILED
+    def _fail(self, reason: str, reply: bytes | None = None, *, delays: bool = False) -> FrameVerdict:
+        self.state = LoginState.FAILED
         self._exchange = None
-        return Verdict(reply, closes=True, delays=delays, reason=reason)
+        return FrameVerdict(reply, closes=True, delays=delays, reason=reason)
 
     def _told(self, error: AuthenticationFailed) -> str:
         """Return the message for the client after a failure."""

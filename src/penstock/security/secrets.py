@@ -111,7 +111,7 @@ ENVIRONMENT, FILE, DIRECTORIES = "env", "file", ("dir", "directory")
 ``FileConfigProvider`` and ``DirectoryConfigProvider`` (KIP-297, KIP-632)."""
 
 
-class Reference(NamedTuple):
+class SecretReference(NamedTuple):
     """A reference to a secret: an environment variable, a file, or a key of a properties file."""
 
     variable: str | None
@@ -126,7 +126,7 @@ class Reference(NamedTuple):
         return text if self.key is None else _property(text, self.path, self.key)
 
 
-def reference(text: str) -> Reference | None:
+def reference(text: str) -> SecretReference | None:
     """Return the reference that a text such as ``${env:NAME}`` is, or None for any other text.
 
     ``${env:NAME}`` is a variable, ``${file:/path}`` a whole file, ``${file:/path:key}`` one entry of a
@@ -138,15 +138,15 @@ def reference(text: str) -> Reference | None:
     if not colon or not rest:
         return None
     if provider == ENVIRONMENT:
-        return Reference(rest, None)
+        return SecretReference(rest, None)
     path, _, key = rest.rpartition(":")
     # A colon may belong to the path: of a drive, or of a file whose name has one.
     is_keyed = bool(path and key) and not set(key) & {"/", "\\"}
     if provider in DIRECTORIES and is_keyed:
-        return Reference(None, f"{path}/{key}")
+        return SecretReference(None, f"{path}/{key}")
     if provider == FILE:
         is_keyed = is_keyed and not os.path.exists(os.path.expanduser(rest))
-        return Reference(None, path, key) if is_keyed else Reference(None, rest)
+        return SecretReference(None, path, key) if is_keyed else SecretReference(None, rest)
     return None
 
 

@@ -12,7 +12,7 @@ from penstock.client.fetch.ranges import BATCH_BYTES
 from penstock.common.extras import need_arrow
 from penstock.common.hints import hinted
 from penstock.errors import EncodeError
-from penstock.tables.reading import Reading
+from penstock.tables.reading import CheckedRead
 from penstock.tables.scans import AsyncArrowScan
 from penstock.tables.sources import Tabular, tables_in
 from penstock.tables.spec import DecodingScanOptions, ReadSpec, Topics, ValueFormat, topic_given
@@ -95,7 +95,7 @@ async def read_topic_async(
     )
     by_partition: dict[TopicPartition, list[pa.RecordBatch]] = {}
     async with aclosing(
-        Reading.checked(spec, bootstrap_servers, config).scan_async(READ_BATCH_BYTES)
+        CheckedRead.checked(spec, bootstrap_servers, config).scan_async(READ_BATCH_BYTES)
     ) as found:
         async for tp, batch in found:
             by_partition.setdefault(tp, []).append(batch)
@@ -181,7 +181,7 @@ def scan_topic_async(
         isolation=isolation,
         follow=follow,
     )
-    reading = Reading.checked(spec, bootstrap_servers, config)
+    reading = CheckedRead.checked(spec, bootstrap_servers, config)
     if spec.is_following:
         from penstock.tables.following import AsyncFollowedBatches
 

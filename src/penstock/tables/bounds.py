@@ -43,7 +43,7 @@ class Bounds(NamedTuple):
     limit: int | None
 
 
-class Plan(NamedTuple):
+class ReadPlan(NamedTuple):
     """The offset ranges to read of the topics with these ids. `starts` has every partition, also empty ones.
 
     Retention may remove the first records of a partition meanwhile. If its start was not given as an offset,
@@ -153,7 +153,7 @@ async def plan_reading(
     bounds: Bounds,
     numbers_of: Callable[[str, Collection[int]], list[int]],
     isolation: str,
-) -> Plan:
+) -> ReadPlan:
     """Return the offsets that topics now hold between two bounds.
 
     `numbers_of` chooses the partitions of each topic.
@@ -189,7 +189,7 @@ async def plan_reading(
         starts = await _offsets_at(client, tps, bounds.start, "earliest", first, last)
     else:
         starts = {tp: max(first[tp], ends[tp] - bounds.last) for tp in tps}
-    return Plan(
+    return ReadPlan(
         [OffsetRange(*tp, starts[tp], ends[tp]) for tp in tps if starts[tp] < ends[tp]],
         frozenset(tp for tp in tps if not isinstance(point_of(bounds.start, tp.partition, "earliest"), int)),
         {topic: infos[topic].topic_id for topic in topics},

@@ -21,7 +21,7 @@ from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, NetworkError, PenstockError, RequestTimeoutError, TopicRecreatedError
 from penstock.model import EARLIEST, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
-from penstock.tables.reading import Reading, topics_of
+from penstock.tables.reading import CheckedRead, topics_of
 from penstock.tables.spec import RowLimit
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ LOOK_EVERY_S = 5.0
 log = logger_named("penstock.tables")
 
 
-class Follower:
+class TopicFollower:
     """Fetches new records of topics, part by part. Runs on one event loop; any thread may call `stop`."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: CheckedRead) -> None:
         self._reading = reading
         self._spec = reading.spec
         self._look_every_s = min(LOOK_EVERY_S, reading.config.metadata_max_age_ms / 1000)
@@ -180,8 +180,8 @@ class Follower:
 class FollowedBatches(Iterator["pa.RecordBatch"]):
     """The batches of followed topics. The iteration ends when any thread calls `close`."""
 
-    def __init__(self, reading: Reading, batch_bytes: int) -> None:
-        self._follower = Follower(reading)
+    def __init__(self, reading: CheckedRead, batch_bytes: int) -> None:
+        self._follower = TopicFollower(reading)
         self._batches = _batches_of(self._follower, reading, batch_bytes)
 
     def __next__(self) -> pa.RecordBatch:
@@ -195,7 +195,7 @@ class FollowedBatches(Iterator["pa.RecordBatch"]):
 
 
 def _batches_of(
-    follower: Follower, reading: Reading, batch_bytes: int
+    follower: TopicFollower, reading: CheckedRead, batch_bytes: int
 ) -> Generator[pa.RecordBatch, None, None]:
     # It does not refer to the object that has it: a loop that breaks off ends it at once, in its own thread.
     limit = RowLimit(reading.spec.bounds.limit)
@@ -223,8 +223,8 @@ class AsyncFollowedBatches:
     The iteration ends when `aclose` is called, also while another task waits for the next batch.
     """
 
-    def __init__(self, reading: Reading, batch_bytes: int) -> None:
-        self._follower = Follower(reading)
+    def __init__(self, reading: CheckedRead, batch_bytes: int) -> None:
+        self._follower = TopicFollower(reading)
         self._batches = self._generate(reading, batch_bytes)
 
     def __aiter__(self) -> AsyncFollowedBatches:
@@ -240,7 +240,7 @@ class AsyncFollowedBatches:
             await self._batches.aclose()
 
     async def _generate(
-        self, reading: Reading, batch_bytes: int
+        self, reading: CheckedRead, batch_bytes: int
     ) -> AsyncGenerator[tuple[TopicPartition, pa.RecordBatch], None]:
         follower, limit = self._follower, RowLimit(reading.spec.bounds.limit)
         try:

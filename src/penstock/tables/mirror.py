@@ -27,7 +27,7 @@ from penstock.model import Record, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.uuid import uuid_from_text
 from penstock.tables.topics07 import Range07, Topics07
-from penstock.v07.message_set import Message, iter_messages
+from penstock.v07.message_set import PlainMessage, iter_messages
 
 if TYPE_CHECKING:
     from penstock.client.options import CompressionType
@@ -226,7 +226,7 @@ class _SourceAwayError(NetworkError):
     """The source cannot be reached, or has closed the connection."""
 
 
-def _with_places(messages: Iterator[Message]) -> Iterator[tuple[Position07, Message]]:
+def _with_places(messages: Iterator[PlainMessage]) -> Iterator[tuple[Position07, PlainMessage]]:
     """Yield (position, message), where messages inside one outermost message are numbered from 0."""
     for offset, inner in groupby(messages, attrgetter("offset")):
         for place, message in enumerate(inner):

@@ -43,7 +43,7 @@ def _is_notebook() -> bool:
     return type(get_shell()).__name__ == "ZMQInteractiveShell" if callable(get_shell) else False
 
 
-class Progress:
+class ProgressLine:
     """A progress line for `total` steps: a context manager; `add` reports the steps that are done."""
 
     def __init__(self, what: str, unit: str, total: int | None, wanted: bool | None = None) -> None:
@@ -65,7 +65,7 @@ class Progress:
         self._output: Any = None
         """The output of the notebook's cell that is replaced."""
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressLine:
         return self
 
     def __exit__(

@@ -13,8 +13,8 @@ from penstock.client.config import ConsumerConfig
 from penstock.client.fetch.ranges import FETCH_BYTES, fetch_ranges_async, scan_ranges
 from penstock.errors import ConfigError
 from penstock.model import OffsetRange, TopicPartition
-from penstock.tables.bounds import Plan, plan_reading
-from penstock.tables.progress import Progress
+from penstock.tables.bounds import ReadPlan, plan_reading
+from penstock.tables.progress import ProgressLine
 from penstock.tables.spec import ReadSpec, RowLimit
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Place = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Reading:
+class CheckedRead:
     """A checked read: the `ReadSpec`, the brokers, and the client's configuration."""
 
     spec: ReadSpec
@@ -48,7 +48,7 @@ class Reading:
         bootstrap_servers: str | Sequence[str],
         config: Mapping[str, object] | None,
         protocol: str = KAFKA,
-    ) -> Reading:
+    ) -> CheckedRead:
         """Check the brokers, configuration and protocol for reading `spec`.
 
         Raises:
@@ -80,7 +80,7 @@ class Reading:
         try:
             plan = run(self.plan(client))
             topics = {topic: index for index, topic in enumerate(plan.topic_ids)}
-            with Progress(
+            with ProgressLine(
                 spec.title.partition(" ")[2], "records", self._expected(plan), wants_progress
             ) as progress:
                 for ranges in self._rounds(plan):
@@ -175,22 +175,22 @@ class Reading:
         finally:
             await client.close()
 
-    async def plan(self, client: AsyncClient) -> Plan:
+    async def plan(self, client: AsyncClient) -> ReadPlan:
         """Return the offset ranges to read, from the topics' current state. Raises as `plan_reading`."""
         spec = self.spec
         if spec.bounds.limit == 0:
-            return Plan([], frozenset(), {}, {})
+            return ReadPlan([], frozenset(), {}, {})
         topics = await topics_of(client, spec)
         return await plan_reading(client, topics, spec.bounds, spec.numbers_of, spec.isolation)
 
-    def _rounds(self, plan: Plan) -> list[list[OffsetRange]]:
+    def _rounds(self, plan: ReadPlan) -> list[list[OffsetRange]]:
         """Return the offset ranges to read together: one by one if there is a limit, else all at once.
 
         With a limit, that makes the first records the same in every call.
         """
         return [plan.ranges] if self.spec.bounds.limit is None else [[one] for one in plan.ranges]
 
-    def _expected(self, plan: Plan) -> int:
+    def _expected(self, plan: ReadPlan) -> int:
         limit = self.spec.bounds.limit
         return min(plan.offsets, limit) if limit is not None and self.spec.may_be_small else plan.offsets
 

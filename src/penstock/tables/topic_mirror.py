@@ -43,7 +43,7 @@ from penstock.errors import (
 from penstock.model import EARLIEST, LATEST, TopicPartition
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.uuid import uuid_to_text
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import read_header, set_leader_epoch
 from penstock.tables.batch_copies import BatchCopy, batch_copies
 from penstock.tables.mirroring.group_moves import GroupMoves
@@ -144,7 +144,7 @@ class TopicMirror:
         self._source, self._target = source, target
         self._source_config, self._config = dict(source_config or {}), dict(config or {})
         self._compression, self._isolation = compression, isolation
-        self._codec = None if compression is None else Codec.from_name(compression)
+        self._codec = None if compression is None else CompressionCodec.from_name(compression)
         self._unpack = ConsumerConfig.parse(self._source_config, {"bootstrap_servers": source}).unpack_limits
         self._clock = SystemClock()
         self._group_patterns = (groups,) if isinstance(groups, str) else tuple(groups)

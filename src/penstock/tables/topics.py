@@ -15,8 +15,8 @@ from penstock.client.fetch.ranges import BATCH_BYTES
 from penstock.common.extras import need_arrow
 from penstock.common.hints import hinted
 from penstock.errors import EncodeError
-from penstock.tables.progress import Progress
-from penstock.tables.reading import KAFKA, Reading
+from penstock.tables.progress import ProgressLine
+from penstock.tables.reading import KAFKA, CheckedRead
 from penstock.tables.scans import ArrowScan
 from penstock.tables.sources import Tabular, row_count, tables_in
 from penstock.tables.spec import DecodingScanOptions, ReadSpec, Topics, ValueFormat, topic_given
@@ -147,7 +147,7 @@ def read_topic(
         partitioner=partitioner,
         isolation=isolation,
     )
-    reading = Reading.checked(spec, bootstrap_servers, config, protocol)
+    reading = CheckedRead.checked(spec, bootstrap_servers, config, protocol)
     found = list(reading.placed_batches(READ_BATCH_BYTES, progress))
     if protocol == KAFKA:
         found.sort(key=lambda placed: placed[0])
@@ -242,7 +242,7 @@ def scan_topic(
         isolation=isolation,
         follow=follow,
     )
-    reading = Reading.checked(spec, bootstrap_servers, config, protocol)
+    reading = CheckedRead.checked(spec, bootstrap_servers, config, protocol)
 
     def begin(is_library: bool) -> Batches:
         found: Batches
@@ -337,7 +337,7 @@ def write_topic(
     delivery = TableDelivery(topic)
     with (
         Producer(bootstrap_servers, compressing(compression, config)) as producer,
-        Progress(topic, "rows", row_count(data), progress) as shown,
+        ProgressLine(topic, "rows", row_count(data), progress) as shown,
         producer.at_once(),
     ):
         oldest_ms: int | None = None

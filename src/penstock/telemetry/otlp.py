@@ -27,7 +27,7 @@ from penstock.common.protobuf import (
     length_field,
     varint_field,
 )
-from penstock.telemetry.points import Kind, Labels, Point
+from penstock.telemetry.points import Labels, MetricKind, Point
 
 FIELDS_MAX = 50_000
 """The most fields of one push: some 2,000 points with two labels each, which take 30 to 50 ms."""
@@ -88,7 +88,7 @@ def _read_metric(fields: Fields, points: list[Point]) -> None:
             values, is_sum = fields.message(), fields.number == 7
     if values is None:
         return
-    kind = Kind.TOTAL if is_sum else Kind.GAUGE
+    kind = MetricKind.TOTAL if is_sum else MetricKind.GAUGE
     first = len(points)
     while values.advance():
         if values.number == 1:
@@ -96,8 +96,8 @@ def _read_metric(fields: Fields, points: list[Point]) -> None:
             if point is not None:
                 points.append(point)
         elif values.number == 2 and is_sum:
-            kind = Kind.DELTA if values.varint() == _DELTA else Kind.TOTAL
-    if kind is not Kind.GAUGE:  # what says so may come behind the points
+            kind = MetricKind.DELTA if values.varint() == _DELTA else MetricKind.TOTAL
+    if kind is not MetricKind.GAUGE:  # what says so may come behind the points
         points[first:] = [point._replace(kind=kind) for point in points[first:]]
 
 
@@ -119,7 +119,7 @@ def _read_point(fields: Fields, name: str) -> Point | None:
             _read_attribute(fields.message(), labels)
     if value is None:
         return None
-    return Point(name, Kind.GAUGE, value, tuple(sorted(labels.items())), time_ns, start_ns)
+    return Point(name, MetricKind.GAUGE, value, tuple(sorted(labels.items())), time_ns, start_ns)
 
 
 def _read_attribute(fields: Fields, into: dict[str, str]) -> None:
@@ -163,9 +163,9 @@ def _metric(point: Point) -> bytes:
     start = fixed64_field(2, point.start_ns) if point.start_ns else b""
     data = start + fixed64_field(3, point.time_ns) + value + _labels(point.labels)
     values = length_field(1, data)
-    if point.kind is Kind.GAUGE:
+    if point.kind is MetricKind.GAUGE:
         return length_field(1, point.name.encode()) + length_field(5, values)
-    temporality = _DELTA if point.kind is Kind.DELTA else _CUMULATIVE
+    temporality = _DELTA if point.kind is MetricKind.DELTA else _CUMULATIVE
     values += varint_field(2, temporality) + varint_field(3, 1)
     return length_field(1, point.name.encode()) + length_field(7, values)
 

@@ -9,7 +9,7 @@ Labels = tuple[tuple[str, str], ...]
 """Labels as pairs of name and value, sorted by name, so that they can be a key."""
 
 
-class Kind(Enum):
+class MetricKind(Enum):
     """The meaning of a metric's value: a gauge, a total, or the growth since the last push."""
 
     GAUGE = "gauge"
@@ -28,7 +28,7 @@ class Point(NamedTuple):
     """
 
     name: str
-    kind: Kind
+    kind: MetricKind
     value: float
     labels: Labels = ()
     time_ns: int = 0

@@ -171,7 +171,7 @@ def complete_size(data: Buffer) -> int:
     return message_set.complete_size(view) if size < 0 else size
 
 
-class Decoded(NamedTuple):
+class DecodedMessages(NamedTuple):
     """Messages as columns, and the byte offset at which a reader continues."""
 
     columns: RecordColumns
@@ -180,7 +180,7 @@ class Decoded(NamedTuple):
 
 def decode(
     data: Buffer, base_offset: int, *, check_crcs: bool = True, unpack: UnpackLimits = DEFAULT_LIMITS
-) -> Iterator[Decoded]:
+) -> Iterator[DecodedMessages]:
     """Yield bytes that were fetched from `base_offset` on as columns, in order, without a partial tail.
 
     Raises:
@@ -203,7 +203,7 @@ def decode(
         if count:
             yield from wrappers.take()
             columns = _plain(source, starts[:count], ends[:count], base_offset, position)
-            yield Decoded(columns, base_offset + stopped)
+            yield DecodedMessages(columns, base_offset + stopped)
         if reason == DONE:
             break
         # What the loop does not support, the plain reader does: it reads the wrapper, or raises.
@@ -215,7 +215,7 @@ def decode(
                 raise CorruptRecordError(f"the message at byte {base_offset + stopped} is damaged")
             if messages:
                 rows = [(message.payload, message.offset) for message in messages]
-                yield Decoded(_unpacked(rows), base_offset + stop)
+                yield DecodedMessages(_unpacked(rows), base_offset + stop)
         elif wrappers.size > UNPACKED_BYTES:
             yield from wrappers.take()
         position = stop
@@ -264,7 +264,7 @@ class _Wrappers:
         self.size += len(inner)
         return True
 
-    def take(self) -> Iterator[Decoded]:
+    def take(self) -> Iterator[DecodedMessages]:
         """Yield the collected messages as columns, if there are any."""
         if not self._sets:
             return
@@ -275,7 +275,7 @@ class _Wrappers:
         next_offset = self._next_offset
         self._clear()
         if len(starts):
-            yield Decoded(_columns(_gathered(source, starts, ends), offsets), next_offset)
+            yield DecodedMessages(_columns(_gathered(source, starts, ends), offsets), next_offset)
 
 
 def to_batches(

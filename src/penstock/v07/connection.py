@@ -22,8 +22,8 @@ from penstock.v07.wire import (
     OffsetsPart,
     Part,
     ProducePart,
-    Request,
     RequestType,
+    WireRequest,
     decode_multifetch,
     decode_offsets,
     decode_response,
@@ -141,7 +141,7 @@ class Connection07:
             if not part.topic.isascii():
                 raise EncodeError(f"topic {part.topic!r}: names of topics are ASCII in Kafka 0.7")
         kind = RequestType.PRODUCE if len(parts) == 1 else RequestType.MULTIPRODUCE
-        frame = encode_request(Request(kind, parts))
+        frame = encode_request(WireRequest(kind, parts))
         with self._used():
             try:
                 connected = self._connected()
@@ -215,7 +215,7 @@ class Connection07:
                 return
 
     def _ask(self, kind: RequestType, parts: Sequence[Part]) -> memoryview:
-        frame = encode_request(Request(kind, parts))
+        frame = encode_request(WireRequest(kind, parts))
         with self._used(kind.name):
             is_fresh = self._socket is None
             try:

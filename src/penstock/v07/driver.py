@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.common.extras import need_arrow
 from penstock.errors import ConfigError, DecodeError
 from penstock.records.compression.budget import DEFAULT_LIMITS, UnpackLimits
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.v07.connection import DEFAULT_TIMEOUT_S, Connection07, Fetched07
 from penstock.v07.message_set import (
     LENGTH_BYTES,
     FetchSizeTooSmall,
-    Message,
+    PlainMessage,
     complete_size,
     encode_set,
     iter_messages,
@@ -181,7 +181,9 @@ class Driver07:
             raise FetchSizeTooSmall(needed, MESSAGE_BYTES_MAX)
         return needed
 
-    def messages(self, topic: str, partition: int, start: int, end: int | None = None) -> Iterator[Message]:
+    def messages(
+        self, topic: str, partition: int, start: int, end: int | None = None
+    ) -> Iterator[PlainMessage]:
         """Yield the messages from byte `start` to `end` (default: the current end)."""
         for offset, data in self.chunks(topic, partition, start, end):
             yield from iter_messages(data, offset)
@@ -219,7 +221,7 @@ class Driver07:
         payloads: Iterable[bytes],
         *,
         partition: int = ANY_PARTITION,
-        codec: Codec = Codec.NONE,
+        codec: CompressionCodec = CompressionCodec.NONE,
     ) -> None:
         """Send one message set; the broker picks a partition unless one is given.
 

@@ -23,7 +23,7 @@ from penstock.records.compression.budget import (
     UnpackBudget,
     UnpackLimits,
 )
-from penstock.records.compression.codecs import Codec, compress
+from penstock.records.compression.codecs import CompressionCodec, compress
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -32,7 +32,7 @@ LENGTH_BYTES = 4
 HEADER_BYTES = (5, 6)
 """Bytes between the length and the payload, by magic."""
 
-CODECS = (Codec.NONE, Codec.GZIP, Codec.SNAPPY)
+CODECS = (CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.SNAPPY)
 """The codec of the codec bits; 3 is invalid."""
 
 _LENGTH = Struct(">i")
@@ -50,7 +50,7 @@ class FetchSizeTooSmall(DecodeError):
         self.needed_bytes = needed_bytes
 
 
-class Message(NamedTuple):
+class PlainMessage(NamedTuple):
     """One message as an application sees it.
 
     `offset` is where its outermost message starts in the log; `next_offset` is where a reader resumes after
@@ -70,7 +70,9 @@ class Judged(NamedTuple):
     payload_bytes_max: int
 
 
-def encode_message(payload: Buffer, *, magic: int = 1, codec: Codec = Codec.NONE) -> bytes:
+def encode_message(
+    payload: Buffer, *, magic: int = 1, codec: CompressionCodec = CompressionCodec.NONE
+) -> bytes:
     """Return one message with `payload`, which must be a compressed set if there is a codec.
 
     Raises:
@@ -85,12 +87,14 @@ def encode_message(payload: Buffer, *, magic: int = 1, codec: Codec = Codec.NONE
         return b"".join((_HEAD1.pack(data.nbytes + 6, 1, CODECS.index(codec), zlib.crc32(data)), data))
     if magic != 0:
         raise EncodeError(f"Kafka 0.7 has messages of magic 0 and 1, not {magic}")
-    if codec is not Codec.NONE:
+    if codec is not CompressionCodec.NONE:
         raise EncodeError("messages of magic 0 cannot be compressed; write magic 1")
     return b"".join((_HEAD0.pack(data.nbytes + 5, 0, zlib.crc32(data)), data))
 
 
-def encode_set(payloads: Iterable[Buffer], *, codec: Codec = Codec.NONE, magic: int = 1) -> bytes:
+def encode_set(
+    payloads: Iterable[Buffer], *, codec: CompressionCodec = CompressionCodec.NONE, magic: int = 1
+) -> bytes:
     """Return a message set, inside one wrapper if there is a codec. An empty set has no wrapper.
 
     Raises:
@@ -99,7 +103,7 @@ def encode_set(payloads: Iterable[Buffer], *, codec: Codec = Codec.NONE, magic: 
     if codec not in CODECS:
         raise EncodeError(f"Kafka 0.7 has none, gzip and snappy, not {codec.name.lower()}")
     plain = b"".join(encode_message(payload, magic=magic) for payload in payloads)
-    if codec is Codec.NONE or not plain:
+    if codec is CompressionCodec.NONE or not plain:
         return plain
     return encode_message(compress(codec, plain), codec=codec)
 
@@ -109,7 +113,7 @@ class _Outer(NamedTuple):
 
     start: int
     stop: int
-    codec: Codec
+    codec: CompressionCodec
     payload: memoryview
 
 
@@ -152,7 +156,7 @@ def cut(data: memoryview) -> Iterator[tuple[int, int]]:
 
 def iter_messages(
     data: Buffer, base_offset: int = 0, unpack: UnpackLimits = DEFAULT_LIMITS
-) -> Iterator[Message]:
+) -> Iterator[PlainMessage]:
     """Yield the messages in bytes fetched from `base_offset` on, including those inside wrappers.
 
     Raises:
@@ -166,25 +170,25 @@ def iter_messages(
         is_first = False
         outer = _read(view, start, stop)
         offset, resume = base_offset + start, base_offset + stop
-        if outer.codec is Codec.NONE:
-            yield Message(bytes(outer.payload), offset, resume)
+        if outer.codec is CompressionCodec.NONE:
+            yield PlainMessage(bytes(outer.payload), offset, resume)
             continue
         last: memoryview | None = None
         try:
             for payload in _unwrapped(outer, UnpackBudget(*unpack)):
                 if last is not None:
-                    yield Message(bytes(last), offset, offset)
+                    yield PlainMessage(bytes(last), offset, offset)
                 last = payload
         except UnpackLimitError as error:
             raise UnpackLimitError(f"the wrapper at byte {offset}: {error}") from None
         if last is not None:
-            yield Message(bytes(last), offset, resume)
+            yield PlainMessage(bytes(last), offset, resume)
     if is_first and len(view) >= LENGTH_BYTES:
         (size,) = _LENGTH.unpack_from(view)
         raise FetchSizeTooSmall(LENGTH_BYTES + size, len(view))
 
 
-def wrapped(data: Buffer) -> tuple[Codec, memoryview] | None:
+def wrapped(data: Buffer) -> tuple[CompressionCodec, memoryview] | None:
     """Return codec and compressed set of one complete outermost message, or None if it is no wrapper.
 
     Raises:
@@ -192,7 +196,7 @@ def wrapped(data: Buffer) -> tuple[Codec, memoryview] | None:
     """
     view = memoryview(data)
     wrapper = _read(view, 0, len(view))
-    return None if wrapper.codec is Codec.NONE else (wrapper.codec, wrapper.payload)
+    return None if wrapper.codec is CompressionCodec.NONE else (wrapper.codec, wrapper.payload)
 
 
 def _unwrapped(wrapper: _Outer, budget: UnpackBudget, depth: int = 1) -> Iterator[memoryview]:
@@ -203,7 +207,7 @@ def _unwrapped(wrapper: _Outer, budget: UnpackBudget, depth: int = 1) -> Iterato
     count = 0
     for start, stop in cut(data):
         inner = _read(data, start, stop)
-        if inner.codec is Codec.NONE:
+        if inner.codec is CompressionCodec.NONE:
             yield inner.payload
         else:
             yield from _unwrapped(inner, budget, depth + 1)
@@ -237,7 +241,7 @@ def judge(data: memoryview, budget: UnpackBudget | None = None) -> Judged:
     size = count = largest = 0
     for start, stop in cut(data):
         outer = _read(data, start, stop)
-        if outer.codec is not Codec.NONE:
+        if outer.codec is not CompressionCodec.NONE:
             for _ in _unwrapped(outer, budget):
                 pass
         largest = max(largest, len(outer.payload))

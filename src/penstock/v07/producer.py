@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigError, EncodeError, NetworkError
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.v07.connection import Connection07
 from penstock.v07.driver import BrokerAddress, parse_brokers
 from penstock.v07.groups import zookeeper
@@ -55,7 +55,7 @@ class Producer07:
     ) -> None:
         if (zookeeper is None) == (brokers is None):
             raise ConfigError("a Kafka 0.7 producer needs either zookeeper or brokers")
-        self._codec = Codec.from_name(compression)
+        self._codec = CompressionCodec.from_name(compression)
         self._message_bytes_max = message_bytes_max
         self._timeout_s = timeout_s
         self._dice = dice or random.Random()

@@ -30,14 +30,14 @@ from penstock.log.contract import FileRegion
 from penstock.records.compression.budget import UnpackBudget
 from penstock.v07.message_set import Judged, judge
 from penstock.v07.settings import Settings
-from penstock.v07.store import Found, LogStore, Store
+from penstock.v07.store import Found, LocalLogStore, Store
 from penstock.v07.topics import Topics
 from penstock.v07.wire import (
     FetchPart,
     OffsetsPart,
     ProducePart,
-    Request,
     RequestType,
+    WireRequest,
     decode_request,
     encode_offsets,
     response_head,
@@ -79,7 +79,7 @@ DRAIN_S = 1.0
 """How many seconds closing waits until requests that have arrived are processed."""
 
 
-class Server:
+class StoreServer:
     """Serves a store, such as the topics of one broker, at one address.
 
     An exception ends one connection, or one turn of the flusher, and is reported to `failures`.
@@ -241,7 +241,7 @@ class Server:
         if self._held_bytes > most:
             raise DecodeError(f"requests and responses hold more than {most} bytes")
 
-    async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, request: WireRequest, writer: asyncio.StreamWriter) -> None:
         if request.type in (RequestType.PRODUCE, RequestType.MULTIPRODUCE):
             await self._produce(cast("list[ProducePart]", request.parts), writer)
             return
@@ -350,7 +350,7 @@ async def serving(
     settings: Settings,
     clock: Clock | None = None,
     failures: Failures | None = None,
-) -> AsyncIterator[Server]:
+) -> AsyncIterator[StoreServer]:
     """Serve the topics in `directory` on the running loop for the length of the block.
 
     `failures` gets exceptions that end one connection, or one turn of a background task. If the settings have
@@ -363,7 +363,9 @@ async def serving(
     clock = clock or SystemClock()
     topics = Topics(directory, settings, clock)
     try:
-        server = Server(LogStore(topics), settings, failures or Failures(clock.monotonic, logger), clock)
+        server = StoreServer(
+            LocalLogStore(topics), settings, failures or Failures(clock.monotonic, logger), clock
+        )
         await server.start(host, port)
         try:
             if settings.text("zk.connect"):

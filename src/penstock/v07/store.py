@@ -40,7 +40,7 @@ class Store(Protocol):
         """Do regular maintenance, such as flushes that are due."""
 
 
-class LogStore:
+class LocalLogStore:
     """The local logs of a 0.7 broker as the store of a server."""
 
     def __init__(self, topics: Topics) -> None:

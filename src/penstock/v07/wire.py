@@ -96,7 +96,7 @@ class OffsetsPart(NamedTuple):
 Part = ProducePart | FetchPart | OffsetsPart
 
 
-class Request(NamedTuple):
+class WireRequest(NamedTuple):
     """One request: `parts` has exactly one entry, unless the type is MULTIFETCH or MULTIPRODUCE."""
 
     type: RequestType
@@ -106,7 +106,7 @@ class Request(NamedTuple):
 # --- requests ----------------------------------------------------------------------------------------------
 
 
-def encode_request(request: Request) -> bytes:
+def encode_request(request: WireRequest) -> bytes:
     """Return the whole frame of a request, including its length.
 
     Raises:
@@ -141,7 +141,7 @@ def _part_pieces(part: Part) -> Iterable[Buffer]:
         raise EncodeError(f"a number of {part!r} does not fit its field: {error}") from error
 
 
-def decode_request(body: memoryview) -> Request:
+def decode_request(body: memoryview) -> WireRequest:
     """Return the request in a frame without its length. `messages` are views; extra bytes are ignored.
 
     Raises:
@@ -158,7 +158,7 @@ def decode_request(body: memoryview) -> Request:
         count = reader.int16("COUNT")
         if count < 0:
             raise DecodeError(f"a request with {count} parts")
-    return Request(kind, [reader.part(kind) for _ in range(count)])
+    return WireRequest(kind, [reader.part(kind) for _ in range(count)])
 
 
 class _Reader:

@@ -24,9 +24,9 @@ from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from penstock.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from penstock.protocol.uuid import ZERO_UUID, uuid_to_text
-from penstock.records.compression.codecs import Codec, compress
+from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.telemetry.otlp import write_metrics
-from penstock.telemetry.points import Kind, Point
+from penstock.telemetry.points import MetricKind, Point
 
 METRICS = 16
 ID = bytes(range(16))
@@ -74,7 +74,7 @@ class Bench:
         return {row.name: row.value for row in self.node.client_metrics.values.rows()}
 
 
-def total(value: float, kind: Kind = Kind.DELTA, name: str = RECORDS) -> bytes:
+def total(value: float, kind: MetricKind = MetricKind.DELTA, name: str = RECORDS) -> bytes:
     return write_metrics([Point(name, kind, value, (("node.id", "1"),), 5)], {"group_id": "g"})
 
 
@@ -165,8 +165,8 @@ def test_a_push_without_an_id_is_refused(client_instance_id: bytes) -> None:
     assert bench.push(0, client_instance_id=client_instance_id) == ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.parametrize("codec", list(Codec))
-def test_every_compression(codec: Codec) -> None:
+@pytest.mark.parametrize("codec", list(CompressionCodec))
+def test_every_compression(codec: CompressionCodec) -> None:
     bench = Bench()
     subscription = bench.get().subscription_id
     assert bench.push(subscription, compress(codec, total(7)), codec) == 0
@@ -179,7 +179,10 @@ def test_differences_are_added_up_and_totals_and_gauges_replaced() -> None:
     subscription = bench.get().subscription_id
     for value in (3, 4):
         assert (
-            bench.push(subscription, total(value) + total(value, Kind.GAUGE, "g") + total(9, Kind.TOTAL, "t"))
+            bench.push(
+                subscription,
+                total(value) + total(value, MetricKind.GAUGE, "g") + total(9, MetricKind.TOTAL, "t"),
+            )
             == 0
         )
         bench.clock.advance(100)
@@ -197,8 +200,8 @@ def test_differences_are_added_up_and_totals_and_gauges_replaced() -> None:
         (b"\xff", 0, ErrorCode.INVALID_RECORD),
         (b"not zstd", 4, ErrorCode.INVALID_RECORD),
         (bytes(2001), 0, ErrorCode.TELEMETRY_TOO_LARGE),
-        (compress(Codec.ZSTD, bytes(3000)), 4, ErrorCode.TELEMETRY_TOO_LARGE),
-        (compress(Codec.GZIP, bytes(3000)), 1, ErrorCode.TELEMETRY_TOO_LARGE),
+        (compress(CompressionCodec.ZSTD, bytes(3000)), 4, ErrorCode.TELEMETRY_TOO_LARGE),
+        (compress(CompressionCodec.GZIP, bytes(3000)), 1, ErrorCode.TELEMETRY_TOO_LARGE),
         (b"", 0, ErrorCode.NONE),
     ],
 )
@@ -261,7 +264,7 @@ def taken(values: NewestValues, number: int, *points: Point) -> None:
 def test_values_of_clients_are_bounded_and_the_oldest_go() -> None:
     values = NewestValues(KeptState(1 << 30))
     for number in range(CLIENTS_MAX + 5):
-        taken(values, number, Point("m", Kind.GAUGE, 1))
+        taken(values, number, Point("m", MetricKind.GAUGE, 1))
     assert values.rows()[0].client_instance_id == "5"
     assert len(values.rows()) == CLIENTS_MAX
 
@@ -269,7 +272,7 @@ def test_values_of_clients_are_bounded_and_the_oldest_go() -> None:
 def test_series_of_a_client_are_bounded_and_the_oldest_go() -> None:
     values = NewestValues(KeptState(1 << 30))
     for number in range(SERIES_MAX + 5):
-        taken(values, 1, Point(f"{number:06}", Kind.GAUGE, 1))
+        taken(values, 1, Point(f"{number:06}", MetricKind.GAUGE, 1))
     rows = values.rows()
     assert (len(rows), rows[0].name) == (SERIES_MAX, "000005")
 
@@ -279,7 +282,9 @@ def test_values_are_charged_to_the_budget() -> None:
     values = NewestValues(kept)
     for number in range(100):
         taken(
-            values, number, *(Point(f"{each}", Kind.GAUGE, 1, (("topic", "t" * 100),)) for each in range(10))
+            values,
+            number,
+            *(Point(f"{each}", MetricKind.GAUGE, 1, (("topic", "t" * 100),)) for each in range(10)),
         )
         assert kept.sizes()["client metrics"] <= 100_000
     assert 0 < len({row.client_instance_id for row in values.rows()}) < 100
@@ -291,8 +296,8 @@ def test_values_are_charged_to_the_budget() -> None:
 
 def test_the_page_has_every_value_and_ends() -> None:
     values = NewestValues(KeptState(1 << 30))
-    taken(values, 1, Point("m", Kind.GAUGE, float("nan")))
-    taken(values, 2, Point("m", Kind.TOTAL, 3))
+    taken(values, 1, Point("m", MetricKind.GAUGE, float("nan")))
+    taken(values, 2, Point("m", MetricKind.TOTAL, 3))
     rows = json.loads(as_json(values.rows()))
     assert [(row["client_instance_id"], row["kind"], row["value"]) for row in rows] == [
         ("1", "gauge", None),

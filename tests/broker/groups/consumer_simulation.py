@@ -16,8 +16,8 @@ from typing import Any
 
 from penstock.broker.coordination.timers import Timers
 from penstock.broker.groups.consumer import records
-from penstock.broker.groups.consumer.coordinator import ConsumerCoordinator, Plan
-from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat
+from penstock.broker.groups.consumer.coordinator import ConsumerCoordinator, ConsumerPlan
+from penstock.broker.groups.consumer.group import ConsumerGroup, Heartbeat, HeartbeatResult
 from penstock.broker.groups.consumer.key_types import CONSUMER_KEYS
 from penstock.broker.groups.consumer.records import records_of
 from penstock.broker.groups.consumer.settings import ConsumerGroupSettings
@@ -96,7 +96,7 @@ class Client:
             owned,
         )
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, answer: HeartbeatResult) -> None:
         """Take an answer: give up what is not assigned any more, then take what is new, and say so."""
         self.is_full = False
         self.tells = False
@@ -144,7 +144,7 @@ class ConsumerWorld:
             stored[read.key] = read.value
         self.coordinator.restore(stored, self.now)
 
-    def store(self, plan: Plan) -> bool:
+    def store(self, plan: ConsumerPlan) -> bool:
         if plan.changes and self.disk_refuses:
             return False
         self.log += records_of(GROUP, plan.changes)
@@ -166,7 +166,7 @@ class ConsumerWorld:
     def now_ms(self) -> int:
         return round(self.now * 1000)
 
-    def ask(self, beat: Heartbeat) -> Answer | int:
+    def ask(self, beat: Heartbeat) -> HeartbeatResult | int:
         """Have the coordinator answer; return the answer or the error code."""
         self.settle()
         try:
@@ -269,8 +269,8 @@ class ConsumerWorld:
             return
         self.take(client, outcome)
 
-    def take(self, client: Client, outcome: Answer | int) -> None:
-        if isinstance(outcome, Answer):
+    def take(self, client: Client, outcome: HeartbeatResult | int) -> None:
+        if isinstance(outcome, HeartbeatResult):
             client.answered(outcome)
         elif outcome in (E.UNKNOWN_MEMBER_ID, E.FENCED_MEMBER_EPOCH, E.GROUP_ID_NOT_FOUND):
             client.fenced()

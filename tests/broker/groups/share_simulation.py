@@ -18,7 +18,7 @@ from typing import Any
 from broker.bench_node import ask, make_topic
 from broker.groups.share_bench import ShareBench
 from penstock.broker.groups.share_state.batches import StateBatch
-from penstock.broker.groups.share_state.coordinator import Written
+from penstock.broker.groups.share_state.coordinator import WrittenShareState
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.errors import StorageError
 from penstock.protocol.error_codes import ErrorCode as E
@@ -247,7 +247,7 @@ class ShareWorld:
             for number, (deliveries, state) in enumerate(ranks)
         )
         start = leader.start + self.dice.randrange(3)
-        outcome = service.write(key, Written(leader.state_epoch, leader.epoch, start, -1, batches))
+        outcome = service.write(key, WrittenShareState(leader.state_epoch, leader.epoch, start, -1, batches))
         if outcome.code in NOT_STORED:
             return
         if outcome.code in (E.FENCED_STATE_EPOCH, E.INVALID_REQUEST):
@@ -277,7 +277,7 @@ class ShareWorld:
         leader.ranks = ranks_of(state.batches)
         if before is not None and before.state_epoch == state.state_epoch:
             assert (leader.start, leader.ranks) == (before.start, before.ranks), f"{key} has lost something"
-            stale = service.write(key, Written(before.state_epoch, before.epoch, -1, -1, ()))
+            stale = service.write(key, WrittenShareState(before.state_epoch, before.epoch, -1, -1, ()))
             assert stale.code in (E.FENCED_LEADER_EPOCH, *NOT_STORED), "an old leader is not fenced"
         self.leaders[key] = leader
 

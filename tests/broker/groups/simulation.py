@@ -18,15 +18,15 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from penstock.broker.groups.classic.coordinator import Coordinator
+from penstock.broker.groups.classic.coordinator import ClassicCoordinator
 from penstock.broker.groups.classic.member import Caller
-from penstock.broker.groups.classic.settings import GroupSettings
+from penstock.broker.groups.classic.settings import ClassicGroupSettings
 from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.service import fail_response
 from penstock.client.assignors import assignor_named
 from penstock.client.assignors.member_metadata import decode_assignment
 from penstock.client.group.membership import Membership, Phase
-from penstock.client.group.requests import CountPartitions, FindCoordinator, MemberSettings, Outgoing
+from penstock.client.group.requests import CountPartitions, FindGroupCoordinator, MemberSettings, Outgoing
 from penstock.errors import RequestTimeoutError
 from penstock.model import TopicPartition
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
@@ -250,8 +250,8 @@ class World:
     def start_coordinator(self) -> None:
         """Start it, or start it again: it knows what was stored, and nobody waits at it."""
         self._waiting.clear()
-        settings = GroupSettings(initial_rebalance_delay_ms=self.delay_ms)
-        self.coordinator = Coordinator(settings, lambda name: f"{name}-{next(self._ids)}")
+        settings = ClassicGroupSettings(initial_rebalance_delay_ms=self.delay_ms)
+        self.coordinator = ClassicCoordinator(settings, lambda name: f"{name}-{next(self._ids)}")
         for group_id, value in self.stored.items():
             self.coordinator.restore(group_id, value, self.now_ms / 1000)
         self._alarm_at = float("inf")
@@ -330,7 +330,7 @@ class World:
         self.after(
             outgoing.timeout_ms, lambda: application.answered(outgoing, RequestTimeoutError("no answer"))
         )
-        if isinstance(call, FindCoordinator):
+        if isinstance(call, FindGroupCoordinator):
             self._carry(lambda: application.answered(outgoing, 1))
         elif isinstance(call, CountPartitions):
             counts = {topic: TOPICS[topic] for topic in call.topics if topic in TOPICS}

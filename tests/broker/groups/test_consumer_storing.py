@@ -15,7 +15,13 @@ from broker.groups.consumer_bench import ConsumerBench
 from penstock.broker.groups.consumer import records, state
 from penstock.broker.groups.consumer.key_types import CONSUMER_KEYS
 from penstock.broker.groups.consumer.records import records_of
-from penstock.broker.groups.consumer.state import Change, Current, GroupState, MemberState, Subscription
+from penstock.broker.groups.consumer.state import (
+    Change,
+    ConsumerSubscription,
+    Current,
+    GroupState,
+    MemberState,
+)
 from penstock.broker.groups.planned import LateRecords
 from penstock.broker.groups.records import StoredRecord, read_record
 from penstock.errors import DecodeError, StorageError
@@ -233,7 +239,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
         state.SetSubscription,
         TEXT,
         st.builds(
-            Subscription,
+            ConsumerSubscription,
             st.none() | TEXT,
             st.none() | TEXT,
             TEXT,
@@ -300,7 +306,7 @@ def test_a_group_is_the_same_in_any_order_of_its_last_records(numbers: list[int]
     changes: list[Change] = [
         state.SetEpoch((5, 1)),
         state.SetTargetEpoch((5, 9)),
-        state.SetSubscription("m", Subscription(instance_id="i", topics=("t",), regex="x")),
+        state.SetSubscription("m", ConsumerSubscription(instance_id="i", topics=("t",), regex="x")),
         state.SetTarget("m", frozenset([partition])),
         state.SetCurrent("m", Current(5, 4, MemberState.STABLE, {partition: 5})),
         state.SetRegex("x", state.Resolved(("x",), 1, 2)),

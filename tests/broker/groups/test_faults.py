@@ -12,7 +12,7 @@ import pytest
 from broker.groups.bench_group import Bench
 from broker.groups.requests import REBALANCE_MS, SESSION_MS, join_request
 from penstock.broker.coordination.timers import Timer, Timers
-from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.group import ClassicGroup
 from penstock.broker.groups.classic.roster import Roster
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
@@ -258,15 +258,15 @@ PLACES: list[tuple[type, str]] = [
     (Roster, "vote"),
     (Roster, "elect"),
     (Roster, "remove"),
-    (Group, "_complete_join"),
-    (Group, "_session_is_over"),
-    (Group, "_sync_time_is_up"),
-    (Group, "_dismiss"),
-    (Group, "members_have_gone"),
-    (Group, "_rebalance"),
-    (Group, "_joined"),
-    (Group, "renew"),
-    (Group, "go_on"),
+    (ClassicGroup, "_complete_join"),
+    (ClassicGroup, "_session_is_over"),
+    (ClassicGroup, "_sync_time_is_up"),
+    (ClassicGroup, "_dismiss"),
+    (ClassicGroup, "members_have_gone"),
+    (ClassicGroup, "_rebalance"),
+    (ClassicGroup, "_joined"),
+    (ClassicGroup, "renew"),
+    (ClassicGroup, "go_on"),
 ]
 
 
@@ -303,10 +303,10 @@ def test_a_timer_that_raises_in_a_group_leaves_it_working(
     ("part", "place"),
     [
         (Roster, "vote"),
-        (Group, "_complete_join"),
-        (Group, "_joined"),
+        (ClassicGroup, "_complete_join"),
+        (ClassicGroup, "_joined"),
         (Roster, "recompute"),
-        (Group, "recover"),
+        (ClassicGroup, "recover"),
     ],
 )
 def test_a_request_that_raises_is_answered_by_its_end_and_others_by_their_answers(
@@ -337,7 +337,9 @@ def test_a_request_that_raises_once_has_the_others_join_again_with_their_ids(
     bench = Bench()
     leader, follower = bench.pair()
     with monkeypatch.context() as patch:
-        patch.setattr(Group, "heartbeat", Once(Group.heartbeat, ValueError("a fault"), always=False))
+        patch.setattr(
+            ClassicGroup, "heartbeat", Once(ClassicGroup.heartbeat, ValueError("a fault"), always=False)
+        )
         with pytest.raises(ValueError, match="a fault"):
             bench.heartbeat(follower, 2)
     assert bench.heartbeat(leader, 2) == E.REBALANCE_IN_PROGRESS

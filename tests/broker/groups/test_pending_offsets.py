@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from penstock.broker.groups.offsets import Committed
+from penstock.broker.groups.offsets import CommittedOffset
 from penstock.broker.groups.pending_offsets import PendingOffsets
 
 A, B = ("a", 0), ("b", 1)
 
 
-def offset(number: int, record: int = 0) -> Committed:
-    return Committed(number, -1, "note", 0, record_offset=record)
+def offset(number: int, record: int = 0) -> CommittedOffset:
+    return CommittedOffset(number, -1, "note", 0, record_offset=record)
 
 
 def test_what_a_producer_has_written_comes_out_together() -> None:

@@ -7,7 +7,7 @@ import pytest
 from broker.bench_node import ask, batch_of, produce_request
 from broker.groups.share_bench import ShareBench
 from penstock.broker.groups.share_state.batches import StateBatch
-from penstock.broker.groups.share_state.coordinator import Written
+from penstock.broker.groups.share_state.coordinator import WrittenShareState
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.protocol.error_codes import ErrorCode as E
 from penstock.protocol.messages import describe_share_group_offsets_request as describe
@@ -36,7 +36,7 @@ def test_lag_is_what_lies_behind_the_start_and_has_not_been_delivered() -> None:
     bench = ShareBench()
     fill(bench, 10)
     bench.settled("a")
-    written = Written(2, 0, 3, 2, (StateBatch(4, 5, 2, 1),))
+    written = WrittenShareState(2, 0, 3, 2, (StateBatch(4, 5, 2, 1),))
     assert bench.node.share_states.write(ShareKey("g", bench.topic_id(), 0), written).code == 0
     assert bench.offsets()["t"][0] == (3, 5)
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from broker.bench_node import ask, make_topic
 from broker.groups.share_bench import ShareBench
 from penstock.broker.groups.share_state.batches import StateBatch, combine
-from penstock.broker.groups.share_state.coordinator import Written
+from penstock.broker.groups.share_state.coordinator import WrittenShareState
 from penstock.broker.groups.share_state.keys import ShareKey, parse_key
 from penstock.broker.groups.share_state.records import read_change, record_of
-from penstock.broker.groups.share_state.state import Change, ShareState, Update, updated
+from penstock.broker.groups.share_state.state import SharePartitionState, ShareStateChange, Update, updated
 from penstock.errors import DecodeError, StorageError
 from penstock.protocol.error_codes import ErrorCode as E
 from penstock.protocol.messages import read_share_group_state_request as read
@@ -99,16 +99,16 @@ NUMBERS = st.integers(-1, 2**31 - 1)
 KEYS = st.builds(ShareKey, st.text(max_size=8), st.binary(min_size=16, max_size=16), st.integers(0, 99))
 BATCHES = st.lists(RANGES, max_size=3).map(tuple)
 CHANGES = st.builds(
-    Change,
+    ShareStateChange,
     KEYS,
     st.none()
-    | st.builds(ShareState, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, BATCHES)
+    | st.builds(SharePartitionState, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, BATCHES)
     | st.builds(Update, NUMBERS, NUMBERS, NUMBERS, NUMBERS, BATCHES),
 )
 
 
 @given(CHANGES)
-def test_changes_come_back_from_their_records(change: Change) -> None:
+def test_changes_come_back_from_their_records(change: ShareStateChange) -> None:
     assert read_change(*record_of(change)) == change
 
 
@@ -153,7 +153,7 @@ class States:
     def write(
         self, *batches: StateBatch, leader: int = 0, state: int = 2, start: int = 0, count: int = -1
     ) -> int:
-        code: int = self.service.write(self.key, Written(state, leader, start, count, batches)).code
+        code: int = self.service.write(self.key, WrittenShareState(state, leader, start, count, batches)).code
         return code
 
     @property
@@ -207,7 +207,7 @@ def test_what_is_wrong_with_requests() -> None:
     for outcome in (
         states.service.initialize(negative, 1, 0),
         states.service.read(negative, 0),
-        states.service.write(negative, Written(0, 0, 0, 0, ())),
+        states.service.write(negative, WrittenShareState(0, 0, 0, 0, ())),
         states.service.delete(negative),
         states.service.summary(negative),
     ):
@@ -348,7 +348,7 @@ def test_an_update_without_its_snapshot_is_a_beginning() -> None:
     states = States()
     topic = states.service.topic
     update = Update(3, 4, 7, 1, (StateBatch(8, 9, 2, 1),))
-    record = record_of(Change(states.key, update))
+    record = record_of(ShareStateChange(states.key, update))
     topic.append(topic.partition_of(states.key.text), [record], 0, "a test")
     assert (states.state.snapshot_epoch, states.state.start_offset) == (3, 7)
     assert updated(states.state, Update(3, -1, -1, -1)).start_offset == 7

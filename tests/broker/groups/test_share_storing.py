@@ -18,8 +18,8 @@ from penstock.broker.groups.share.records import records_of
 from penstock.broker.groups.share.state import (
     Change,
     Current,
-    Initialization,
     Member,
+    ShareInitialization,
     ShareState,
     TopicPartitions,
 )
@@ -140,7 +140,7 @@ def test_states_that_could_not_be_made_are_asked_for_again(monkeypatch: pytest.M
         patch.setattr(bench.node.share_states.topic, "append", fail)
         bench.join("a")
         assert bench.order()[-1] == [15]
-        assert bench.node.groups.share.groups["g"].initialization == Initialization()
+        assert bench.node.groups.share.groups["g"].initialization == ShareInitialization()
     bench.wait(1.1)
     bench.beat("a", 2)  # asks again
     bench.wait(1.1)
@@ -196,7 +196,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(state.SetMember, TEXT, st.builds(Member, st.none() | TEXT, TEXT, TEXT, NAMES)),
     st.builds(
         state.SetInitialization,
-        st.builds(Initialization, TOPICS, TOPICS, st.dictionaries(TOPIC_IDS, TEXT)),
+        st.builds(ShareInitialization, TOPICS, TOPICS, st.dictionaries(TOPIC_IDS, TEXT)),
     ),
 )
 
@@ -230,7 +230,7 @@ def test_a_group_is_the_same_in_any_order_of_its_last_records(numbers: list[int]
         state.SetTarget("m", frozenset([partition])),
         state.SetCurrent("m", Current(5, 4, frozenset([partition]))),
         state.SetInitialization(
-            Initialization(initialized={b"T" * 16: TopicPartitions("t", frozenset([0]))})
+            ShareInitialization(initialized={b"T" * 16: TopicPartitions("t", frozenset([0]))})
         ),
     ]
     group = ShareState()

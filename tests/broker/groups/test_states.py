@@ -16,10 +16,10 @@ from penstock.broker.groups.classic.states import (
     REFUSALS,
     REJOINS,
     TRANSITIONS,
-    Ask,
     Bypass,
     Cause,
     Rejoin,
+    RequestKind,
     State,
 )
 from penstock.common.transitions import IllegalTransitionError
@@ -77,7 +77,7 @@ def test_a_group_changes_its_state_by_the_tables_only() -> None:
 
 def test_who_is_refused_is_refused_with_an_error() -> None:
     assert all(code for code in REFUSALS.values())
-    assert {ask for ask, _ in REFUSALS} == set(Ask)
+    assert {ask for ask, _ in REFUSALS} == set(RequestKind)
     assert set(REJOINS) == set(State) - {State.DEAD}
     assert {decision for decisions in REJOINS.values() for decision in decisions} == set(Rejoin)
 

@@ -16,10 +16,10 @@ from broker.groups.requests import commit_request
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.coordination.state_topic import StateTopic
 from penstock.broker.groups.classic import coordinator as coordinator_module
-from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.group import ClassicGroup
 from penstock.broker.groups.classic.records import ClassicRecords, group_record
 from penstock.broker.groups.classic.snapshot import snapshot
-from penstock.broker.groups.offsets import Committed
+from penstock.broker.groups.offsets import CommittedOffset
 from penstock.broker.groups.records import StoredOffset, StoredRecord, offset_record, read_record
 from penstock.broker.groups.topic import LAYOUT
 from penstock.broker.metadata.stores import open_disk_store
@@ -65,13 +65,13 @@ STORED_GROUP = GroupMetadataValue(
 
 
 def test_an_offset_is_written_as_kafka_writes_it() -> None:
-    key, value = offset_record("g", ("t", 1), Committed(42, 3, "m", 1_000))
+    key, value = offset_record("g", ("t", 1), CommittedOffset(42, 3, "m", 1_000))
     assert key == bytes.fromhex("0001 0001 67 0001 74 00000001")
     assert value == bytes.fromhex("0003 000000000000002a 00000003 0001 6d 00000000000003e8")
 
 
 def test_an_offset_that_expires_is_written_in_version_1() -> None:
-    _, value = offset_record("g", ("t", 1), Committed(42, -1, "m", 1_000, 2_000))
+    _, value = offset_record("g", ("t", 1), CommittedOffset(42, -1, "m", 1_000, 2_000))
     assert value == bytes.fromhex("0001 000000000000002a 0001 6d 00000000000003e8 00000000000007d0")
 
 
@@ -99,7 +99,7 @@ def test_a_group_is_written_as_kafka_writes_it() -> None:
 def test_offsets_come_back(
     group: str, topic: str, index: int, offset: int, epoch: int, metadata: str
 ) -> None:
-    committed = Committed(offset, epoch, metadata, NOW_MS)
+    committed = CommittedOffset(offset, epoch, metadata, NOW_MS)
     key, value = offset_record(group, (topic, index), committed)
     assert read_record(key, value, [CLASSIC]) == StoredOffset(group, (topic, index), committed)
     key, value = offset_record(group, (topic, index), None)
@@ -120,7 +120,7 @@ def test_groups_come_back_from_every_version() -> None:
 
 
 def test_keys_from_before_0_9_are_offsets_too() -> None:
-    key, value = offset_record("g", ("t", 1), Committed(42, -1, "m", 1_000, 2_000))
+    key, value = offset_record("g", ("t", 1), CommittedOffset(42, -1, "m", 1_000, 2_000))
     assert read_record(b"\0\0" + key[2:], value, [CLASSIC]) == read_record(key, value, [CLASSIC])
 
 
@@ -312,7 +312,7 @@ def test_offsets_of_a_transaction_count_once_it_has_committed() -> None:
     bench.node.groups.create_topic(NOW_MS)
     index = ord("g") % 50
     for producer, offset in ((1, 10), (2, 20)):
-        record = offset_record("g", ("t", producer), Committed(offset, -1, "", NOW_MS))
+        record = offset_record("g", ("t", producer), CommittedOffset(offset, -1, "", NOW_MS))
         append_raw(bench, index, [record], is_transactional=True, producer_id=producer, producer_epoch=0)
     log = bench.node.cluster.topics[LAYOUT.name].partitions[index].log
     for producer, kind in ((1, 1), (2, 0)):
@@ -462,7 +462,7 @@ def test_a_group_that_cannot_be_restored_begins_anew(
     leader, _ = bench.pair()
     bench.commit(7, leader, 2)
 
-    def fail(group: Group, stored: object, now: float) -> None:
+    def fail(group: ClassicGroup, stored: object, now: float) -> None:
         raise OverflowError("a member from a damaged record")
 
     monkeypatch.setattr(coordinator_module, "restore", fail)

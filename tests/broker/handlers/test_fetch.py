@@ -14,7 +14,7 @@ from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.records.batch import decode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import split_batches
 
 BATCH = len(batch_of(b"x" * 100))
@@ -189,11 +189,16 @@ def test_an_older_leader_epoch_is_fenced() -> None:
 @for_each(
     [
         (version, magic, codec)
-        for codec in [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
+        for codec in [
+            CompressionCodec.NONE,
+            CompressionCodec.GZIP,
+            CompressionCodec.SNAPPY,
+            CompressionCodec.LZ4,
+        ]
         for version, magic in [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2)]
     ]
 )
-def test_old_fetchers_get_the_magic_they_know(version: int, magic: int, codec: Codec) -> None:
+def test_old_fetchers_get_the_magic_they_know(version: int, magic: int, codec: CompressionCodec) -> None:
     node = make_node()
     make_topic(node)
     produce(node, batch_of(b"a", None, b"c", codec=codec))
@@ -214,7 +219,7 @@ def test_a_message_above_the_limit_is_cut_before_version_3(version: int, whole: 
 def test_zstd_is_not_for_old_fetchers() -> None:
     node = make_node()
     make_topic(node)
-    produce(node, batch_of(b"a" * 99, codec=Codec.ZSTD))
+    produce(node, batch_of(b"a" * 99, codec=CompressionCodec.ZSTD))
     assert fetch(node, (0, 0), version=3)[0].error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert fetch(node, (0, 0), version=4)[0].error_code == 0
     stored_so = filled(compression_type="zstd")

@@ -15,7 +15,7 @@ from penstock.broker.handlers.fetch import fetch as handle
 from penstock.broker.node import Node
 from penstock.broker.requests.purgatory import Wait
 from penstock.records.batch import COMMIT_MARKER, decode_batch, encode_marker
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import HEADER_BYTES, pack_header, refresh_crc, split_batches
 
 
@@ -77,7 +77,9 @@ class Filling:
         log.append(batch, first_offset=self.end, last_offset=last, max_timestamp=NOW_MS, now_ms=NOW_MS)
         self.partition._advance(log)
 
-    def records(self, values: list[bytes], gap: int = 0, codec: Codec = Codec.NONE) -> None:
+    def records(
+        self, values: list[bytes], gap: int = 0, codec: CompressionCodec = CompressionCodec.NONE
+    ) -> None:
         self.values.update(enumerate(values, self.end))
         if gap:
             self.append(with_gap(self.end, values, gap), len(values) + gap)
@@ -95,7 +97,7 @@ class Filling:
         elif kind == 2:
             self.records(values, gap=dice.randrange(1, 9))
         else:
-            self.records(values, codec=dice.choice([Codec.NONE, Codec.GZIP]))
+            self.records(values, codec=dice.choice([CompressionCodec.NONE, CompressionCodec.GZIP]))
 
 
 def read_all(node: Node, version: int, limit: int, at_most: int = 500) -> dict[int, Any]:

@@ -32,7 +32,7 @@ from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.records.batch import decode_batch
-from penstock.records.compression.codecs import Codec, compress
+from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.records.format.batch_header import read_header, split_batches
 from penstock.records.legacy import encode_message, encode_message_set
 from penstock.testing import KafkaBroker
@@ -277,23 +277,30 @@ def test_what_was_not_written_is_not_remembered(monkeypatch: pytest.MonkeyPatch)
 # --- old producers ------------------------------------------------------------------------------------------
 
 
-def message_set(magic: int, codec: int = Codec.NONE) -> bytes:
+def message_set(magic: int, codec: int = CompressionCodec.NONE) -> bytes:
     return encode_message_set([(b"k", b"a", NOW_MS), (None, None, NOW_MS)], magic, codec=codec)
 
 
 def around(magic: int, messages: bytes) -> bytes:
     """Return a wrapper with a right checksum around messages that may have wrong ones."""
-    return encode_message(magic, 1, None, compress(Codec.GZIP, messages), NOW_MS, Codec.GZIP)
+    return encode_message(
+        magic, 1, None, compress(CompressionCodec.GZIP, messages), NOW_MS, CompressionCodec.GZIP
+    )
 
 
 @for_each(
     [
         (version, magic, codec)
         for version, magic in [(0, 0), (1, 0), (2, 1), (0, 1)]
-        for codec in [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]
+        for codec in [
+            CompressionCodec.NONE,
+            CompressionCodec.GZIP,
+            CompressionCodec.SNAPPY,
+            CompressionCodec.LZ4,
+        ]
     ]
 )
-def test_message_sets_become_one_batch_of_magic_2(version: int, magic: int, codec: Codec) -> None:
+def test_message_sets_become_one_batch_of_magic_2(version: int, magic: int, codec: CompressionCodec) -> None:
     node = make_node()
     make_topic(node)
     produce(node, batch_of(b"before"))
@@ -309,7 +316,7 @@ def test_message_sets_become_one_batch_of_magic_2(version: int, magic: int, code
 def test_the_magic_byte_decides_not_the_version() -> None:
     node = make_node()
     make_topic(node)
-    assert produce(node, batch_of(b"a", b"b", codec=Codec.ZSTD), version=2).base_offset == 0
+    assert produce(node, batch_of(b"a", b"b", codec=CompressionCodec.ZSTD), version=2).base_offset == 0
     assert values_in(stored(node)) == [b"a", b"b"]
 
 

@@ -21,7 +21,7 @@ from penstock.broker.node import Node
 from penstock.clock import ManualClock
 from penstock.errors import StorageError
 from penstock.log.directory.metadata_snapshots import (
-    Snapshot,
+    SnapshotContents,
     SnapshotFile,
     last_timestamp_ms,
     newest_whole,
@@ -150,7 +150,7 @@ def test_nothing_goes_before_its_snapshot_is_whole(
         attempts.append(args)
         raise StorageError("no room on the disk")
 
-    def other(file: SnapshotFile) -> Snapshot:
+    def other(file: SnapshotFile) -> SnapshotContents:
         if not file.path.endswith(".part"):
             return read_snapshot(file)
         attempts.append(file)

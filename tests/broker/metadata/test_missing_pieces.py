@@ -16,7 +16,7 @@ from penstock.broker.node import Node
 from penstock.clock import ManualClock
 from penstock.errors import StorageError
 from penstock.log.directory.identity_files import read_meta_properties
-from penstock.log.directory.metadata_snapshots import Quorum, write_snapshot
+from penstock.log.directory.metadata_snapshots import QuorumVoters, write_snapshot
 from penstock.protocol.message import Message
 from penstock.protocol.messages.feature_level_record import FeatureLevelRecord
 from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
@@ -143,7 +143,7 @@ def formatted(path: Path, *records: Message) -> Path:
         "version=1\ncluster.id=p8fFEbKGQ22B6M_Da_vCBw\nnode.id=1\ndirectory.id=Yw3pX1tbQBqSoW_5gN1EHg\n"
     )
     file = write_snapshot(
-        str(path), 0, 0, map(frame, records), quorum=Quorum(), last_timestamp_ms=0, now_ms=NOW_MS
+        str(path), 0, 0, map(frame, records), quorum=QuorumVoters(), last_timestamp_ms=0, now_ms=NOW_MS
     )
     Path(file.path).rename(path / "bootstrap.checkpoint")
     return path
@@ -156,7 +156,7 @@ def level(number: int) -> FeatureLevelRecord:
 def with_voters(path: Path) -> None:
     """As with ``--standalone``: the directory of the metadata log is there, and names the voter."""
     (path / METADATA).mkdir()
-    write_snapshot(str(path / METADATA), 0, 0, (), quorum=Quorum(), last_timestamp_ms=0, now_ms=NOW_MS)
+    write_snapshot(str(path / METADATA), 0, 0, (), quorum=QuorumVoters(), last_timestamp_ms=0, now_ms=NOW_MS)
 
 
 @pytest.mark.parametrize("more", [lambda path: None, with_voters], ids=["static", "standalone"])

@@ -18,7 +18,7 @@ from penstock.broker.node import Node
 from penstock.clock import ManualClock
 from penstock.errors import KafkaError, StorageError
 from penstock.log.directory.identity_files import read_meta_properties
-from penstock.log.directory.metadata_snapshots import Quorum, write_snapshot
+from penstock.log.directory.metadata_snapshots import QuorumVoters, write_snapshot
 from penstock.log.segments.headers import headers_behind
 from penstock.log.segments.segment_files import segment_path
 from penstock.protocol.error_codes import ErrorCode
@@ -415,7 +415,7 @@ def with_a_snapshot(directory: Directory) -> None:
         directory.offset,
         3,
         folded.values(),
-        quorum=Quorum(),
+        quorum=QuorumVoters(),
         last_timestamp_ms=NOW_MS,
         now_ms=NOW_MS,
     )

@@ -13,7 +13,7 @@ from penstock.client.produce.encoded import EncodedBatch, TableDelivery
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.records.batch import encode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import set_leader_epoch
 from penstock.testing import KafkaCluster
 
@@ -26,7 +26,7 @@ def put(
     deltas: list[int],
     *,
     key: bytes | None = b"k",
-    codec: int = Codec.NONE,
+    codec: int = CompressionCodec.NONE,
     idempotent: bool = True,
     gap: int = -1,
 ) -> int:
@@ -70,7 +70,7 @@ def test_batches_stay_where_they_were(settings: dict[str, str], idempotent: bool
             (far, [2, 3]),
             (far + 9, [0]),
         ):
-            assert put(address, first, deltas, codec=Codec.GZIP, idempotent=idempotent) == first
+            assert put(address, first, deltas, codec=CompressionCodec.GZIP, idempotent=idempotent) == first
         expected = [7, 8, 9, 20, 25, 26, far + 2, far + 3, far + 9]
         assert offsets(address) == expected
         for first in (0, 26, far + 9, 2**62 + 1):

@@ -15,17 +15,17 @@ from penstock.broker.partitions.key_validation import (
 from penstock.errors import CorruptRecordError
 from penstock.records.batch import encode_batch
 from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import read_header, refresh_crc
 
 
-def batch_of(keys: list[bytes | None], codec: Codec = Codec.NONE) -> memoryview:
+def batch_of(keys: list[bytes | None], codec: CompressionCodec = CompressionCodec.NONE) -> memoryview:
     rows = [(key, b"v" * 9, (("h", None),) if key == b"h" else (), 5) for key in keys]
     return memoryview(bytearray(encode_batch(rows, codec=codec)))
 
 
-@pytest.mark.parametrize("codec", list(Codec))
-def test_both_ways_find_the_same(codec: Codec) -> None:
+@pytest.mark.parametrize("codec", list(CompressionCodec))
+def test_both_ways_find_the_same(codec: CompressionCodec) -> None:
     dice = random.Random(7)
     for count in (1, 2, 7, 8, 9, 64, 1000):
         for share in (0, 0.1, 1):

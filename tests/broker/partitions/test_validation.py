@@ -13,7 +13,7 @@ from penstock.broker.partitions.validation import RejectedRecords, admit_batch, 
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.records.batch import decode_batch, encode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import read_header, refresh_crc
 
 
@@ -101,7 +101,7 @@ def test_size_limit_comes_before_the_checksum() -> None:
 
 
 def test_zstd_needs_produce_7() -> None:
-    zstd = bytes(batch_of(b"a" * 100, codec=Codec.ZSTD))
+    zstd = bytes(batch_of(b"a" * 100, codec=CompressionCodec.ZSTD))
     assert refusal(zstd, version=6) == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     admit_batch(memoryview(bytearray(zstd)), 7, config_of(), NOW_MS)
 
@@ -149,23 +149,29 @@ def test_compacted_topics_need_keys_and_say_which_records_lack_one() -> None:
 
 
 @for_each(
-    [(stored, sent) for sent in list(Codec) for stored in ["uncompressed", "gzip", "snappy", "lz4", "zstd"]]
+    [
+        (stored, sent)
+        for sent in list(CompressionCodec)
+        for stored in ["uncompressed", "gzip", "snappy", "lz4", "zstd"]
+    ]
 )
-def test_topics_stored_in_a_codec_of_their_own(stored: str, sent: Codec) -> None:
+def test_topics_stored_in_a_codec_of_their_own(stored: str, sent: CompressionCodec) -> None:
     sent_batch = memoryview(
         batch_of(b"a" * 500, None, codec=sent, producer_id=5, producer_epoch=2, base_sequence=9)
     )
     header = read_header(sent_batch)
     batch = bring_in_line(sent_batch, header, config_of(compression_type=stored))
     result = read_header(batch)
-    assert result.codec == (Codec.NONE if stored == "uncompressed" else Codec[stored.upper()])
+    assert result.codec == (
+        CompressionCodec.NONE if stored == "uncompressed" else CompressionCodec[stored.upper()]
+    )
     assert result[9:] == header[9:]
     rows = decode_batch(batch, 0, len(batch), "t", 0)
     assert rows == decode_batch(sent_batch, 0, len(sent_batch), "t", 0)
 
 
 def test_damaged_compression_is_found_where_records_are_looked_at() -> None:
-    batch = batch_of(b"a" * 500, codec=Codec.GZIP)
+    batch = batch_of(b"a" * 500, codec=CompressionCodec.GZIP)
     batch[70:80] = bytes(10)
     refresh_crc(batch, 0, len(batch))
     with pytest.raises(KafkaError) as caught:

@@ -19,8 +19,8 @@ from broker.replication.coordination import CoordinatedNode, CoordinatedWorld, _
 from broker.replication.simulation import NODES, TOPIC, SimNode, World, main
 from penstock.broker.interceptors import Stage
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from penstock.broker.replication.gate import Gate
-from penstock.broker.replication.member import Member
+from penstock.broker.replication.gate import ReplicationGate
+from penstock.broker.replication.member import ClusterMember
 from penstock.broker.replication.member_view import MemberView
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Message
@@ -461,11 +461,11 @@ class Administrators:
 class AdministeredNode(CoordinatedNode):
     """A node that answers for the cluster as well."""
 
-    def _begin(self, member: Member) -> None:
+    def _begin(self, member: ClusterMember) -> None:
         super()._begin(member)
         random = Random(f"answers {self.world.seed} {self.id} {self.life}")
         self.node.view = MemberView(member.brokers, self.world.quorum, self.authority.commit, random)
-        gate = Gate(member, selects_by_rack=False)
+        gate = ReplicationGate(member, selects_by_rack=False)
         self.node.interceptors.set(Stage.REPLICATION, gate.intercept)
 
 

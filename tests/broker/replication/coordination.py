@@ -1,6 +1,6 @@
 """The simulated cluster with whole nodes, whose coordinators serve groups and transactional producers.
 
-Nodes are `Node`s with `Coordinators`, behind their gate, and are asked by requests. A client has a
+Nodes are `Node`s with `ClusterCoordinators`, behind their gate, and are asked by requests. A client has a
 connection: a request may be lost, late, or carried out without an answer, and is never repeated by itself;
 one that is given up has left nothing under way. `python tests/broker/replication/coordination.py SEED`
 replays a run.
@@ -21,11 +21,11 @@ from penstock.broker.context import Context
 from penstock.broker.interceptors import Stage
 from penstock.broker.node import Node
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from penstock.broker.replication.control.authority import Authority
+from penstock.broker.replication.control.authority import RemoteAuthority
 from penstock.broker.replication.control.forwarding import Forwarding
-from penstock.broker.replication.coordinators import Coordinators
-from penstock.broker.replication.gate import Gate
-from penstock.broker.replication.member import Member
+from penstock.broker.replication.coordinators import ClusterCoordinators
+from penstock.broker.replication.gate import ReplicationGate
+from penstock.broker.replication.member import ClusterMember
 from penstock.broker.replication.metadata_publisher import MetadataPublisher
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.security.session import Session
@@ -74,21 +74,21 @@ class CoordinatedNode(SimNode):
 
     world: CoordinatedWorld
     node: Node
-    authority: Authority
+    authority: RemoteAuthority
 
-    def _begin(self, member: Member) -> None:
+    def _begin(self, member: ClusterMember) -> None:
         world = self.world
         records, next_batch = world.quorum.everything()
-        self.authority = authority = Authority(world.quorum, world, member, len(NODES))
+        self.authority = authority = RemoteAuthority(world.quorum, world, member, len(NODES))
         now_ms = world.clock.now_ms()
         publisher = MetadataPublisher(world.config, self.store, now_ms, member, authority, records)
         self.node = node = Node(world.config, self.store, world.clock, (), publisher.cluster)
         self.purgatory = node.purgatory
         node.failures = Raising(world.clock.monotonic)
-        node.membership = member.moves = Coordinators(node, member, world)
+        node.membership = member.moves = ClusterCoordinators(node, member, world)
         member.begin(publisher, node, records, next_batch)
         node.interceptors.set(Stage.FORWARDING, Forwarding(authority).intercept)
-        node.interceptors.set(Stage.REPLICATION, Gate(member, selects_by_rack=False).intercept)
+        node.interceptors.set(Stage.REPLICATION, ReplicationGate(member, selects_by_rack=False).intercept)
 
     def handle(self, request: Any, version: int, connection: int, answered: Callable[[Any], None]) -> None:
         """Have a request carried out; `answered` gets the response, at once or later in this life."""

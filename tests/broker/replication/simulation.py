@@ -1,10 +1,10 @@
 """A cluster over a simulated network, clock and disks, all of it decided by one seed.
 
-The nodes are the product's: `Member`, `MetadataPublisher`, `LocalReplica`, `Fetcher`, `Quorum` and the
-condition under which the gate acknowledges. A world has one queue of events, ordered by time; a message is
-an event, lost, late or repeated; crashes, torn writes, cut links and pauses are events, too. The laws are
-checked after every one of them. `python tests/broker/replication/simulation.py SEED` prints what happened in
-a run, and so replays it.
+The nodes are the product's: `ClusterMember`, `MetadataPublisher`, `LocalReplica`, `ReplicaFetcher`, `Quorum`
+and the condition under which the gate acknowledges. A world has one queue of events, ordered by time; a
+message is an event, lost, late or repeated; crashes, torn writes, cut links and pauses are events, too. The
+laws are checked after every one of them. `python tests/broker/replication/simulation.py SEED` prints what
+happened in a run, and so replays it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.broker.partitions.partition import Partition
-from penstock.broker.replication.control.authority import Authority
+from penstock.broker.replication.control.authority import RemoteAuthority
 from penstock.broker.replication.control.quorum import Quorum
-from penstock.broker.replication.gate import Written
+from penstock.broker.replication.gate import WrittenRecords
 from penstock.broker.replication.local_replica import replica_of
-from penstock.broker.replication.member import Member
+from penstock.broker.replication.member import ClusterMember
 from penstock.broker.replication.metadata_publisher import MetadataPublisher
 from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.broker.requests.purgatory import Purgatory
@@ -58,7 +58,7 @@ class SimNode:
         self.world, self.id = world, node_id
         self.store = MemoryStore(node_id, world.clock)
         self.life = 0
-        self.member: Member | None = None
+        self.member: ClusterMember | None = None
         self.purgatory = Purgatory()
         self.failures = Failures(world.clock.monotonic)
         self.clock = world.clock
@@ -71,7 +71,7 @@ class SimNode:
         self.life += 1
         self.purgatory = Purgatory()
         self._wake_at = float("inf")
-        self.member = member = Member(
+        self.member = member = ClusterMember(
             self.id,
             world,
             world.clock,
@@ -85,10 +85,10 @@ class SimNode:
         member.join({"PLAINTEXT": ("sim", self.id)})
         self.settle()
 
-    def _begin(self, member: Member) -> None:
+    def _begin(self, member: ClusterMember) -> None:
         world = self.world
         records, next_batch = world.quorum.everything()
-        authority = Authority(world.quorum, world, member, len(NODES))
+        authority = RemoteAuthority(world.quorum, world, member, len(NODES))
         now_ms = world.clock.now_ms()
         publisher = MetadataPublisher(world.config, self.store, now_ms, member, authority, records)
         member.begin(publisher, self, records, next_batch)
@@ -163,7 +163,7 @@ class World:
         self.nodes = {each: self._make_node(each) for each in NODES}
         self._checker = Checker(self)
         self.acked: dict[int, bytes] = {}
-        self._waiting: list[tuple[Written, PartitionProduceResponse, int, bytes]] = []
+        self._waiting: list[tuple[WrittenRecords, PartitionProduceResponse, int, bytes]] = []
         self._values = 0
         self.steps = 0
 
@@ -311,7 +311,7 @@ class World:
             return
         if acks_all:
             answer = PartitionProduceResponse(base_offset=appended.base_offset)
-            self._waiting.append((Written(partition, answer), answer, appended.base_offset, value))
+            self._waiting.append((WrittenRecords(partition, answer), answer, appended.base_offset, value))
         node.member._node.purgatory.notify(partition, 100)
         node.settle()
 

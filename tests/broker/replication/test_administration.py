@@ -14,11 +14,11 @@ import pytest
 
 from broker.replication import administration
 from broker.replication.simulation import Violation
-from penstock.broker.metadata.cluster import Cluster
+from penstock.broker.metadata.cluster import ClusterState
 from penstock.broker.metadata.image import ClusterImage
 from penstock.broker.metadata.planning import Planner
 from penstock.broker.replication.control import forwarding
-from penstock.broker.replication.control.authority import Authority
+from penstock.broker.replication.control.authority import RemoteAuthority
 from penstock.broker.replication.control.quorum import Quorum
 
 SOAK_S = float(os.environ.get("PENSTOCK_SOAK_S", "300"))
@@ -63,7 +63,7 @@ def test_the_law_holds_for_long() -> None:
 
 def _nodes_decide_by_their_own_image(patch: Any) -> None:
     """A node does not take in what has been written: the controller refuses what it decides."""
-    patch.setattr(Authority, "catch_up", lambda self: None)
+    patch.setattr(RemoteAuthority, "catch_up", lambda self: None)
 
 
 def _the_controller_does_not_check_again(patch: Any) -> None:
@@ -99,7 +99,7 @@ def _a_node_that_is_cut_off_answers_for_the_controller(patch: Any) -> None:
 
 def _auto_creation_does_not_catch_up(patch: Any) -> None:
     """Only requests that change metadata by their kind are decided with all of them; not so Metadata."""
-    patch.setattr(Cluster, "catch_up", lambda self: None)
+    patch.setattr(ClusterState, "catch_up", lambda self: None)
 
 
 def _existing_topics_are_not_looked_for(patch: Any) -> None:

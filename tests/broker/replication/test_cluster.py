@@ -43,7 +43,7 @@ from penstock.protocol.messages.offset_for_leader_epoch_request import (
 )
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.records.batch import encode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.testing import KafkaCluster
 
 TOPIC = "t"
@@ -686,7 +686,7 @@ def test_records_that_a_thread_looked_into_are_refused_by_a_leader_of_before(
 
     monkeypatch.setattr(Postponed, "prepare", prepare)
     monkeypatch.setattr("penstock.broker.handlers.produce.inline_budget", lambda _: NOTHING)
-    batch = encode_batch([(b"k", b"v" * 1000, (), 1000)], codec=Codec.GZIP)
+    batch = encode_batch([(b"k", b"v" * 1000, (), 1000)], codec=CompressionCodec.GZIP)
     data = PartitionProduceData(index=0, records=memoryview(bytearray(batch)))
     topic = TopicProduceData(name="packed", partition_data=[data])
     answer = ask(cluster, 1, ProduceRequest(acks=1, timeout_ms=5000, topic_data=[topic]), 9)

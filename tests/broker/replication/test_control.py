@@ -11,11 +11,16 @@ from for_each import for_each
 from penstock.broker.metadata.image import ClusterImage, Replicas
 from penstock.broker.replication.brokers import BrokerStates
 from penstock.broker.replication.control.controller import Controller
-from penstock.broker.replication.control.elections import Kind, elect
+from penstock.broker.replication.control.elections import ElectionKind, elect
 from penstock.broker.replication.control.periodic_elections import UNCLEAN_S, PeriodicElections
 from penstock.broker.replication.control.placement import Candidate, place
-from penstock.broker.replication.control.reassignments import Moved, begin, cancel, complete
-from penstock.broker.replication.transport.messages import Heartbeat, IsrChange, Proposal, Registration
+from penstock.broker.replication.control.reassignments import MovedReplicas, begin, cancel, complete
+from penstock.broker.replication.transport.messages import (
+    IsrChange,
+    NodeHeartbeat,
+    NodeRegistration,
+    Proposal,
+)
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.message import Message
@@ -51,7 +56,7 @@ def test_the_leader_is_the_first_replica_that_is_in_sync_and_alive(
 def test_an_unclean_election_leaves_the_one_that_leads_in_sync() -> None:
     found = elect([1, 2, 3], [1], -1, alive(2, 3), unclean=True)  # type: ignore[arg-type]
     assert found == (2, (2,), True)
-    assert elect([1, 2, 3], [1], -1, alive(2, 3), Kind.UNCLEAN).leader == 2  # type: ignore[arg-type]
+    assert elect([1, 2, 3], [1], -1, alive(2, 3), ElectionKind.UNCLEAN).leader == 2  # type: ignore[arg-type]
 
 
 @for_each(range(20))
@@ -89,11 +94,11 @@ def test_placement_says_what_is_missing() -> None:
 
 def test_a_reassignment_goes_by_way_of_all_replicas() -> None:
     begun = begin(Replicas((1, 3), (1, 3)), [3, 2])
-    assert begun == Moved((3, 2, 1), (2,), (1,))
+    assert begun == MovedReplicas((3, 2, 1), (2,), (1,))
     moving = Replicas(begun.assigned, (1, 3), begun.adding, begun.removing)
     assert complete(moving, (1, 3)) is None
-    assert complete(moving, (1, 3, 2)) == Moved((3, 2))
-    assert cancel(moving) == Moved((3, 1))
+    assert complete(moving, (1, 3, 2)) == MovedReplicas((3, 2))
+    assert cancel(moving) == MovedReplicas((3, 1))
     assert complete(Replicas((1, 3), (1, 3)), (1, 3)) is None
 
 
@@ -130,10 +135,10 @@ class World:
             self.brokers.apply(record)
 
     def register(self, node: int, epoch: int, now_s: float = 0.0) -> None:
-        registration = Registration(node, epoch, None, {"PLAINTEXT": ("127.0.0.1", node)})
+        registration = NodeRegistration(node, epoch, None, {"PLAINTEXT": ("127.0.0.1", node)})
         for records in self.controller.register(registration, epoch):
             self.write(records)
-        is_known, records = self.controller.heartbeat(Heartbeat(node, epoch, 0), now_s)
+        is_known, records = self.controller.heartbeat(NodeHeartbeat(node, epoch, 0), now_s)
         assert is_known
         self.write(records)
 
@@ -209,7 +214,7 @@ def test_time_in_which_no_heartbeat_could_arrive_does_not_count() -> None:
 
 def test_a_broker_that_stops_gives_up_what_it_leads_and_is_still_named() -> None:
     world = World()
-    is_known, records = world.controller.heartbeat(Heartbeat(1, 11, 0, True), 1.0)
+    is_known, records = world.controller.heartbeat(NodeHeartbeat(1, 11, 0, True), 1.0)
     world.write(records)
     assert is_known
     assert world.state == (2, 1, (2, 3), 1)
@@ -222,7 +227,7 @@ def test_another_life_of_a_broker_ends_the_one_before() -> None:
     world = World()
     world.register(1, 99)
     assert world.state[:3] == (2, 1, (2, 3))
-    is_known, _ = world.controller.heartbeat(Heartbeat(1, 11, 0), 1.0)
+    is_known, _ = world.controller.heartbeat(NodeHeartbeat(1, 11, 0), 1.0)
     assert not is_known
 
 
@@ -278,23 +283,23 @@ def test_a_target_that_cannot_be_is_refused(target: list[int], code: int) -> Non
 def test_elections_that_are_asked_for() -> None:
     world = World()
 
-    def refusal(kind: Kind) -> int:
+    def refusal(kind: ElectionKind) -> int:
         with pytest.raises(KafkaError) as caught:
             world.controller.elect("t", 0, kind)
         return caught.value.code
 
-    assert refusal(Kind.PREFERRED) == refusal(Kind.UNCLEAN) == ErrorCode.ELECTION_NOT_NEEDED
+    assert refusal(ElectionKind.PREFERRED) == refusal(ElectionKind.UNCLEAN) == ErrorCode.ELECTION_NOT_NEEDED
     world.write(world.controller.lead("t", 0, 2))
     assert world.state[:2] == (2, 1)
-    world.write(world.controller.elect("t", 0, Kind.PREFERRED))
+    world.write(world.controller.elect("t", 0, ElectionKind.PREFERRED))
     assert world.state[:2] == (1, 2)
     world.write(world.controller.fence(2))
     world.write(world.controller.fence(3))
     world.write(world.controller.fence(1))
-    assert refusal(Kind.UNCLEAN) == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    assert refusal(ElectionKind.UNCLEAN) == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
     world.register(2, 52)
-    assert refusal(Kind.PREFERRED) == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-    world.write(world.controller.elect("t", 0, Kind.UNCLEAN))
+    assert refusal(ElectionKind.PREFERRED) == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    world.write(world.controller.elect("t", 0, ElectionKind.UNCLEAN))
     assert world.state[::2] == (2, (2,))
 
 

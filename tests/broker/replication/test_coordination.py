@@ -17,8 +17,8 @@ from broker.replication.simulation import Violation
 from penstock.broker.groups.service import GroupService
 from penstock.broker.partitions.partition import Partition
 from penstock.broker.partitions.producers.producer_state_manager import ProducerStateManager
-from penstock.broker.replication.coordinators import Entry
-from penstock.broker.replication.gate import Gate
+from penstock.broker.replication.coordinators import PartitionsAddition
+from penstock.broker.replication.gate import ReplicationGate
 
 SOAK_S = float(os.environ.get("PENSTOCK_SOAK_S", "300"))
 
@@ -51,11 +51,11 @@ def test_the_laws_hold_for_long() -> None:
 
 
 def _a_partition_takes_part_at_once(patch: Any) -> None:
-    patch.setattr(Entry, "is_done", property(lambda self: True))
+    patch.setattr(PartitionsAddition, "is_done", property(lambda self: True))
 
 
 def _coordinators_answer_at_once(patch: Any) -> None:
-    patch.setattr(Gate, "_stored", lambda self, request, response, *more: response)
+    patch.setattr(ReplicationGate, "_stored", lambda self, request, response, *more: response)
 
 
 def _stable_is_what_is_committed(patch: Any) -> None:

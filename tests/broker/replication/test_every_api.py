@@ -12,7 +12,7 @@ from broker.bench_node import EVERY_API
 from broker.handlers.test_every_version import CASES, REQUESTS, codes_in
 from broker.wire_client import WireClient
 from penstock.broker.cluster_node import ClusterNode
-from penstock.broker.metadata.cluster import Cluster
+from penstock.broker.metadata.cluster import ClusterState
 from penstock.broker.node import Node
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey
@@ -61,7 +61,7 @@ def test_no_api_fails_unexpectedly(
     assert [each.getMessage() for each in caplog.records] == []
 
 
-@pytest.mark.parametrize("owner", [Cluster, Node])
+@pytest.mark.parametrize("owner", [ClusterState, Node])
 def test_what_one_broker_has_a_broker_of_a_cluster_has(cluster: KafkaCluster, owner: type) -> None:
     """Every public property can be read: none rests on a part that only one broker by itself has."""
     names = [name for name, value in vars(owner).items() if isinstance(value, property)]

@@ -8,7 +8,7 @@ import pytest
 
 from broker.replication.test_cluster import TOPIC, fetched, produce, topic_id, until
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.replication.fetcher import PATIENCE_S, Fetcher, FetchSettings
+from penstock.broker.replication.fetcher import PATIENCE_S, ReplicaFetcher, ReplicaFetchSettings
 from penstock.broker.replication.local_replica import LocalReplica
 from penstock.broker.replication.member import IN_MEMORY_VERSION
 from penstock.broker.replication.replica_fetch import serve
@@ -39,7 +39,7 @@ class Followed:
 
 def test_each_setting_says_what_is_asked() -> None:
     config = BrokerConfig({name: str(value) for name, value in NAMES.items()})
-    fetcher = Fetcher(2, 1, FetchSettings.of(config))
+    fetcher = ReplicaFetcher(2, 1, ReplicaFetchSettings.of(config))
     fetcher.add(cast(LocalReplica, Followed()))
     asked = fetcher.request(9, now_s=10.0)
     assert asked is not None
@@ -54,7 +54,11 @@ def test_each_setting_says_what_is_asked() -> None:
 
 
 def test_without_settings_they_are_kafkas_but_for_the_pause_after_an_error() -> None:
-    assert FetchSettings.of(BrokerConfig({})) == FetchSettings() == (500, 1, 1 << 20, 10 << 20, 0.1)
+    assert (
+        ReplicaFetchSettings.of(BrokerConfig({}))
+        == ReplicaFetchSettings()
+        == (500, 1, 1 << 20, 10 << 20, 0.1)
+    )
 
 
 @pytest.mark.parametrize("name", ["replica.fetch.wait.max.ms", "replica.fetch.min.bytes"])

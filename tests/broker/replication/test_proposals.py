@@ -10,12 +10,12 @@ import pytest
 
 from penstock.broker.replication.followers import Followers
 from penstock.broker.replication.proposals import CHANGES_MAX, RETRY_MAX_S, IsrProposals
-from penstock.broker.replication.transport.messages import Decision, Proposal
+from penstock.broker.replication.transport.messages import Proposal, ProposalAnswer
 from penstock.protocol.error_codes import ErrorCode
 
 NODE, BROKER_EPOCH = 1, 11
 
-Answering = Callable[[Proposal], "Decision | None"]
+Answering = Callable[[Proposal], "ProposalAnswer | None"]
 
 
 class Led:
@@ -68,14 +68,14 @@ class Leader:
             else:
                 self.now_s += 0.01
 
-    def accept(self, asked: Proposal) -> Decision:
+    def accept(self, asked: Proposal) -> ProposalAnswer:
         """Write what is proposed, and have the metadata arrive before the answer."""
         for change in asked.changes:
             found = self.partitions[change.partition]
             found.epoch += 1
             found.followers.changed(tuple(replica for replica, _ in change.in_sync))
             self.proposals.settled(found)
-        return Decision(0, (0,) * len(asked.changes))
+        return ProposalAnswer(0, (0,) * len(asked.changes))
 
     @property
     def in_sync(self) -> int:
@@ -83,14 +83,14 @@ class Leader:
 
 
 def refusing(error: int) -> Answering:
-    return lambda asked: Decision(0, (error,) * len(asked.changes))
+    return lambda asked: ProposalAnswer(0, (error,) * len(asked.changes))
 
 
 @pytest.mark.parametrize(
     "failing",
     [
         lambda asked: None,
-        lambda asked: Decision(ErrorCode.STALE_BROKER_EPOCH),
+        lambda asked: ProposalAnswer(ErrorCode.STALE_BROKER_EPOCH),
         refusing(ErrorCode.INELIGIBLE_REPLICA),
         refusing(ErrorCode.INVALID_UPDATE_VERSION),
     ],
@@ -136,7 +136,7 @@ def test_one_request_is_under_way_and_the_next_has_all_that_came_meanwhile() -> 
     for each in others:
         proposals.add(each, (1, 3, 2))
     assert proposals.request(BROKER_EPOCH, 0.9) is None
-    proposals.answered(asked.number, Decision(0, (0,)), 0.9)
+    proposals.answered(asked.number, ProposalAnswer(0, (0,)), 0.9)
     later = proposals.request(BROKER_EPOCH, 0.9)
     assert later is not None
     assert [each.partition for each in later.changes] == [1, 2, 3, 4]
@@ -171,10 +171,10 @@ def test_the_answer_to_an_earlier_request_does_not_decide() -> None:
     second = proposals.request(BROKER_EPOCH, 1.1)
     assert second is not None
     assert second.number > first.number
-    refusal = Decision(0, (ErrorCode.INELIGIBLE_REPLICA,))
+    refusal = ProposalAnswer(0, (ErrorCode.INELIGIBLE_REPLICA,))
     assert not proposals.answered(first.number, refusal, 1.2)
     assert found.followers.joining == 2
-    assert proposals.answered(second.number, Decision(0, (0,)), 1.2)
+    assert proposals.answered(second.number, ProposalAnswer(0, (0,)), 1.2)
     assert found.followers.joining == 2
     assert found.followers.pending
 

@@ -18,9 +18,9 @@ from broker.replication.simulation import Violation
 from penstock.broker.partitions.partition import Partition
 from penstock.broker.replication.control import controller, elections
 from penstock.broker.replication.followers import Followers
-from penstock.broker.replication.gate import Written
+from penstock.broker.replication.gate import WrittenRecords
 from penstock.broker.replication.local_replica import LocalReplica
-from penstock.broker.replication.member import Member
+from penstock.broker.replication.member import ClusterMember
 
 SOAK_S = float(os.environ.get("PENSTOCK_SOAK_S", "300"))
 
@@ -72,7 +72,7 @@ def test_a_seed_decides_everything() -> None:
 
 
 def _acknowledged_at_once(patch: Any) -> None:
-    patch.setattr(Written, "is_done", property(lambda self: True))
+    patch.setattr(WrittenRecords, "is_done", property(lambda self: True))
 
 
 def _watermark_of_the_leader_alone(patch: Any) -> None:
@@ -128,7 +128,7 @@ def _joins_too_early(patch: Any) -> None:
 
 def _does_not_wait_for_the_lagging(patch: Any) -> None:
     """The high watermark leaves out a follower as soon as its removal is proposed."""
-    plain = Member._propose
+    plain = ClusterMember._propose
 
     def propose(self: Any, found: Any, in_sync: Any) -> None:
         if len(in_sync) < len(found.followers.in_sync):
@@ -136,7 +136,7 @@ def _does_not_wait_for_the_lagging(patch: Any) -> None:
             found.look_at_followers()
         plain(self, found, in_sync)
 
-    patch.setattr(Member, "_propose", propose)
+    patch.setattr(ClusterMember, "_propose", propose)
     patch.setattr(LocalReplica, "minimum_in_sync", property(lambda self: 1))
 
 

@@ -10,7 +10,7 @@ import pytest
 from broker.wire_client import WireClient
 from for_each import for_each
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.replication.throttles import Throttle
+from penstock.broker.replication.throttles import ReplicationThrottle
 from penstock.clock import ManualClock
 from penstock.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -55,7 +55,7 @@ class Replicas:
 def test_a_limit_is_about_replicas_that_are_listed_and_not_in_sync(
     side: str, replicas: str, in_sync: tuple[int, ...], is_held_back: bool
 ) -> None:
-    throttle = Throttle(side, 1, BrokerConfig({}).with_dynamic(RATE, {}))
+    throttle = ReplicationThrottle(side, 1, BrokerConfig({}).with_dynamic(RATE, {}))
     partition: Any = Replicas(replicas, in_sync)
     assert not throttle.holds_back(partition, 2, 0.0)
     throttle.took(partition, 20_000, 0.0)
@@ -64,7 +64,7 @@ def test_a_limit_is_about_replicas_that_are_listed_and_not_in_sync(
 
 def test_a_rate_is_measured_over_windows() -> None:
     rates = dict(RATE)
-    throttle = Throttle("leader", 1, BrokerConfig({}).with_dynamic(rates, {}))
+    throttle = ReplicationThrottle("leader", 1, BrokerConfig({}).with_dynamic(rates, {}))
     partition: Any = Replicas("*")
     throttle.took(partition, 10_000, 0.0)
     assert not throttle.holds_back(partition, 2, 0.5)  # in ten seconds it may be as much

@@ -27,9 +27,9 @@ from penstock.security.sasl_mechanisms import (
 )
 from penstock.security.sasl_server import (
     VERSION_QUESTIONS_MAX,
-    Authenticator,
-    State,
-    Verdict,
+    FrameVerdict,
+    LoginState,
+    SaslServer,
 )
 from penstock.security.scram import ScramClient, ScramCredential
 from penstock.security.secrets import Secret
@@ -78,8 +78,8 @@ def api_versions(frame: memoryview) -> bytes:
     return b"\0\0\0\x06" + bytes(frame[4:8]) + error.to_bytes(2, "big")
 
 
-def authenticator(*, lifetime_ms: int = 0, mechanisms: tuple[str, ...] = MECHANISMS) -> Authenticator:
-    return Authenticator(mechanisms, begin, api_versions, lambda mechanism: lifetime_ms)
+def authenticator(*, lifetime_ms: int = 0, mechanisms: tuple[str, ...] = MECHANISMS) -> SaslServer:
+    return SaslServer(mechanisms, begin, api_versions, lambda mechanism: lifetime_ms)
 
 
 def frame(request: Any, version: int, correlation_id: int = 7) -> memoryview:
@@ -98,23 +98,23 @@ def token(data: bytes, version: int = 2) -> memoryview:
     return frame(SaslAuthenticateRequest(auth_bytes=data), version)
 
 
-def answer(verdict: Verdict, key: ApiKey, version: int) -> Any:
+def answer(verdict: FrameVerdict, key: ApiKey, version: int) -> Any:
     assert verdict.reply is not None
     assert int.from_bytes(verdict.reply[:4], "big") == len(verdict.reply) - 4
     position = 9 if response_header_version(key, version) else 8
     return codec_for(API_TABLE[key].response, version).decode(memoryview(verdict.reply), position)[0]
 
 
-def send(sasl: Authenticator, *frames: memoryview, now: float = NOW) -> Verdict:
-    verdict = Verdict()
+def send(sasl: SaslServer, *frames: memoryview, now: float = NOW) -> FrameVerdict:
+    verdict = FrameVerdict()
     for each in frames:
         verdict = sasl.receive(each, now, NOW_MS)
     return verdict
 
 
 def log_in(
-    sasl: Authenticator, password: bytes = b"ann-secret", version: int = 2, now: float = NOW
-) -> Verdict:
+    sasl: SaslServer, password: bytes = b"ann-secret", version: int = 2, now: float = NOW
+) -> FrameVerdict:
     return send(sasl, handshake(), token(b"\0ann\0" + password, version), now=now)
 
 
@@ -129,8 +129,8 @@ def test_api_versions_then_handshake_then_token() -> None:
     assert answer(verdict, ApiKey.SASL_AUTHENTICATE, 2).error_message == ""
     assert verdict.authenticated is not None
     assert verdict.authenticated.name == "ann"
-    assert sasl.state is State.COMPLETE
-    assert send(sasl, frame(MetadataRequest(), 1)) == Verdict()
+    assert sasl.state is LoginState.COMPLETE
+    assert send(sasl, frame(MetadataRequest(), 1)) == FrameVerdict()
 
 
 def test_versions_are_not_asked_for_without_end() -> None:
@@ -197,7 +197,7 @@ def test_raw_tokens_after_handshake_0() -> None:
     sasl = authenticator()
     verdict = send(sasl, handshake(version=0), memoryview(b"\0ann\0ann-secret"))
     assert verdict.reply == b"\0\0\0\0"
-    assert sasl.state is State.COMPLETE
+    assert sasl.state is LoginState.COMPLETE
     verdict = send(authenticator(), handshake(version=0), memoryview(b"\0ann\0wrong"))
     assert verdict.reply is None
     assert verdict.closes
@@ -251,7 +251,7 @@ def test_no_password_is_in_a_verdict() -> None:
 # --- SCRAM --------------------------------------------------------------------------------------------------
 
 
-def scram(mechanism: str, name: str, password: str, sasl: Authenticator, **extensions: str) -> Verdict:
+def scram(mechanism: str, name: str, password: str, sasl: SaslServer, **extensions: str) -> FrameVerdict:
     client = ScramClient(mechanism, name, password, extensions=extensions)
     verdict = send(sasl, handshake(mechanism), token(client.first()))
     if verdict.closes:
@@ -377,7 +377,7 @@ def test_lifetime_is_the_shorter_of_setting_and_credential() -> None:
 def test_the_first_request_after_the_end_closes_the_connection(version: int) -> None:
     sasl = authenticator(lifetime_ms=5000)
     log_in(sasl, version=version)
-    assert send(sasl, frame(MetadataRequest(), 1), now=NOW + 4) == Verdict()
+    assert send(sasl, frame(MetadataRequest(), 1), now=NOW + 4) == FrameVerdict()
     verdict = send(sasl, frame(MetadataRequest(), 1), now=NOW + 6)
     assert verdict.closes
     assert verdict.reply is None
@@ -387,9 +387,9 @@ def test_a_client_may_authenticate_itself_again_before_and_after_the_end() -> No
     sasl = authenticator(lifetime_ms=5000)
     log_in(sasl)
     assert log_in(sasl, now=NOW + 4).authenticated is not None
-    assert send(sasl, frame(MetadataRequest(), 1), now=NOW + 8) == Verdict()
+    assert send(sasl, frame(MetadataRequest(), 1), now=NOW + 8) == FrameVerdict()
     assert log_in(sasl, now=NOW + 60).authenticated is not None
-    assert send(sasl, frame(MetadataRequest(), 1), now=NOW + 62) == Verdict()
+    assert send(sasl, frame(MetadataRequest(), 1), now=NOW + 62) == FrameVerdict()
 
 
 def test_again_as_another_user_or_with_a_wrong_password_ends_it() -> None:
@@ -421,10 +421,10 @@ def test_too_soon_or_without_an_end_it_is_an_ordinary_request() -> None:
     sasl = authenticator(lifetime_ms=5000)
     log_in(sasl)
     assert not log_in(sasl, now=NOW + 0.5).closes
-    assert send(sasl, handshake(), now=NOW + 1.4) == Verdict()
+    assert send(sasl, handshake(), now=NOW + 1.4) == FrameVerdict()
     sasl = authenticator()
     log_in(sasl)
-    assert send(sasl, handshake(), now=NOW + 60) == Verdict()
+    assert send(sasl, handshake(), now=NOW + 60) == FrameVerdict()
     sasl.end_session(NOW + 60)
     assert send(sasl, frame(MetadataRequest(), 1), now=NOW + 61).closes
 
@@ -456,7 +456,7 @@ def test_nobody_gets_in_without_a_proof_in_whatever_order(frames: list[memoryvie
         assert verdict.authenticated is None
         assert verdict.closes or verdict.reply is not None
         if verdict.closes:
-            assert sasl.state is State.FAILED
+            assert sasl.state is LoginState.FAILED
     assert sasl.identity is None
 
 

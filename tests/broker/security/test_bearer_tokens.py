@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from for_each import for_each
 from penstock import Admin, Broker
-from penstock.broker.config.security_settings import SecuritySettings
+from penstock.broker.config.security_settings import BrokerSecuritySettings
 from penstock.broker.config.values import BrokerConfig
-from penstock.broker.security.bearer_tokens import Claims, Keys, TokenError, validator_of, verify
+from penstock.broker.security.bearer_tokens import Keys, TokenClaims, TokenError, validator_of, verify
 from penstock.clock import ManualClock
 from penstock.errors import ConfigError, PenstockError
 from penstock.security.oauth import base64url
@@ -77,7 +77,7 @@ def token(key: Any = EC_KEY, header: dict[str, Any] | None = None, **changes: An
     return f"{signed}.{base64url(signature)}"
 
 
-CLAIMS = Claims("sub", "idp", frozenset({"kafka"}), 30)
+CLAIMS = TokenClaims("sub", "idp", frozenset({"kafka"}), 30)
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_keys_are_read_again_when_an_unknown_one_is_named() -> None:
 def test_without_keys_the_broker_does_not_start(url: str | None) -> None:
     texts = {"sasl.oauthbearer.jwks.endpoint.url": url} if url else {}
     with pytest.raises(ConfigError):
-        validator_of(SecuritySettings(BrokerConfig(texts), "X"), ManualClock(0))
+        validator_of(BrokerSecuritySettings(BrokerConfig(texts), "X"), ManualClock(0))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"keys": [{"kty": "EC"}]}', '{"keys": 7}'])

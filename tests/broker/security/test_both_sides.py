@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock import Admin, Broker
-from penstock.broker.security.certificates import Authority
+from penstock.broker.security.certificates import CertificateAuthority
 from penstock.broker.security.throwaway import Security
 from penstock.errors import AuthenticationError, ConfigError
 from penstock.testing import KafkaBroker
@@ -24,7 +24,7 @@ Settings = dict[str, str]
 
 def strangers_ca(tmp_path: Path, settings: Settings, security: Security) -> Settings:
     path = tmp_path / "other-ca.pem"
-    path.write_bytes(Authority().certificate_pem)
+    path.write_bytes(CertificateAuthority().certificate_pem)
     return settings | {"ssl.ca.location": str(path)}
 
 
@@ -44,7 +44,7 @@ def no_certificate(tmp_path: Path, settings: Settings, security: Security) -> Se
     }
 
 
-def certificate_of(authority: Authority, tmp_path: Path, days: int) -> Settings:
+def certificate_of(authority: CertificateAuthority, tmp_path: Path, days: int) -> Settings:
     made = authority.issue("ann", (), lifetime=datetime.timedelta(days=days))
     path = tmp_path / "client.pem"
     path.write_bytes(made.key_pem + made.certificate_pem)
@@ -52,7 +52,7 @@ def certificate_of(authority: Authority, tmp_path: Path, days: int) -> Settings:
 
 
 def strangers_certificate(tmp_path: Path, settings: Settings, security: Security) -> Settings:
-    return settings | certificate_of(Authority(), tmp_path, 30)
+    return settings | certificate_of(CertificateAuthority(), tmp_path, 30)
 
 
 def expired_certificate(tmp_path: Path, settings: Settings, security: Security) -> Settings:

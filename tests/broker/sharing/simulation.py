@@ -16,12 +16,12 @@ from collections.abc import Callable
 from random import Random
 
 from penstock.broker.groups.share_state.batches import StateBatch
-from penstock.broker.groups.share_state.coordinator import ANY_EPOCH, ShareCoordinator, Written
+from penstock.broker.groups.share_state.coordinator import ANY_EPOCH, ShareCoordinator, WrittenShareState
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.groups.share_state.state import ShareStates
-from penstock.broker.sharing.acknowledgements import Acknowledged, AcknowledgeType
+from penstock.broker.sharing.acknowledgements import Acknowledged, AckType
 from penstock.broker.sharing.runs import RecordState
-from penstock.broker.sharing.settings import ShareGroupSettings
+from penstock.broker.sharing.settings import SharingSettings
 from penstock.broker.sharing.share_partition import FoundBatch, SharePartition, Stored, Write
 from penstock.errors import KafkaError
 
@@ -48,7 +48,7 @@ class Coordinator:
 
     def write(self, write: Write) -> None:
         batches = tuple(StateBatch(*each) for each in write.states if each.last >= write.start_offset)
-        written = Written(ANY_EPOCH, ANY_EPOCH, write.start_offset, write.done_count, batches)
+        written = WrittenShareState(ANY_EPOCH, ANY_EPOCH, write.start_offset, write.done_count, batches)
         self._states.apply(self._rules.write(self._states, KEY, written, 0), 0)
 
     def read(self) -> tuple[int, list[Stored]]:
@@ -66,7 +66,7 @@ class World:
         self.random = Random(seed)
         self.make = make
         self.now = 0.0
-        self.settings = ShareGroupSettings(
+        self.settings = SharingSettings(
             lock_duration_ms=LOCK_MS,
             delivery_count_limit=self.random.choice((2, 3, 5)),
             max_record_locks=self.random.choice((5, 30, 200)),
@@ -120,7 +120,7 @@ class World:
         for _ in range(self.end * 6 + 50):
             self.store(fails=False)
             self.fetch()
-            self.acknowledge(AcknowledgeType.ACCEPT)
+            self.acknowledge(AckType.ACCEPT)
             self.store(fails=False)
             self.now += LOCK_MS / 2000
             self.expire()
@@ -175,7 +175,7 @@ class World:
         self.owners[offset] = member, self.now + LOCK_MS / 1000
         self.delivered[offset] = max(self.delivered.get(offset, 0), deliveries)
 
-    def acknowledge(self, always: AcknowledgeType | None = None) -> None:
+    def acknowledge(self, always: AckType | None = None) -> None:
         member = self.random.choice(self.members)
         held = sorted(o for o, (owner, until) in self.owners.items() if owner == member and until > self.now)
         if not held:
@@ -184,9 +184,7 @@ class World:
             begin = self.random.randrange(len(held))
             held = held[begin : begin + self.random.randint(1, 8)]
         ranges = [
-            Acknowledged(
-                offset, offset, self.random.choice(list(AcknowledgeType)) if always is None else always
-            )
+            Acknowledged(offset, offset, self.random.choice(list(AckType)) if always is None else always)
             for offset in held
         ]
         try:
@@ -195,10 +193,10 @@ class World:
             self.log.append(f"{member} {error.code}")
             return  # being changed already
         for first, _, type_ in ranges:
-            if type_ is AcknowledgeType.RENEW:
+            if type_ is AckType.RENEW:
                 self.owners[first] = member, self.now + LOCK_MS / 1000
         if change is not None:
-            self.asked.append((change, [each for each in ranges if each.type is not AcknowledgeType.RENEW]))
+            self.asked.append((change, [each for each in ranges if each.type is not AckType.RENEW]))
 
     def store(self, fails: bool = True) -> None:
         write = self.partition.next_write()
@@ -222,7 +220,7 @@ class World:
                 left.append((change, ranges))
                 continue
             for first, _, type_ in ranges:
-                final = type_ is not AcknowledgeType.RELEASE
+                final = type_ is not AckType.RELEASE
                 if change.error_code:  # type: ignore[attr-defined]
                     self.unsure.add(first)
                 elif final:

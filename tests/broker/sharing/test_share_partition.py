@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.broker.sharing.acknowledgements import Acknowledged, AcknowledgeType
-from penstock.broker.sharing.settings import ShareGroupSettings
+from penstock.broker.sharing.acknowledgements import Acknowledged, AckType
+from penstock.broker.sharing.settings import SharingSettings
 from penstock.broker.sharing.share_partition import Acquired, FoundBatch, SharePartition
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 
-SETTINGS = ShareGroupSettings(lock_duration_ms=1000, delivery_count_limit=2)
-ACCEPTED = [Acknowledged(0, 0, AcknowledgeType.ACCEPT)]
+SETTINGS = SharingSettings(lock_duration_ms=1000, delivery_count_limit=2)
+ACCEPTED = [Acknowledged(0, 0, AckType.ACCEPT)]
 
 
 def take(partition: SharePartition, now: float) -> list[Acquired]:

@@ -9,7 +9,7 @@ import pytest
 
 from broker.sharing.simulation import World
 from penstock.broker.sharing import share_partition
-from penstock.broker.sharing.runs import ACKNOWLEDGED, AVAILABLE, DONE, Run, Window
+from penstock.broker.sharing.runs import ACKNOWLEDGED, AVAILABLE, DONE, DeliveryRun, RunWindow
 from penstock.broker.sharing.share_partition import SharePartition
 
 SEEDS = 150
@@ -40,11 +40,11 @@ def test_thousands_of_lives() -> None:
 
 
 def _acquires_what_is_acquired(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Run, "is_free", property(lambda run: run.state not in DONE))
+    patch.setattr(DeliveryRun, "is_free", property(lambda run: run.state not in DONE))
 
 
 def _forgets_changes_under_way(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Run, "is_free", property(lambda run: run.state is not ACKNOWLEDGED))
+    patch.setattr(DeliveryRun, "is_free", property(lambda run: run.state is not ACKNOWLEDGED))
 
 
 def _does_not_free_what_expires(patch: pytest.MonkeyPatch) -> None:
@@ -52,14 +52,14 @@ def _does_not_free_what_expires(patch: pytest.MonkeyPatch) -> None:
 
 
 def _moves_over_what_is_free(patch: pytest.MonkeyPatch) -> None:
-    move = Window.move_start
+    move = RunWindow.move_start
 
-    def moved(window: Window, to: int = -1) -> bool:
+    def moved(window: RunWindow, to: int = -1) -> bool:
         if window.runs and window.runs[0].state is AVAILABLE and window.runs[0].deliveries > 1:
             to = max(to, window.runs[0].last + 1)
         return move(window, to)
 
-    patch.setattr(Window, "move_start", moved)
+    patch.setattr(RunWindow, "move_start", moved)
 
 
 def _stores_a_start_too_far(patch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import count
 
-from penstock.broker.transactions.coordinator import Coordinator
+from penstock.broker.transactions.coordinator import TransactionCoordinator
 from penstock.broker.transactions.initialization import Initialization
-from penstock.broker.transactions.outbox import Markers, Outcome
+from penstock.broker.transactions.outbox import ApiOutcome, Markers
 from penstock.broker.transactions.records import read_record
 from penstock.broker.transactions.settings import TransactionSettings
 from penstock.broker.transactions.transaction import Instant, Transaction
@@ -33,13 +33,13 @@ class Bench:
         self.mark_errors: dict[tuple[str, int], ErrorCode] = {}
         self.log: list[tuple[bytes, bytes | None]] = []
         self.sent: list[Markers] = []
-        self.answers: dict[object, Outcome] = {}
+        self.answers: dict[object, ApiOutcome] = {}
         self.epoch = 0
         self.coordinator = self.begin()
 
-    def begin(self) -> Coordinator:
+    def begin(self) -> TransactionCoordinator:
         """Start a coordinator that knows what is in the log."""
-        self.coordinator = Coordinator(self.settings, 50, lambda: next(self.ids), self.level)
+        self.coordinator = TransactionCoordinator(self.settings, 50, lambda: next(self.ids), self.level)
         values: dict[int, dict[str, TransactionLogValue]] = {}
         for key, value in self.log:
             record = read_record(key, value)
@@ -89,7 +89,7 @@ class Bench:
             if not busy:
                 return
 
-    def answer(self, ticket: object) -> Outcome:
+    def answer(self, ticket: object) -> ApiOutcome:
         self.settle()
         return self.answers.pop(ticket)
 
@@ -137,7 +137,7 @@ class Bench:
         new: bool = True,
         connection: int = -1,
         transactional_id: str = ID,
-    ) -> Outcome:
+    ) -> ApiOutcome:
         ticket = object()
         self.coordinator.end(
             transactional_id,

@@ -23,9 +23,9 @@ from broker.transactions.history import Fate, History, Read, Unit, anomalies
 from penstock.broker.partitions.producers.producer_state import Producers, SeenBatch
 from penstock.broker.partitions.producers.transactions import AbortedTransaction, Transactions, Verification
 from penstock.broker.transactions.answers import answer_of_produce
-from penstock.broker.transactions.coordinator import Coordinator
+from penstock.broker.transactions.coordinator import TransactionCoordinator
 from penstock.broker.transactions.initialization import Initialization
-from penstock.broker.transactions.outbox import Markers, Outcome, Store
+from penstock.broker.transactions.outbox import ApiOutcome, Markers, StoreRecord
 from penstock.broker.transactions.records import read_record
 from penstock.broker.transactions.settings import TransactionSettings
 from penstock.broker.transactions.states import FINISHED
@@ -46,7 +46,7 @@ QUIET_S = 120.0
 SETTINGS = TransactionSettings(abort_interval_ms=700)
 
 RETRIABLE = frozenset((6, 14, 15, 16, 19, 51))
-TIMED_OUT = Outcome(ErrorCode.REQUEST_TIMED_OUT)
+TIMED_OUT = ApiOutcome(ErrorCode.REQUEST_TIMED_OUT)
 
 
 class Entry(NamedTuple):
@@ -156,7 +156,7 @@ class Request(NamedTuple):
     is_commit: bool = False
 
 
-Talk = Generator[Request, Outcome, None]
+Talk = Generator[Request, ApiOutcome, None]
 
 
 class FencedError(Exception):
@@ -196,7 +196,7 @@ class Client:
     def request(self, kind: str, **what: Any) -> Request:
         return Request(kind, self.id, self.producer_id, self.epoch, self.is_new, **what)
 
-    def ask(self, request: Request, tries: int = 60) -> Generator[Request, Outcome, Outcome]:
+    def ask(self, request: Request, tries: int = 60) -> Generator[Request, ApiOutcome, ApiOutcome]:
         """Ask until there is an answer that is one."""
         for _ in range(tries):
             outcome = yield request
@@ -253,7 +253,7 @@ class Client:
 
     # --- its connections ---------------------------------------------------------------------------------
 
-    def _go_on(self, outcome: Outcome | None) -> None:
+    def _go_on(self, outcome: ApiOutcome | None) -> None:
         if not self.lives:
             return
         try:
@@ -270,7 +270,7 @@ class Client:
         ticket = self._pending = object()
         connection = self.connection
 
-        def answered(outcome: Outcome) -> None:
+        def answered(outcome: ApiOutcome) -> None:
             if self._pending is not ticket:
                 return
             self._pending = None
@@ -384,8 +384,8 @@ class World:
             partition.restart()
         self.coordinator = self._start()
 
-    def _start(self) -> Coordinator:
-        coordinator = Coordinator(SETTINGS, LOG_PARTITIONS, lambda: next(self._ids), self.level)
+    def _start(self) -> TransactionCoordinator:
+        coordinator = TransactionCoordinator(SETTINGS, LOG_PARTITIONS, lambda: next(self._ids), self.level)
         values: dict[int, dict[str, TransactionLogValue]] = {}
         for key, value in self.log:
             record = read_record(key, value)
@@ -432,7 +432,7 @@ class World:
         self.coordinator.advance(self.now)
         self._pump()
 
-    def _store(self, coordinator: Coordinator, store: Store) -> None:
+    def _store(self, coordinator: TransactionCoordinator, store: StoreRecord) -> None:
         fails = not self.is_quiet and self.random.random() < 0.03
 
         def write() -> None:
@@ -448,7 +448,7 @@ class World:
 
         self._on_disk(write, then)
 
-    def _mark(self, coordinator: Coordinator, markers: Markers) -> None:
+    def _mark(self, coordinator: TransactionCoordinator, markers: Markers) -> None:
         outcomes: dict[TopicPartition, ErrorCode] = {}
 
         def one(partition: TopicPartition) -> None:
@@ -473,7 +473,7 @@ class World:
         for partition in markers.partitions:
             one(partition)
 
-    def deliver(self, request: Request, connection: int, answered: Callable[[Outcome], None]) -> None:
+    def deliver(self, request: Request, connection: int, answered: Callable[[ApiOutcome], None]) -> None:
         """Bring a request to the broker, in time, late, or not at all; and its answer back."""
         random = self.random
         delay = random.uniform(0.0005, 0.01)
@@ -486,17 +486,17 @@ class World:
         self._lanes[connection] = arrives
         loses_answer = not self.is_quiet and random.random() < 0.03
 
-        def reply(outcome: Outcome) -> None:
+        def reply(outcome: ApiOutcome) -> None:
             if not loses_answer:
                 self.after(random.uniform(0.0005, 0.01), lambda: answered(outcome))
 
         self.after(arrives - self.now_s, lambda: self._arrive(request, connection, reply))
 
-    def _arrive(self, request: Request, connection: int, reply: Callable[[Outcome], None]) -> None:
+    def _arrive(self, request: Request, connection: int, reply: Callable[[ApiOutcome], None]) -> None:
         if connection > self._cut:  # connections end with the process that they lead to
             self._handle(request, connection, reply)
 
-    def _handle(self, request: Request, connection: int, reply: Callable[[Outcome], None]) -> None:
+    def _handle(self, request: Request, connection: int, reply: Callable[[ApiOutcome], None]) -> None:
         coordinator, now = self.coordinator, self.now
         name, producer_id, epoch = request.transactional_id, request.producer_id, request.epoch
         if request.kind == "initialize":
@@ -520,10 +520,10 @@ class World:
             self._produce(request, reply, self.now_s + 0.1)
         self._pump()
 
-    def _produce(self, request: Request, reply: Callable[[Outcome], None], until_s: float) -> None:
+    def _produce(self, request: Request, reply: Callable[[ApiOutcome], None], until_s: float) -> None:
         target = self.partitions[request.partition]
         if target.away_until_s > self.now_s:
-            reply(Outcome(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            reply(ApiOutcome(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             return
         crashes = self.crashes
         version = 12 if request.is_new else 11
@@ -536,27 +536,27 @@ class World:
                     request.producer_id, request.epoch, request.sequence, request.value, verification
                 )
             except KafkaError as error:
-                reply(Outcome(ErrorCode(error.code)))
+                reply(ApiOutcome(ErrorCode(error.code)))
             else:
-                reply(Outcome())
+                reply(ApiOutcome())
 
         try:
             verification = target.transactions.begin_verification(
                 request.producer_id, request.epoch, request.sequence, request.is_new, 0
             )
         except KafkaError as error:
-            reply(Outcome(ErrorCode(error.code)))
+            reply(ApiOutcome(ErrorCode(error.code)))
             return
         if verification is None:
             append(None)
             return
 
-        def judged(outcome: Outcome) -> None:
+        def judged(outcome: ApiOutcome) -> None:
             if outcome.error == ErrorCode.CONCURRENT_TRANSACTIONS and request.is_new and self.now_s < until_s:
                 if crashes == self.crashes:
                     self.after(0.02, lambda: self._try_again(request, reply, until_s, crashes))
             elif outcome.error:
-                reply(Outcome(answer_of_produce(outcome.error, version)))
+                reply(ApiOutcome(answer_of_produce(outcome.error, version)))
             else:
                 self.after(self.random.choice((0.0, 0.01, 0.5)), lambda: append(verification))
 
@@ -567,10 +567,10 @@ class World:
             )
         else:
             verified = self.coordinator.verify(name, producer_id, epoch, [request.partition])
-            judged(Outcome(verified[request.partition]))
+            judged(ApiOutcome(verified[request.partition]))
 
     def _try_again(
-        self, request: Request, reply: Callable[[Outcome], None], until_s: float, crashes: int
+        self, request: Request, reply: Callable[[ApiOutcome], None], until_s: float, crashes: int
     ) -> None:
         if crashes == self.crashes:
             self._produce(request, reply, until_s)

@@ -7,7 +7,7 @@ import pytest
 from broker.transactions.bench import ID, START_MS, Bench
 from for_each import for_each
 from penstock.broker.transactions.initialization import Initialization
-from penstock.broker.transactions.outbox import Outcome
+from penstock.broker.transactions.outbox import ApiOutcome
 from penstock.broker.transactions.queries import describe, listed
 from penstock.broker.transactions.settings import TransactionSettings
 from penstock.protocol.error_codes import ErrorCode
@@ -48,7 +48,7 @@ def test_each_initialization_raises_the_epoch() -> None:
 def test_wrong_initializations(request_: Initialization, code: int) -> None:
     bench = Bench()
     bench.coordinator.initialize(request_, "ticket", bench.now)
-    assert bench.answer("ticket") == Outcome(ErrorCode(code))
+    assert bench.answer("ticket") == ApiOutcome(ErrorCode(code))
     assert bench.coordinator.registry.transactions == {}
     assert bench.log == []
 
@@ -257,7 +257,7 @@ def test_nothing_is_answered_or_marked_before_it_is_stored() -> None:
     assert bench.end(PID, 0).error == 51
     assert bench.state == "Ongoing"
     bench.stores = True
-    assert bench.answer(ticket) == Outcome(producer_id=PID, epoch=1)
+    assert bench.answer(ticket) == ApiOutcome(producer_id=PID, epoch=1)
     assert bench.state == "CompleteCommit"
 
 
@@ -310,7 +310,7 @@ def test_an_end_that_could_not_be_stored_is_stored_later() -> None:
 def test_an_abort_without_partitions_is_stored() -> None:
     bench = Bench()
     bench.initialize()
-    assert bench.end(PID, 0, commit=False) == Outcome(producer_id=PID, epoch=1)
+    assert bench.end(PID, 0, commit=False) == ApiOutcome(producer_id=PID, epoch=1)
     assert bench.sent == []
     assert bench.state == "CompleteAbort"
     assert describe(bench.coordinator, ID).started_ms == START_MS
@@ -321,13 +321,13 @@ def test_the_last_epoch_ends_with_another_producer_id() -> None:
     bench.initialize()
     bench.transaction.image = bench.transaction.image._replace(epoch=32766)
     assert bench.add(PID, 32766, implicit=True) == 0
-    assert bench.end(PID, 32766) == Outcome(producer_id=PID + 1, epoch=0)
+    assert bench.end(PID, 32766) == ApiOutcome(producer_id=PID + 1, epoch=0)
     assert [(one.producer_id, one.epoch) for one in bench.sent] == [(PID, 32767)]
-    assert bench.end(PID, 32766) == Outcome(producer_id=PID + 1, epoch=0)  # the answer was lost
+    assert bench.end(PID, 32766) == ApiOutcome(producer_id=PID + 1, epoch=0)  # the answer was lost
     assert bench.end(PID, 32766, commit=False).error == 48
     assert bench.end(PID, 32765).error == 49
     bench.begin()
-    assert bench.end(PID, 32766) == Outcome(producer_id=PID + 1, epoch=0)
+    assert bench.end(PID, 32766) == ApiOutcome(producer_id=PID + 1, epoch=0)
     assert bench.add(PID + 1, 0, implicit=True) == 0
 
 
@@ -336,14 +336,14 @@ def test_a_second_end_is_known_after_a_restart() -> None:
     ongoing(bench)
     assert bench.end(PID, 0).epoch == 1
     bench.begin()
-    assert bench.end(PID, 0) == Outcome(producer_id=PID, epoch=1)
+    assert bench.end(PID, 0) == ApiOutcome(producer_id=PID, epoch=1)
 
 
 def test_an_old_end_and_then_a_new_one() -> None:
     bench = Bench()
     ongoing(bench, new=False)
     assert bench.end(PID, 0, new=False).error == 0
-    assert bench.end(PID, 0, commit=False) == Outcome(producer_id=PID, epoch=1)
+    assert bench.end(PID, 0, commit=False) == ApiOutcome(producer_id=PID, epoch=1)
 
 
 # --- the late EndTxn of KAFKA-17754 -------------------------------------------------------------------------
@@ -410,7 +410,7 @@ def test_a_transaction_whose_time_is_up_is_aborted(level: int, commit: int | Non
     assert bench.end(PID, 0, new=False).error == 90
     if commit is not None:
         assert bench.end(PID, 0, commit=True).error == commit
-        assert bench.end(PID, 0, commit=False) == Outcome(ErrorCode(abort or 0), PID, 1)
+        assert bench.end(PID, 0, commit=False) == ApiOutcome(ErrorCode(abort or 0), PID, 1)
     assert bench.add(PID, 0) == 90
 
 

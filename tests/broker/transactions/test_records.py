@@ -12,7 +12,7 @@ from penstock.broker.transactions.records import (
     transaction_record,
     value_version,
 )
-from penstock.broker.transactions.states import FINISHED, STORED, State
+from penstock.broker.transactions.states import FINISHED, STORED, TransactionState
 from penstock.broker.transactions.transaction import Image, image_of, stored_form
 from penstock.errors import DecodeError
 
@@ -22,37 +22,37 @@ NONE: frozenset[tuple[str, int]] = frozenset()
 
 VECTORS = {
     "v0, a new producer": (
-        Image(State.EMPTY, 5, 0, -1, -1, 1500, NONE, 0, 0x1A2040A3E60, -1),
+        Image(TransactionState.EMPTY, 5, 0, -1, -1, 1500, NONE, 0, 0x1A2040A3E60, -1),
         "0000 0000000000000005 0000 000005dc 00 ffffffff 000001a2040a3e60 ffffffffffffffff",
     ),
     "v0, open": (
-        Image(State.ONGOING, 5, 0, -1, -1, 1500, A0, 0, 0x1A2040A3E82, 0x1A2040A3E82),
+        Image(TransactionState.ONGOING, 5, 0, -1, -1, 1500, A0, 0, 0x1A2040A3E82, 0x1A2040A3E82),
         "0000 0000000000000005 0000 000005dc 01 00000001 0001 61 00000001 00000000 "
         "000001a2040a3e82 000001a2040a3e82",
     ),
     "v1, a new producer": (
-        Image(State.EMPTY, 4, 0, 4, -1, 60_000, NONE, 0, 0x1A203FEAD89, -1),
+        Image(TransactionState.EMPTY, 4, 0, 4, -1, 60_000, NONE, 0, 0x1A203FEAD89, -1),
         "0001 0000000000000004 0000 0000ea60 00 00 000001a203fead89 ffffffffffffffff 01 00 08 "
         "0000000000000004",
     ),
     "v1, open": (
-        Image(State.ONGOING, 4, 0, 4, -1, 60_000, B0, 0, 0x1A203FEAE07, 0x1A203FEAE07),
+        Image(TransactionState.ONGOING, 4, 0, 4, -1, 60_000, B0, 0, 0x1A203FEAE07, 0x1A203FEAE07),
         "0001 0000000000000004 0000 0000ea60 01 02 0262 02 00000000 00 000001a203feae07 "
         "000001a203feae07 01 00 08 0000000000000004",
     ),
     "v1, committed": (
-        Image(State.COMPLETE_COMMIT, 4, 0, 4, -1, 60_000, NONE, 0, 0x1A203FEAE2A, 0x1A203FEAE07),
+        Image(TransactionState.COMPLETE_COMMIT, 4, 0, 4, -1, 60_000, NONE, 0, 0x1A203FEAE2A, 0x1A203FEAE07),
         "0001 0000000000000004 0000 0000ea60 04 01 000001a203feae2a 000001a203feae07 01 00 08 "
         "0000000000000004",
     ),
     "v1, the epoch raised": (
-        Image(State.PREPARE_COMMIT, 13, 1, 13, -1, 60_000, A0, 2, 0x1A2040054FC, 0x1A2040054DA),
+        Image(TransactionState.PREPARE_COMMIT, 13, 1, 13, -1, 60_000, A0, 2, 0x1A2040054FC, 0x1A2040054DA),
         "0001 000000000000000d 0001 0000ea60 02 02 0261 02 00000000 00 000001a2040054fc "
         "000001a2040054da 02 00 08 000000000000000d 02 02 0002",
     ),
     "v1, epochs used up": (
         Image(
-            State.PREPARE_COMMIT,
+            TransactionState.PREPARE_COMMIT,
             9,
             32767,
             9,
@@ -67,7 +67,7 @@ VECTORS = {
         "000001a2040af516 03 00 08 0000000000000009 01 08 000000000000000a 02 02 0002",
     ),
     "v1, another producer id": (
-        Image(State.COMPLETE_COMMIT, 10, 0, 9, -1, 60_000, NONE, 2, 0x1A2040AF51E, 0x1A2040AF516),
+        Image(TransactionState.COMPLETE_COMMIT, 10, 0, 9, -1, 60_000, NONE, 2, 0x1A2040AF51E, 0x1A2040AF516),
         "0001 000000000000000a 0000 0000ea60 04 01 000001a2040af51e 000001a2040af516 02 00 08 "
         "0000000000000009 02 02 0002",
     ),

@@ -10,7 +10,7 @@ import pytest
 
 from broker.transactions.history import Fate
 from broker.transactions.simulation import World
-from penstock.broker.transactions.coordinator import Coordinator
+from penstock.broker.transactions.coordinator import TransactionCoordinator
 from penstock.broker.transactions.marking import Marking
 from penstock.protocol.error_codes import ErrorCode
 
@@ -55,12 +55,12 @@ def test_much_happens_in_a_life() -> None:
 
 def without_connections(patch: pytest.MonkeyPatch) -> None:
     """A late EndTxn of the old flow is obeyed, as Apache Kafka does (KAFKA-17754)."""
-    obey = Coordinator.end
+    obey = TransactionCoordinator.end
 
-    def end(self: Coordinator, *what: Any, connection: int = -1, **more: Any) -> None:
+    def end(self: TransactionCoordinator, *what: Any, connection: int = -1, **more: Any) -> None:
         obey(self, *what, **more)
 
-    patch.setattr(Coordinator, "end", end)
+    patch.setattr(TransactionCoordinator, "end", end)
 
 
 def without_markers_after_a_restart(patch: pytest.MonkeyPatch) -> None:

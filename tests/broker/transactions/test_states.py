@@ -10,8 +10,8 @@ from penstock.broker.transactions.states import (
     PREPARED,
     STORED,
     TRANSITIONS,
-    Event,
-    State,
+    TransactionEvent,
+    TransactionState,
     next_state,
 )
 from penstock.common.transitions import IllegalTransitionError
@@ -29,17 +29,19 @@ PrepareEpochFence  -          -        -              PrepareAbort  -           
 """
 
 
-def rows() -> list[tuple[State, Event, State | None]]:
+def rows() -> list[tuple[TransactionState, TransactionEvent, TransactionState | None]]:
     heads, *lines = [line.split() for line in TABLE.strip().splitlines()]
     return [
-        (State(name), Event[head], None if cell == "-" else State(cell))
+        (TransactionState(name), TransactionEvent[head], None if cell == "-" else TransactionState(cell))
         for name, *cells in lines
         for head, cell in zip(heads, cells, strict=True)
     ]
 
 
 @for_each(rows())
-def test_every_state_with_every_event(state: State, event: Event, expected: State | None) -> None:
+def test_every_state_with_every_event(
+    state: TransactionState, event: TransactionEvent, expected: TransactionState | None
+) -> None:
     if expected is None:
         with pytest.raises(
             IllegalTransitionError,
@@ -51,18 +53,18 @@ def test_every_state_with_every_event(state: State, event: Event, expected: Stat
 
 
 def test_the_table_is_complete() -> None:
-    assert len(rows()) == len(State) * len(Event)
+    assert len(rows()) == len(TransactionState) * len(TransactionEvent)
     assert sum(expected is not None for _, _, expected in rows()) == len(TRANSITIONS)
 
 
 def test_numbers_are_those_of_apache_kafka() -> None:
     assert sorted(NUMBERS.values()) == list(range(8))
-    assert NUMBERS[State.PREPARE_EPOCH_FENCE] == 7
+    assert NUMBERS[TransactionState.PREPARE_EPOCH_FENCE] == 7
     assert {number: state for state, number in NUMBERS.items() if number < 6} == STORED
 
 
 def test_a_decided_outcome_leads_to_its_own_end_only() -> None:
     for state in PREPARED:
         assert [after for (before, _), after in TRANSITIONS.items() if before is state] == [
-            State(state.value.replace("Prepare", "Complete"))
+            TransactionState(state.value.replace("Prepare", "Complete"))
         ]

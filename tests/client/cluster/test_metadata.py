@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from penstock.client.cluster.metadata import LATE_ANSWERS_MAX, NO_TOPIC_ID, ClusterMetadata, Node
+from penstock.client.cluster.metadata import LATE_ANSWERS_MAX, NO_TOPIC_ID, BrokerNode, ClusterMetadata
 from penstock.model import TopicPartition
 from penstock.protocol.messages.metadata_response import (
     MetadataResponse,
@@ -128,7 +128,7 @@ def test_a_leader_that_an_answer_names_counts_unless_it_is_older() -> None:
     cluster = ClusterMetadata()
     cluster.update(answer("t", partition(0, 1, epoch=4)), ["t"])
     where = TopicPartition("t", 0)
-    node = Node(2, "two", 9092)
+    node = BrokerNode(2, "two", 9092)
     assert not cluster.note_leader(where, 2, 4, node)
     assert not cluster.note_leader(TopicPartition("t", 1), 2, 5, node)
     assert not cluster.note_leader(TopicPartition("u", 0), 2, 5, node)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from for_each import for_each
-from penstock.client.cluster.retry import Backoff, Verdict, judge, timed_out
+from penstock.client.cluster.retry import Backoff, RetryVerdict, judge, timed_out
 from penstock.errors import ConfigError, CorruptRecordError, NetworkError, RequestTimeoutError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -25,20 +25,20 @@ def test_a_maximum_below_the_minimum_is_the_minimum() -> None:
 
 @for_each(
     [
-        (error_for(ErrorCode.NOT_LEADER_OR_FOLLOWER), Verdict.REFRESH),
-        (error_for(ErrorCode.UNKNOWN_TOPIC_ID), Verdict.REFRESH),
-        (error_for(ErrorCode.REQUEST_TIMED_OUT), Verdict.RETRY),
-        (error_for(ErrorCode.NOT_ENOUGH_REPLICAS), Verdict.RETRY),
-        (error_for(ErrorCode.TOPIC_AUTHORIZATION_FAILED), Verdict.FATAL),
-        (error_for(ErrorCode.MESSAGE_TOO_LARGE), Verdict.FATAL),
-        (NetworkError("gone"), Verdict.REFRESH),
-        (RequestTimeoutError("late"), Verdict.REFRESH),
-        (CorruptRecordError("bits"), Verdict.FATAL),
-        (ConfigError("no"), Verdict.FATAL),
-        (ValueError("bug"), Verdict.FATAL),
+        (error_for(ErrorCode.NOT_LEADER_OR_FOLLOWER), RetryVerdict.REFRESH),
+        (error_for(ErrorCode.UNKNOWN_TOPIC_ID), RetryVerdict.REFRESH),
+        (error_for(ErrorCode.REQUEST_TIMED_OUT), RetryVerdict.RETRY),
+        (error_for(ErrorCode.NOT_ENOUGH_REPLICAS), RetryVerdict.RETRY),
+        (error_for(ErrorCode.TOPIC_AUTHORIZATION_FAILED), RetryVerdict.FATAL),
+        (error_for(ErrorCode.MESSAGE_TOO_LARGE), RetryVerdict.FATAL),
+        (NetworkError("gone"), RetryVerdict.REFRESH),
+        (RequestTimeoutError("late"), RetryVerdict.REFRESH),
+        (CorruptRecordError("bits"), RetryVerdict.FATAL),
+        (ConfigError("no"), RetryVerdict.FATAL),
+        (ValueError("bug"), RetryVerdict.FATAL),
     ]
 )
-def test_verdicts(error: Exception, verdict: Verdict) -> None:
+def test_verdicts(error: Exception, verdict: RetryVerdict) -> None:
     assert judge(error) is verdict
 
 

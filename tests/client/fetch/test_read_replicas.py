@@ -11,7 +11,7 @@ import pytest
 
 from client.fake_broker import HANG_UP, FakeBroker, fake_broker
 from penstock.client.cluster.client import AsyncClient
-from penstock.client.cluster.metadata import ClusterMetadata, Node, PartitionInfo, TopicInfo
+from penstock.client.cluster.metadata import BrokerNode, ClusterMetadata, PartitionInfo, TopicInfo
 from penstock.client.config import ConsumerConfig
 from penstock.client.fetch import read_replicas
 from penstock.client.fetch.consumer import AsyncConsumer
@@ -30,7 +30,7 @@ RECORDS = 10
 
 def replicas(rack: str = "near", max_age_s: float = 300.0) -> tuple[ReadReplicas, Cursor, ClusterMetadata]:
     cluster = ClusterMetadata()
-    cluster.nodes = {each: Node(each, "127.0.0.1", 9092 + each) for each in (LEADER, NEAR)}
+    cluster.nodes = {each: BrokerNode(each, "127.0.0.1", 9092 + each) for each in (LEADER, NEAR)}
     cluster.topics["t"] = TopicInfo("t", {0: PartitionInfo(0, LEADER, 1, (0, 1), (0, 1))})
     return ReadReplicas(cluster, rack, max_age_s), Cursor(T0, 0, None, 1 << 20), cluster
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from broker.groups.consumer_simulation import GROUP, HEARTBEAT_S, REBALANCE_MS, ConsumerWorld
-from penstock.broker.groups.consumer.group import Answer, Heartbeat
+from penstock.broker.groups.consumer.group import Heartbeat, HeartbeatResult
 from penstock.broker.groups.consumer.state import Partition
 from penstock.broker.groups.metadata_view import by_topic
 from penstock.client.group.consumer_membership import ConsumerMembership
 from penstock.client.group.requests import (
-    Change,
-    FindCoordinator,
-    Kind,
+    AssignmentChange,
+    ChangeKind,
+    FindGroupCoordinator,
     MemberSettings,
     NameTopics,
     Outgoing,
@@ -62,9 +62,9 @@ class OurMember:
         )
         self.wire: list[Outgoing] = []
         self.arriving: list[Arriving] = []
-        self.change: Change | None = None
+        self.change: AssignmentChange | None = None
         """A change whose callback is running."""
-        self.told: list[Change] = []
+        self.told: list[AssignmentChange] = []
         self.held: set[tuple[str, int]] = set()
         """The partitions that the callbacks have given and not taken."""
         self.topics: tuple[str, ...] = ()
@@ -125,17 +125,17 @@ class OurMember:
             if change is None:
                 return
             self.change = change
-            if change.kind is Kind.REVOKED and world.is_rough and world.dice.random() < 0.3:
+            if change.kind is ChangeKind.REVOKED and world.is_rough and world.dice.random() < 0.3:
                 return
             self.change = None
             self._note(change)
             membership.confirm(change, world.ms)
 
-    def _note(self, change: Change) -> None:
+    def _note(self, change: AssignmentChange) -> None:
         """Check that callbacks take what was given, and give what was not there."""
         self.told.append(change)
         partitions = set(change.partitions)
-        if change.kind is Kind.ASSIGNED:
+        if change.kind is ChangeKind.ASSIGNED:
             assert not self.held & partitions, "assigned twice"
             self.held |= partitions
         else:
@@ -176,7 +176,7 @@ class OurMember:
 
     def _ask(self, outgoing: Outgoing) -> object:
         call, world = outgoing.call, self.world
-        if isinstance(call, FindCoordinator):
+        if isinstance(call, FindGroupCoordinator):
             if world.is_rough and world.dice.random() < 0.2:
                 return error_for(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator")
             return NODE
@@ -204,9 +204,9 @@ def heartbeat_of(call: ConsumerGroupHeartbeatRequest) -> Heartbeat:
     )
 
 
-def response_of(answer: Answer | int) -> ConsumerGroupHeartbeatResponse:
+def response_of(answer: HeartbeatResult | int) -> ConsumerGroupHeartbeatResponse:
     """What the broker's handler makes of an answer, or of an error code."""
-    if not isinstance(answer, Answer):
+    if not isinstance(answer, HeartbeatResult):
         return ConsumerGroupHeartbeatResponse(error_code=answer)
     topics = None
     if answer.assignment is not None:

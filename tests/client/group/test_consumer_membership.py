@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from penstock.client.group.consumer_membership import INTERVAL_MIN_MS, RELEASE_PATIENCE_MS, ConsumerMembership
-from penstock.client.group.requests import Change, FindCoordinator, Kind, MemberSettings, NameTopics, Wanted
+from penstock.client.group.requests import (
+    AssignmentChange,
+    ChangeKind,
+    FindGroupCoordinator,
+    MemberSettings,
+    NameTopics,
+    WantedTopics,
+)
 from penstock.client.group.state_machine import Phase
 from penstock.errors import (
     DecodeError,
@@ -47,7 +54,7 @@ class Bench:
         self.ids += 1
         return f"m{self.ids}"
 
-    def poll(self) -> list[Change]:
+    def poll(self) -> list[AssignmentChange]:
         """What the application is told when it asks for records."""
         self.member.polled(self.now)
         told = []
@@ -86,13 +93,13 @@ class Bench:
     def subscribe(self, *topics: str) -> None:
         self.member.subscribe(topics or ["t"], self.now)
         self.poll()
-        self.answer(7, FindCoordinator)
+        self.answer(7, FindGroupCoordinator)
 
     def stable(self, *numbers: int) -> None:
         """Join, get partitions of topic t, and acknowledge them."""
         self.subscribe()
         self.reply(2, {T: list(numbers)})
-        assert self.poll() == [Change(Kind.ASSIGNED, places(*numbers))]
+        assert self.poll() == [AssignmentChange(ChangeKind.ASSIGNED, places(*numbers))]
         self.reply(2)
 
     def error(self) -> Any:
@@ -125,7 +132,7 @@ def test_joining_begins_with_the_first_poll_and_says_everything() -> None:
     bench.after(10_000)
     assert bench.member.take_requests() == []
     bench.poll()
-    bench.answer(7, FindCoordinator)
+    bench.answer(7, FindGroupCoordinator)
     assert bench.member.phase is Phase.JOINING
     assert not bench.member.is_member
     call = bench.reply(2, {T: [0]})
@@ -142,7 +149,7 @@ def test_later_heartbeats_say_what_has_changed() -> None:
     bench.subscribe()
     bench.reply(2, {T: [0, 1]})
     assert bench.member.take_requests() == []
-    assert bench.poll() == [Change(Kind.ASSIGNED, places(0, 1))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.ASSIGNED, places(0, 1))]
     call = bench.reply(2)
     assert (call.member_epoch, call.instance_id, owned_in(call)) == (2, "i", {T: [0, 1]})
     assert (call.rack_id, call.server_assignor, call.rebalance_timeout_ms) == (None, None, -1)
@@ -178,11 +185,14 @@ def test_nothing_is_acknowledged_before_it_is_revoked() -> None:
     for _ in range(3):  # the callback takes its time
         bench.after(INTERVAL_MS)
         assert owned_in(bench.reply(2)) is None
-    assert bench.poll() == [Change(Kind.REVOKED, places(1, 2)), Change(Kind.ASSIGNED, ())]
+    assert bench.poll() == [
+        AssignmentChange(ChangeKind.REVOKED, places(1, 2)),
+        AssignmentChange(ChangeKind.ASSIGNED, ()),
+    ]
     assert owned_in(bench.reply(3)) == {T: [0]}
     bench.after(INTERVAL_MS)
     bench.reply(4, {T: [0, 5]})
-    assert bench.poll() == [Change(Kind.ASSIGNED, places(5))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.ASSIGNED, places(5))]
     assert owned_in(bench.reply(4)) == {T: [0, 5]}
     assert bench.member.kept_since(2) == frozenset(places(0))
     assert bench.member.kept_since(4) == frozenset(places(0, 5))
@@ -208,12 +218,12 @@ def test_what_comes_waits_while_a_list_without_it_is_under_way() -> None:
     bench.after(INTERVAL_MS)
     bench.answer(NetworkError("gone"))
     bench.after(100)
-    bench.answer(7, FindCoordinator)
+    bench.answer(7, FindGroupCoordinator)
     ticket, call = bench.asked()
     assert owned_in(call) == {T: [0]}
     assert bench.poll() == []
     bench.member.answered(ticket, beaten(4, {T: [0, 1]}), bench.now)
-    assert bench.poll() == [Change(Kind.ASSIGNED, places(1))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.ASSIGNED, places(1))]
 
 
 def test_topics_without_names_are_asked_for_until_they_have_some() -> None:
@@ -222,13 +232,13 @@ def test_topics_without_names_are_asked_for_until_they_have_some() -> None:
     bench.answer(beaten(2, {T: [0], U: [1]}))
     assert bench.poll() == []
     assert bench.answer({T: "t"}, NameTopics).topic_ids == (T, U)
-    assert bench.poll() == [Change(Kind.ASSIGNED, places(0))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.ASSIGNED, places(0))]
     assert owned_in(bench.reply(2)) == {T: [0]}
     bench.after(100)
     assert bench.answer(RequestTimeoutError("slow"), NameTopics).topic_ids == (U,)
     bench.after(100)
     bench.answer({U: "u"}, NameTopics)
-    assert bench.poll() == [Change(Kind.ASSIGNED, places(1, topic="u"))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.ASSIGNED, places(1, topic="u"))]
     assert owned_in(bench.reply(2)) == {T: [0], U: [1]}
 
 
@@ -237,7 +247,10 @@ def test_partitions_of_a_topic_created_anew_come_when_the_former_ones_are_revoke
     bench.stable(0, 1)
     bench.after(INTERVAL_MS)
     bench.reply(3, {T_ANEW: [0, 1]})
-    assert bench.poll() == [Change(Kind.REVOKED, places(0, 1)), Change(Kind.ASSIGNED, places(0, 1))]
+    assert bench.poll() == [
+        AssignmentChange(ChangeKind.REVOKED, places(0, 1)),
+        AssignmentChange(ChangeKind.ASSIGNED, places(0, 1)),
+    ]
     assert owned_in(bench.reply(3)) == {T_ANEW: [0, 1]}
 
 
@@ -250,11 +263,11 @@ def test_a_fenced_member_loses_its_partitions_and_joins_again(code: int) -> None
     bench.after(5_000)
     assert bench.member.take_requests() == []
     assert not bench.member.is_member
-    assert bench.poll() == [Change(Kind.LOST, places(0, 1))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.LOST, places(0, 1))]
     call = bench.reply(5, {T: [0]})
     assert (call.member_epoch, call.member_id, owned_in(call)) == (0, "m1", {})
     assert call.subscribed_topic_names == ["t"]
-    assert bench.poll() == [Change(Kind.ASSIGNED, places(0))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.ASSIGNED, places(0))]
 
 
 def test_a_member_that_may_not_join_again_takes_another_id() -> None:
@@ -271,7 +284,7 @@ def test_a_group_that_is_gone_is_made_again() -> None:
     bench.stable(0)
     bench.after(INTERVAL_MS)
     bench.refuse(ErrorCode.GROUP_ID_NOT_FOUND)
-    assert bench.poll() == [Change(Kind.LOST, places(0))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.LOST, places(0))]
     bench.after(100)
     assert bench.asked()[1].member_epoch == 0
 
@@ -325,7 +338,7 @@ def test_a_static_member_waits_for_its_former_session_to_end() -> None:
         bench.refuse(ErrorCode.UNRELEASED_INSTANCE_ID)
         bench.after(2_000)
     bench.reply(2, {T: [0]})
-    assert bench.poll() == [Change(Kind.ASSIGNED, places(0))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.ASSIGNED, places(0))]
 
 
 def test_a_static_member_gives_up_where_another_one_lives() -> None:
@@ -345,7 +358,7 @@ def test_a_replaced_static_member_is_out_for_good() -> None:
     bench.stable(0)
     bench.after(INTERVAL_MS)
     bench.refuse(ErrorCode.FENCED_INSTANCE_ID)
-    assert bench.poll() == [Change(Kind.LOST, places(0))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.LOST, places(0))]
     assert bench.member.phase is Phase.FENCED
     for _ in range(2):
         assert bench.error().code == ErrorCode.FENCED_INSTANCE_ID
@@ -367,7 +380,7 @@ def test_an_application_that_does_not_poll_leaves(instance: str | None, epoch: i
     assert (call.member_epoch, call.member_id, owned_in(call)) == (epoch, "m1", None)
     bench.after(60_000)
     assert bench.member.take_requests() == []
-    assert bench.poll() == [Change(Kind.LOST, places(0))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.LOST, places(0))]
     assert bench.asked()[1].member_epoch == 0
 
 
@@ -378,7 +391,7 @@ def test_a_member_that_is_closed_revokes_and_says_farewell(instance: str | None,
     bench.member.leave(bench.now)
     bench.after(INTERVAL_MS)
     bench.reply(2, {T: [0]})  # what is assigned now does not matter
-    assert bench.poll() == [Change(Kind.REVOKED, places(0, 1))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.REVOKED, places(0, 1))]
     call = bench.asked()[1]
     assert (call.member_epoch, call.instance_id, call.group_id) == (epoch, instance, "g")
     assert bench.member.phase is Phase.OUT
@@ -411,9 +424,9 @@ def test_a_coordinator_that_moves_is_found_and_told_everything(outcome: int | No
     else:
         bench.refuse(outcome)
     bench.after(100)
-    bench.answer(NetworkError("no broker"), FindCoordinator)
+    bench.answer(NetworkError("no broker"), FindGroupCoordinator)
     bench.after(100)
-    bench.answer(8, FindCoordinator)
+    bench.answer(8, FindGroupCoordinator)
     (outgoing,) = bench.member.take_requests()
     assert outgoing.node == 8
     assert isinstance(outgoing.call, ConsumerGroupHeartbeatRequest)
@@ -429,7 +442,7 @@ def test_a_coordinator_that_loads_is_asked_again() -> None:
     assert bench.member.take_requests() == []
     bench.after(100)
     bench.reply(2, {})
-    assert bench.poll() == [Change(Kind.ASSIGNED, ())]
+    assert bench.poll() == [AssignmentChange(ChangeKind.ASSIGNED, ())]
 
 
 def test_a_group_that_does_not_let_the_member_in_is_an_error_in_the_end() -> None:
@@ -450,7 +463,10 @@ def test_another_subscription_is_said_at_once() -> None:
     bench.member.subscribe(["u"], bench.now)
     call = bench.reply(3, {})
     assert (call.subscribed_topic_names, call.subscribed_topic_regex, owned_in(call)) == (["u"], "", None)
-    assert bench.poll() == [Change(Kind.REVOKED, places(0)), Change(Kind.ASSIGNED, ())]
+    assert bench.poll() == [
+        AssignmentChange(ChangeKind.REVOKED, places(0)),
+        AssignmentChange(ChangeKind.ASSIGNED, ()),
+    ]
     bench.reply(3)
     bench.member.subscribe(["u"], bench.now)
     assert bench.member.take_requests() == []
@@ -467,8 +483,8 @@ def test_another_subscription_while_joining_is_said_afterwards() -> None:
 
 
 def test_patterns_are_the_broker_s() -> None:
-    assert Wanted.of(["^t.*"]) == Wanted((), "^t.*")
-    assert Wanted.of(["b", "^t.*", "a", "^u"]) == Wanted(("a", "b"), "(^t.*)|(^u)")
+    assert WantedTopics.of(["^t.*"]) == WantedTopics((), "^t.*")
+    assert WantedTopics.of(["b", "^t.*", "a", "^u"]) == WantedTopics(("a", "b"), "(^t.*)|(^u)")
 
 
 def test_a_stale_commit_has_the_epoch_asked_for() -> None:
@@ -481,7 +497,7 @@ def test_a_stale_commit_has_the_epoch_asked_for() -> None:
     assert owned_in(bench.reply(3, {T: [0]})) == {T: [0]}
     assert (bench.member.generation, bench.member.awaits_generation) == (3, False)
     bench.member.refused(ErrorCode.UNKNOWN_MEMBER_ID, 3, bench.now)
-    assert bench.poll() == [Change(Kind.LOST, places(0))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.LOST, places(0))]
 
 
 def test_answers_that_make_no_sense_are_errors() -> None:
@@ -493,11 +509,11 @@ def test_answers_that_make_no_sense_are_errors() -> None:
     bench.answer("what?")
     assert isinstance(bench.member.take_error(), DecodeError)
     bench.poll()
-    bench.answer(7, FindCoordinator)
+    bench.answer(7, FindGroupCoordinator)
     bench.answer(UnsupportedVersionError("too old"))
     assert isinstance(bench.member.take_error(), UnsupportedVersionError)
     bench.poll()
-    bench.answer(error_for(ErrorCode.GROUP_AUTHORIZATION_FAILED, "g"), FindCoordinator)
+    bench.answer(error_for(ErrorCode.GROUP_AUTHORIZATION_FAILED, "g"), FindGroupCoordinator)
     error = bench.member.take_error()
     assert isinstance(error, KafkaError)
     assert error.code == ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -511,5 +527,5 @@ def test_late_answers_do_not_matter() -> None:
     bench.after(5_000)
     bench.asked()
     bench.member.answered(ticket, beaten(9, {T: [4]}), bench.now)
-    assert bench.poll() == [Change(Kind.LOST, places(0))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.LOST, places(0))]
     assert not bench.member.is_member

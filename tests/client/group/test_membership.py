@@ -10,10 +10,10 @@ from penstock.client.assignors import Assignor, assignor_named
 from penstock.client.assignors.member_metadata import decode_subscription, encode_assignment
 from penstock.client.group.membership import Membership, Phase
 from penstock.client.group.requests import (
-    Change,
+    AssignmentChange,
+    ChangeKind,
     CountPartitions,
-    FindCoordinator,
-    Kind,
+    FindGroupCoordinator,
     MemberSettings,
     Outgoing,
 )
@@ -45,7 +45,7 @@ class Bench:
         self.member = Membership(MemberSettings("g", **settings), named, lambda tries: 100.0)
         self.name = named[0].name
 
-    def poll(self) -> list[Change]:
+    def poll(self) -> list[AssignmentChange]:
         """What the application is told when it asks for records."""
         self.member.polled(self.now)
         told = []
@@ -75,7 +75,7 @@ class Bench:
     def subscribe(self) -> None:
         self.member.subscribe(["t"], self.now)
         self.poll()
-        self.answer(FindCoordinator, 7)
+        self.answer(FindGroupCoordinator, 7)
 
     def join(self, generation: int = 1, leader: str = "other") -> JoinGroupRequest:
         return self.answer(
@@ -107,7 +107,7 @@ def test_joining_begins_with_the_first_poll() -> None:
     bench.after(10_000)
     assert bench.taken() == []
     bench.poll()
-    bench.asked(FindCoordinator)
+    bench.asked(FindGroupCoordinator)
 
 
 def test_how_long_the_others_may_keep_a_member_waiting() -> None:
@@ -135,11 +135,11 @@ def test_from_the_first_poll_to_the_farewell() -> None:
     assert bench.answer(JoinGroupRequest, required).member_id == ""
     assert bench.join().member_id == "me"
     assert bench.sync(0, 1).assignments == []
-    assert bench.poll() == [Change(Kind.ASSIGNED, places(0, 1))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.ASSIGNED, places(0, 1))]
     assert bench.beat().generation_id == 1
     bench.member.leave(bench.now)
     assert bench.taken() == []
-    assert bench.poll() == [Change(Kind.REVOKED, places(0, 1))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.REVOKED, places(0, 1))]
     farewell = bench.answer(LeaveGroupRequest, LeaveGroupResponse())
     assert [member.member_id for member in farewell.members] == ["me"]
     assert bench.member.phase is Phase.OUT
@@ -184,7 +184,7 @@ def test_a_leader_whose_coordinator_is_lost_while_it_counts_joins_the_next_one(l
     assert bench.member.phase is Phase.UNJOINED
     bench.after(1000)
     sent = bench.taken()
-    assert [type(outgoing.call) for outgoing in sent] == [FindCoordinator]
+    assert [type(outgoing.call) for outgoing in sent] == [FindGroupCoordinator]
     bench.member.answered(sent[0].ticket, 8, bench.now)
     bench.after(1000)
     (outgoing,) = bench.taken()
@@ -209,10 +209,10 @@ def test_an_eager_member_gives_up_everything_before_it_rejoins() -> None:
     bench.stable(0, 1)
     bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
     assert bench.taken() == []
-    assert bench.poll() == [Change(Kind.REVOKED, places(0, 1))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.REVOKED, places(0, 1))]
     assert decode_subscription(bench.join(2).protocols[0].metadata).owned == ()
     bench.sync(1)
-    assert bench.poll() == [Change(Kind.ASSIGNED, places(1))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.ASSIGNED, places(1))]
 
 
 def test_a_cooperative_member_rejoins_at_once_and_keeps_what_stays() -> None:
@@ -222,7 +222,10 @@ def test_a_cooperative_member_rejoins_at_once_and_keeps_what_stays() -> None:
     said = decode_subscription(bench.join(2).protocols[0].metadata)
     assert (said.owned, said.generation) == (places(0, 1, 2), 1)
     bench.sync(0, 1)
-    assert bench.poll() == [Change(Kind.REVOKED, places(2)), Change(Kind.ASSIGNED, ())]
+    assert bench.poll() == [
+        AssignmentChange(ChangeKind.REVOKED, places(2)),
+        AssignmentChange(ChangeKind.ASSIGNED, ()),
+    ]
     said = decode_subscription(bench.join(3).protocols[0].metadata)
     assert (said.owned, said.generation) == (places(0, 1), 2)
 
@@ -231,7 +234,7 @@ def test_all_assignors_must_be_cooperative_for_partitions_to_be_kept() -> None:
     bench = Bench("cooperative-sticky", "range")
     bench.stable(0)
     bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
-    assert bench.poll() == [Change(Kind.REVOKED, places(0))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.REVOKED, places(0))]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +247,7 @@ def test_who_has_been_thrown_out_loses_its_partitions_and_joins_again(code: int,
     assert not bench.member.is_member
     assert bench.member.lost_by == code
     assert bench.taken() == []
-    assert bench.poll() == [Change(Kind.LOST, places(0, 1))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.LOST, places(0, 1))]
     assert bench.join(5).member_id == member_id
 
 
@@ -254,7 +257,7 @@ def test_a_coordinator_that_moves_is_found_again(code: int) -> None:
     bench.stable(0)
     bench.beat(code)
     bench.after(100)
-    bench.answer(FindCoordinator, 8)
+    bench.answer(FindGroupCoordinator, 8)
     bench.after(3_000)
     (outgoing,) = bench.taken()
     assert outgoing.node == 8
@@ -271,11 +274,11 @@ def test_answers_that_never_come_are_asked_for_again(lost: type) -> None:
     ticket, _ = bench.asked(lost)
     bench.member.answered(ticket, NetworkError("gone"), bench.now)
     bench.after(100)
-    bench.answer(FindCoordinator, 7)
+    bench.answer(FindGroupCoordinator, 7)
     bench.join(2)
     bench.member.answered(ticket, SyncGroupResponse(assignment=encode_assignment(places(9))), bench.now)
     bench.sync(3)
-    assert bench.poll() == [Change(Kind.ASSIGNED, places(3))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.ASSIGNED, places(3))]
 
 
 def test_a_coordinator_that_loads_is_given_time() -> None:
@@ -306,7 +309,7 @@ def test_who_does_not_poll_leaves_until_it_does() -> None:
     assert "max.poll.interval.ms" in (farewell.members[0].reason or "")
     bench.after(60_000)
     assert bench.taken() == []
-    assert bench.poll() == [Change(Kind.LOST, places(0))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.LOST, places(0))]
     assert bench.join(4).member_id == ""
 
 
@@ -334,7 +337,7 @@ def test_a_fenced_member_stays_out() -> None:
     bench = Bench(group_instance_id="i")
     bench.stable(0)
     bench.beat(ErrorCode.FENCED_INSTANCE_ID)
-    assert [change.kind for change in bench.poll()] == [Kind.LOST]
+    assert [change.kind for change in bench.poll()] == [ChangeKind.LOST]
     for _ in range(2):
         error = bench.member.take_error()
         assert isinstance(error, KafkaError)
@@ -417,7 +420,7 @@ def test_a_new_subscription_gives_up_what_is_no_longer_wanted() -> None:
     bench.stable(0)
     bench.member.subscribe(["u"], bench.now)
     assert bench.taken() == []
-    assert bench.poll() == [Change(Kind.REVOKED, places(0))]
+    assert bench.poll() == [AssignmentChange(ChangeKind.REVOKED, places(0))]
     bench.join(2)
 
 
@@ -435,5 +438,5 @@ def test_what_no_repetition_mends_is_the_applications_business(error: Exception)
     bench = Bench()
     bench.member.subscribe(["t"], 0)
     bench.poll()
-    bench.answer(FindCoordinator, error)
+    bench.answer(FindGroupCoordinator, error)
     assert bench.member.take_error() is error

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from penstock.client.group.coordinator import Coordinator
-from penstock.client.group.offsets import GroupOffsets, Identity
+from penstock.client.group.coordinator import CoordinatorFinder
+from penstock.client.group.offsets import GroupOffsets, MemberIdentity
 from penstock.errors import KafkaError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 
-ME = Identity(3, "me")
+ME = MemberIdentity(3, "me")
 OFFSETS = {TopicPartition("orders", 0): 7}
 
 
@@ -29,11 +29,11 @@ class Refusing(GroupOffsets):
 
     def __init__(self, generation: int) -> None:
         client: Any = OneAttempt()
-        super().__init__(client, Coordinator(client, "group"))
+        super().__init__(client, CoordinatorFinder(client, "group"))
         self.generation = generation
         self.tried: list[int] = []
 
-    async def _commit(self, topics: Any, identity: Identity) -> None:
+    async def _commit(self, topics: Any, identity: MemberIdentity) -> None:
         self.tried.append(identity.generation)
         if identity.generation != self.generation:
             raise error_for(ErrorCode.ILLEGAL_GENERATION, "the group has gone on")
@@ -66,7 +66,7 @@ def test_what_the_coordinator_has_said_is_told_where_the_member_has_left_meanwhi
     async def joined() -> None:
         is_member.clear()
 
-    def identify(before: Identity | None) -> Identity:
+    def identify(before: MemberIdentity | None) -> MemberIdentity:
         if not is_member:
             raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, "not a member")
         return ME

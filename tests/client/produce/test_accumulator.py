@@ -15,8 +15,8 @@ from client.fake_broker import FakeLog
 from penstock.client.config import ProducerConfig
 from penstock.client.produce.accumulator import REQUEST_BYTES_MAX, Accumulator
 from penstock.client.produce.batch_payload import payload_for, row_size, rows_of
-from penstock.client.produce.batches import Batch
-from penstock.client.produce.delivery import Delivery, Outcome
+from penstock.client.produce.batches import ProducerBatch
+from penstock.client.produce.delivery import Delivery, DeliveryOutcome
 from penstock.client.producer_id import ProducerId
 from penstock.errors import (
     KafkaError,
@@ -28,7 +28,7 @@ from penstock.errors import (
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import decode_batch, encode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.rows import decode_rows
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -51,12 +51,12 @@ def drain(
     now: float = 0.0,
     leader: Callable[[TopicPartition], int | None] = lambda _: 1,
     busy: tuple[int, ...] = (),
-) -> list[Batch]:
+) -> list[ProducerBatch]:
     requests = box.drain(now, leader, lambda node: node not in busy).requests
     return [batch for batches in requests.values() for batch in batches]
 
 
-def values(batch: Batch) -> list[bytes | None]:
+def values(batch: ProducerBatch) -> list[bytes | None]:
     return [row[1] for row in rows_of(batch)]
 
 
@@ -349,7 +349,7 @@ def test_a_batch_with_a_producer_id_is_never_written_without() -> None:
     put(box, T0, b"a")
     (batch,) = drain(box)
     with pytest.raises(UnsupportedVersionError, match=r"enable\.idempotence"):
-        payload_for(batch, 2, Codec.NONE)
+        payload_for(batch, 2, CompressionCodec.NONE)
 
 
 def test_a_duplicate_is_a_success() -> None:
@@ -475,7 +475,7 @@ def test_a_batch_without_a_checksum_gets_one_when_it_is_sent(owner: bool) -> Non
     encoded[17:21] = bytes(4)
     box.append_encoded(T0, memoryview(encoded), 1, 0.0)
     (batch,) = drain(box)
-    payload = bytes(payload_for(batch, 11, Codec.NONE))
+    payload = bytes(payload_for(batch, 11, CompressionCodec.NONE))
     assert [record.value for record in decode_batch(payload, 0, len(payload), "t", 0)] == [b"batch"]
     assert (payload == whole) is not owner
 
@@ -486,7 +486,7 @@ def test_a_wrong_checksum_stays_wrong_without_a_producer_id() -> None:
     encoded[-2] ^= 1
     box.append_encoded(T0, memoryview(encoded), 1, 0.0)
     (batch,) = drain(box)
-    assert payload_for(batch, 11, Codec.NONE) == encoded
+    assert payload_for(batch, 11, CompressionCodec.NONE) == encoded
 
 
 def test_an_encoded_batch_is_split_as_well() -> None:
@@ -499,7 +499,7 @@ def test_an_encoded_batch_is_split_as_well() -> None:
     box.split(batch, rows_of(batch), row_size)
     for base in (0, 2):
         (half,) = drain(box)
-        payload = memoryview(payload_for(half, 9, Codec.NONE))
+        payload = memoryview(payload_for(half, 9, CompressionCodec.NONE))
         rows, _ = decode_rows(payload, "t", 0)
         assert [(r.key, r.headers, r.timestamp) for r in rows] == [(b"k", [("h", b"x")], 5)] * 2
         box.succeed(half, base)
@@ -535,7 +535,7 @@ class Simulation:
         self.trouble = trouble
         self.box = accumulator(owner=True, batch_size=120, delivery_timeout_ms=1e9)
         self.logs = {TopicPartition("t", p): FakeLog() for p in range(3)}
-        self.wire: dict[int, deque[list[Batch]]] = {0: deque(), 1: deque()}
+        self.wire: dict[int, deque[list[ProducerBatch]]] = {0: deque(), 1: deque()}
         self.now = 0.0
         self.epoch = 0
         self.deliveries: list[tuple[TopicPartition, bytes, Delivery]] = []
@@ -554,7 +554,7 @@ class Simulation:
             # Bytes are made when they are sent: later changes of the numbers must not reach them.
             self.wire[node].append(batches)
             for batch in batches:
-                payload_for(batch, 9, Codec.NONE)
+                payload_for(batch, 9, CompressionCodec.NONE)
         for node in self.wire:
             if self.wire[node] and self.dice.random() < 0.7:
                 self.answer(self.wire[node].popleft())
@@ -562,7 +562,7 @@ class Simulation:
             self.epoch += 1
             self.box.set_owner(ProducerId(7, self.epoch))
 
-    def answer(self, batches: list[Batch]) -> None:
+    def answer(self, batches: list[ProducerBatch]) -> None:
         fate = self.dice.random()
         for batch in batches:
             outcome = batch.outcome
@@ -573,7 +573,7 @@ class Simulation:
             if fate < self.trouble * 2 / 3:
                 self.failed(batch, error_for(self.dice.choice(self.ERRORS)))
                 continue
-            payload = bytes(payload_for(batch, 9, Codec.NONE))
+            payload = bytes(payload_for(batch, 9, CompressionCodec.NONE))
             if len(payload) > self.size_max:
                 self.failed(batch, error_for(ErrorCode.MESSAGE_TOO_LARGE))
                 continue
@@ -585,7 +585,7 @@ class Simulation:
             else:
                 self.box.succeed(batch, base)
 
-    def failed(self, batch: Batch, error: PenstockError) -> None:
+    def failed(self, batch: ProducerBatch, error: PenstockError) -> None:
         if self.box.fail(batch, error, self.now) is not None:
             self.box.split(batch, rows_of(batch), row_size)
 
@@ -621,5 +621,5 @@ def test_every_record_once_and_in_order_whatever_happens(seed: int, trouble: flo
 
 
 def test_outcomes_hash_by_identity() -> None:
-    one: Any = Outcome("t", 0)
-    assert one != Outcome("t", 0)
+    one: Any = DeliveryOutcome("t", 0)
+    assert one != DeliveryOutcome("t", 0)

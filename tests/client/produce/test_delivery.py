@@ -5,13 +5,13 @@ import threading
 
 import pytest
 
-from penstock.client.produce.delivery import Delivery, FirstFailure, Outcome
+from penstock.client.produce.delivery import Delivery, DeliveryOutcome, FirstFailure
 from penstock.errors import NetworkError, RequestTimeoutError
 from penstock.model import RecordMetadata
 
 
 def test_a_settled_batch_gives_each_record_its_offset() -> None:
-    outcome = Outcome("t", 3)
+    outcome = DeliveryOutcome("t", 3)
     delivery = Delivery(outcome, 2, 777)
     assert not delivery.done()
     assert "under way" in repr(delivery)
@@ -23,19 +23,19 @@ def test_a_settled_batch_gives_each_record_its_offset() -> None:
 
 
 def test_log_append_time_counts_more_than_the_producers() -> None:
-    outcome = Outcome("t", 0)
+    outcome = DeliveryOutcome("t", 0)
     outcome.succeed(0, 1, 555)
     assert Delivery(outcome, 0, 777).result(0).timestamp == 555
 
 
 def test_without_acknowledgement_there_is_no_offset() -> None:
-    outcome = Outcome("t", 0)
+    outcome = DeliveryOutcome("t", 0)
     outcome.succeed(-1, 5)
     assert Delivery(outcome, 3, 1).result(0).offset == -1
 
 
 def test_a_failure_is_raised() -> None:
-    outcome = Outcome("t", 0)
+    outcome = DeliveryOutcome("t", 0)
     outcome.fail(NetworkError("gone"))
     delivery = Delivery(outcome, 0, 1)
     with pytest.raises(NetworkError, match="gone"):
@@ -45,11 +45,11 @@ def test_a_failure_is_raised() -> None:
 
 def test_waiting_ends_with_the_timeout() -> None:
     with pytest.raises(RequestTimeoutError, match=r"t-0 was not acknowledged within 0\.01 s"):
-        Delivery(Outcome("t", 0), 0, 1).result(0.01)
+        Delivery(DeliveryOutcome("t", 0), 0, 1).result(0.01)
 
 
 def test_other_threads_are_woken() -> None:
-    outcome = Outcome("t", 0)
+    outcome = DeliveryOutcome("t", 0)
     found: list[int] = []
     about_to_wait = threading.Barrier(5)
 
@@ -68,7 +68,7 @@ def test_other_threads_are_woken() -> None:
 
 
 def test_callbacks_are_called_once_each_before_and_after() -> None:
-    outcome = Outcome("t", 0)
+    outcome = DeliveryOutcome("t", 0)
     calls: list[int] = []
     Delivery(outcome, 0, 1).add_done_callback(lambda d: calls.append(d.result(0).offset))
     outcome.succeed(7, 2)
@@ -77,7 +77,7 @@ def test_callbacks_are_called_once_each_before_and_after() -> None:
 
 
 def test_awaiting_works_on_any_loop_and_is_settled_from_another_thread() -> None:
-    outcome = Outcome("t", 0)
+    outcome = DeliveryOutcome("t", 0)
 
     async def wait() -> int:
         threading.Timer(0.02, lambda: outcome.succeed(5, 1)).start()
@@ -87,7 +87,7 @@ def test_awaiting_works_on_any_loop_and_is_settled_from_another_thread() -> None
 
 
 def test_a_split_batch_passes_its_records_on() -> None:
-    whole, first, second = Outcome("t", 0), Outcome("t", 0), Outcome("t", 0)
+    whole, first, second = DeliveryOutcome("t", 0), DeliveryOutcome("t", 0), DeliveryOutcome("t", 0)
     early = Delivery(whole, 1, 1)
     late = Delivery(whole, 3, 1)
     calls: list[str] = []
@@ -98,7 +98,7 @@ def test_a_split_batch_passes_its_records_on() -> None:
     assert not late.done()
     assert calls == []
     # A part may be split again.
-    third, fourth = Outcome("t", 0), Outcome("t", 0)
+    third, fourth = DeliveryOutcome("t", 0), DeliveryOutcome("t", 0)
     second.split([(0, third), (1, fourth)])
     assert whole.leaves() == [first, third, fourth]
     fourth.succeed(20, 1)
@@ -111,7 +111,7 @@ def test_a_split_batch_passes_its_records_on() -> None:
 
 
 def test_whoever_awaits_a_batch_survives_its_split() -> None:
-    whole, first, second = Outcome("t", 0), Outcome("t", 0), Outcome("t", 0)
+    whole, first, second = DeliveryOutcome("t", 0), DeliveryOutcome("t", 0), DeliveryOutcome("t", 0)
 
     async def scenario() -> int:
         waiting = asyncio.ensure_future(_result(Delivery(whole, 1, 1)))
@@ -131,7 +131,7 @@ async def _result(delivery: Delivery) -> int:
 
 @pytest.mark.parametrize("is_split", [False, True])
 def test_the_first_failure_of_many_batches_is_kept_and_each_is_watched_once(is_split: bool) -> None:
-    good, bad, later = (Outcome("t", number) for number in range(3))
+    good, bad, later = (DeliveryOutcome("t", number) for number in range(3))
     failure = FirstFailure()
     for index in range(3):
         for outcome in (good, bad, later):
@@ -140,7 +140,7 @@ def test_the_first_failure_of_many_batches_is_kept_and_each_is_watched_once(is_s
     good.succeed(0, 3)
     assert failure.error is None
     if is_split:
-        first, second = Outcome("t", 1), Outcome("t", 1)
+        first, second = DeliveryOutcome("t", 1), DeliveryOutcome("t", 1)
         bad.split([(0, first), (2, second)])
         first.succeed(0, 2)
         assert failure.error is None
@@ -152,7 +152,7 @@ def test_the_first_failure_of_many_batches_is_kept_and_each_is_watched_once(is_s
 
 
 def test_a_batch_that_had_failed_before_it_is_watched_counts() -> None:
-    outcome = Outcome("t", 0)
+    outcome = DeliveryOutcome("t", 0)
     outcome.fail(NetworkError("gone"))
     failure = FirstFailure()
     failure.watch(Delivery(outcome, 0, 0))

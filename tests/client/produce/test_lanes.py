@@ -18,7 +18,7 @@ from penstock.client.cluster.metadata import TopicInfo
 from penstock.client.config import ProducerConfig
 from penstock.client.produce import accumulator, partitioner
 from penstock.client.produce import producer as producers
-from penstock.client.produce.delivery import Delivery, Outcome
+from penstock.client.produce.delivery import Delivery, DeliveryOutcome
 from penstock.client.produce.partitioner import PlainKeyLane, plain_murmur2
 from penstock.errors import EncodeError, NetworkError, RequestTimeoutError
 from penstock.records import native
@@ -246,7 +246,7 @@ class KeyedBatches:
         self.info = TopicInfo("t", {})
         self.topics = {"t": self.info}
         self.writers: list[Any] = [
-            accumulator.RowWriter(limit, self.meter, Outcome("t", number), Delivery, nullcontext())
+            accumulator.RowWriter(limit, self.meter, DeliveryOutcome("t", number), Delivery, nullcontext())
             for number in range(3)
         ]
         for writer in self.writers:

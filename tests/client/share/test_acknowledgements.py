@@ -9,14 +9,14 @@ import pytest
 from for_each import for_each
 from penstock.client.share.acknowledgements import (
     GAP,
+    AcknowledgementGroup,
+    AcknowledgementOutcome,
     AcknowledgeType,
-    Group,
-    Outcome,
     WireBatch,
     joined,
     wire_batches,
 )
-from penstock.client.share.offset_map import OffsetMap, Run
+from penstock.client.share.offset_map import RunMap, ValueRun
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 
@@ -24,21 +24,21 @@ TP = TopicPartition("t", 0)
 ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
 
 
-def group(*runs: Run, number: int = 0) -> Group:
-    return Group(TP, list(runs), 10.0, number)
+def group(*runs: ValueRun, number: int = 0) -> AcknowledgementGroup:
+    return AcknowledgementGroup(TP, list(runs), 10.0, number)
 
 
 def test_offsets_without_gaps_are_one_batch() -> None:
-    runs = [Run(0, 3, ACCEPT), Run(4, 4, REJECT), Run(5, 6, ACCEPT)]
+    runs = [ValueRun(0, 3, ACCEPT), ValueRun(4, 4, REJECT), ValueRun(5, 6, ACCEPT)]
     assert wire_batches(runs) == [WireBatch(0, 6, [1, 1, 1, 1, 3, 1, 1])]
 
 
 def test_equal_types_are_said_once() -> None:
-    assert wire_batches([Run(0, 3, ACCEPT)]) == [WireBatch(0, 3, [1])]
+    assert wire_batches([ValueRun(0, 3, ACCEPT)]) == [WireBatch(0, 3, [1])]
 
 
 def test_long_runs_have_batches_of_their_own() -> None:
-    runs = [Run(0, 1, RELEASE), Run(2, 11, ACCEPT), Run(12, 12, GAP), Run(13, 13, REJECT)]
+    runs = [ValueRun(0, 1, RELEASE), ValueRun(2, 11, ACCEPT), ValueRun(12, 12, GAP), ValueRun(13, 13, REJECT)]
     assert wire_batches(runs) == [
         WireBatch(0, 1, [2]),
         WireBatch(2, 11, [1]),
@@ -47,7 +47,7 @@ def test_long_runs_have_batches_of_their_own() -> None:
 
 
 def test_offsets_with_gaps_are_several_batches() -> None:
-    assert wire_batches([Run(0, 1, ACCEPT), Run(5, 5, ACCEPT)]) == [
+    assert wire_batches([ValueRun(0, 1, ACCEPT), ValueRun(5, 5, ACCEPT)]) == [
         WireBatch(0, 1, [1]),
         WireBatch(5, 5, [1]),
     ]
@@ -56,7 +56,7 @@ def test_offsets_with_gaps_are_several_batches() -> None:
 @for_each(range(10))
 def test_batches_say_what_was_decided(seed: int) -> None:
     dice = random.Random(seed)
-    decided = OffsetMap()
+    decided = RunMap()
     for _ in range(40):
         first = dice.randrange(200)
         decided.put(first, first + dice.randrange(15), dice.randrange(4))
@@ -72,7 +72,7 @@ def test_batches_say_what_was_decided(seed: int) -> None:
 @for_each(range(10))
 def test_halves_are_the_whole(seed: int) -> None:
     dice = random.Random(seed)
-    decided = OffsetMap()
+    decided = RunMap()
     for _ in range(dice.randrange(1, 6)):
         first = dice.randrange(50)
         decided.put(first, first + dice.randrange(9), dice.randrange(4))
@@ -83,23 +83,26 @@ def test_halves_are_the_whole(seed: int) -> None:
         return
     assert halves is not None
     assert abs(halves[0].size - halves[1].size) <= 1
-    assert list(OffsetMap([*halves[0].runs, *halves[1].runs])) == list(decided)
+    assert list(RunMap([*halves[0].runs, *halves[1].runs])) == list(decided)
     assert not any(half.is_fresh for half in halves)
 
 
 def test_groups_that_have_not_been_sent_go_together() -> None:
-    first = group(Run(0, 1, ACCEPT))
-    assert first.absorb(group(Run(5, 5, REJECT)))
-    assert first.runs == [Run(0, 1, ACCEPT), Run(5, 5, REJECT)]
-    assert not first.absorb(group(Run(1, 1, ACCEPT)))  # given out twice
-    assert not first.absorb(group(Run(7, 7, RENEW)))
-    assert not first.absorb(group(Run(7, 7, ACCEPT), number=1))
+    first = group(ValueRun(0, 1, ACCEPT))
+    assert first.absorb(group(ValueRun(5, 5, REJECT)))
+    assert first.runs == [ValueRun(0, 1, ACCEPT), ValueRun(5, 5, REJECT)]
+    assert not first.absorb(group(ValueRun(1, 1, ACCEPT)))  # given out twice
+    assert not first.absorb(group(ValueRun(7, 7, RENEW)))
+    assert not first.absorb(group(ValueRun(7, 7, ACCEPT), number=1))
     first.is_fresh = False
-    assert not first.absorb(group(Run(7, 7, ACCEPT)))
+    assert not first.absorb(group(ValueRun(7, 7, ACCEPT)))
 
 
 def test_outcomes_leave_gaps_out() -> None:
-    outcome = Outcome(group(Run(0, 1, ACCEPT), Run(2, 2, GAP), Run(3, 3, REJECT), Run(4, 4, ACCEPT)), None)
+    outcome = AcknowledgementOutcome(
+        group(ValueRun(0, 1, ACCEPT), ValueRun(2, 2, GAP), ValueRun(3, 3, REJECT), ValueRun(4, 4, ACCEPT)),
+        None,
+    )
     assert outcome.offsets == [range(2), range(3, 5)]
 
 

@@ -12,19 +12,19 @@ from penstock.client.serializers import Deserializers
 from penstock.client.share.acknowledgements import GAP, AcknowledgeType
 from penstock.client.share.handing_out import HandingOut
 from penstock.client.share.holdings import AcquiredPart, Holdings
-from penstock.client.share.offset_map import Run
+from penstock.client.share.offset_map import ValueRun
 from penstock.client.share.readings import SHARE_COLUMN_NAMES
 from penstock.errors import ConfigError, CorruptRecordError, DeserializationError, UnpackLimitError
 from penstock.model import TopicPartition
 from penstock.records.batch import encode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 
 TP = TopicPartition("t", 3)
 ID = b"t" * 16
 ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
 
 
-def log_batch(first: int, count: int, codec: Codec = Codec.NONE) -> bytes:
+def log_batch(first: int, count: int, codec: CompressionCodec = CompressionCodec.NONE) -> bytes:
     records = [(b"k", b"v%d" % offset, (), 1_000 + offset) for offset in range(first, first + count)]
     return bytes(encode_batch(records, base_offset=first, codec=codec))
 
@@ -40,7 +40,7 @@ class Bench:
         deserialize = None if read_value is None else Deserializers[Any, Any](None, read_value)
         self.out = HandingOut[Any, Any](config, self.holdings, deserialize)
 
-    def give(self, records: bytes, *acquired: Run, node: int = 1, deadline: float = 100.0) -> None:
+    def give(self, records: bytes, *acquired: ValueRun, node: int = 1, deadline: float = 100.0) -> None:
         self.holdings.add(AcquiredPart(TP, ID, node, memoryview(records), acquired, deadline))
 
     def rows(self, limit: int = 100) -> list[tuple[int, int]]:
@@ -53,23 +53,23 @@ class Bench:
         assert batch.schema.names == list(SHARE_COLUMN_NAMES)
         return list(zip(batch["offset"].to_pylist(), batch["deliveryCount"].to_pylist(), strict=True))
 
-    def sent(self) -> list[Run]:
+    def sent(self) -> list[ValueRun]:
         return [run for each in self.holdings.decisions() for run in each.group.runs]
 
 
 def test_rows_are_those_that_were_acquired_with_their_counts() -> None:
     bench = Bench()
-    bench.give(log_batch(0, 10) + log_batch(10, 5), Run(2, 3, 1), Run(4, 4, 3), Run(9, 11, 1))
+    bench.give(log_batch(0, 10) + log_batch(10, 5), ValueRun(2, 3, 1), ValueRun(4, 4, 3), ValueRun(9, 11, 1))
     assert bench.rows() == [(2, 1), (3, 1), (4, 3), (9, 1), (10, 1), (11, 1)]
     assert bench.rows() == []
     assert bench.holdings.held == 6
     bench.holdings.acknowledge_all(ACCEPT)
-    assert bench.sent() == [Run(2, 4, ACCEPT), Run(9, 11, ACCEPT)]
+    assert bench.sent() == [ValueRun(2, 4, ACCEPT), ValueRun(9, 11, ACCEPT)]
 
 
 def test_a_record_is_the_tuple_of_other_consumers() -> None:
     bench = Bench()
-    bench.give(log_batch(0, 1), Run(0, 0, 2))
+    bench.give(log_batch(0, 1), ValueRun(0, 0, 2))
     (record,) = bench.out.rows(1)
     topic, partition, offset, _, _, key, value, headers = record
     assert (topic, partition, offset, key, value, headers) == ("t", 3, 0, b"k", b"v0", ())
@@ -78,8 +78,8 @@ def test_a_record_is_the_tuple_of_other_consumers() -> None:
 
 def test_a_limit_leaves_the_rest_for_the_next_poll() -> None:
     bench = Bench()
-    bench.give(log_batch(0, 5), Run(0, 4, 1))
-    bench.give(log_batch(5, 5), Run(5, 9, 1))
+    bench.give(log_batch(0, 5), ValueRun(0, 4, 1))
+    bench.give(log_batch(5, 5), ValueRun(5, 9, 1))
     assert bench.rows(3) == [(0, 1), (1, 1), (2, 1)]
     assert bench.rows(4) == [(3, 1), (4, 1), (5, 1), (6, 1)]
     assert bench.holdings.held == 7
@@ -93,10 +93,16 @@ def test_what_its_broker_has_released_is_not_handed_out(kind: str) -> None:
     bench = Bench()
     for first in (0, 3):
         part = AcquiredPart(
-            TP, ID, 1, memoryview(log_batch(first, 3)), [Run(first, first + 2, 1)], 100.0, lambda: released
+            TP,
+            ID,
+            1,
+            memoryview(log_batch(first, 3)),
+            [ValueRun(first, first + 2, 1)],
+            100.0,
+            lambda: released,
         )
         bench.holdings.add(part)
-    bench.give(log_batch(0, 6), Run(0, 5, 2), node=2)
+    bench.give(log_batch(0, 6), ValueRun(0, 5, 2), node=2)
     assert bench.rows(1) == [(0, 1)]
     released = True
     assert getattr(bench, kind)() == [(offset, 2) for offset in range(6)]
@@ -105,10 +111,10 @@ def test_what_its_broker_has_released_is_not_handed_out(kind: str) -> None:
 def test_rows_and_batches_alternate() -> None:
     pytest.importorskip("pyarrow")
     bench = Bench()
-    bench.give(log_batch(0, 3) + log_batch(3, 3), Run(0, 5, 1))
+    bench.give(log_batch(0, 3) + log_batch(3, 3), ValueRun(0, 5, 1))
     assert bench.rows(2) == [(0, 1), (1, 1)]
     assert bench.batch() == [(2, 1), (3, 1), (4, 1), (5, 1)]
-    bench.give(log_batch(6, 3) + log_batch(9, 3), Run(6, 11, 1))
+    bench.give(log_batch(6, 3) + log_batch(9, 3), ValueRun(6, 11, 1))
     assert bench.batch(1) == [(6, 1), (7, 1), (8, 1)]
     assert bench.rows() == [(9, 1), (10, 1), (11, 1)]
     assert bench.holdings.held == 12
@@ -117,7 +123,7 @@ def test_rows_and_batches_alternate() -> None:
 def test_batches_are_filtered_by_what_was_acquired() -> None:
     pytest.importorskip("pyarrow")
     bench = Bench()
-    bench.give(log_batch(0, 10) + log_batch(10, 5), Run(2, 3, 1), Run(4, 4, 3), Run(9, 11, 1))
+    bench.give(log_batch(0, 10) + log_batch(10, 5), ValueRun(2, 3, 1), ValueRun(4, 4, 3), ValueRun(9, 11, 1))
     assert bench.batch() == [(2, 1), (3, 1), (4, 3), (9, 1), (10, 1), (11, 1)]
     assert bench.batch() is None
     assert bench.sent() == []
@@ -127,17 +133,17 @@ def test_batches_are_filtered_by_what_was_acquired() -> None:
 def test_acquired_offsets_without_a_record_are_gaps(kind: str) -> None:
     pytest.importorskip("pyarrow")
     bench = Bench()
-    bench.give(log_batch(2, 3) + log_batch(7, 1), Run(0, 9, 1))
+    bench.give(log_batch(2, 3) + log_batch(7, 1), ValueRun(0, 9, 1))
     assert getattr(bench, kind)() == [(2, 1), (3, 1), (4, 1), (7, 1)]
     assert getattr(bench, kind)() in ([], None)
-    assert bench.sent() == [Run(0, 1, GAP), Run(5, 6, GAP), Run(8, 9, GAP)]
+    assert bench.sent() == [ValueRun(0, 1, GAP), ValueRun(5, 6, GAP), ValueRun(8, 9, GAP)]
 
 
 def test_an_answer_without_batches_is_all_gaps() -> None:
     bench = Bench()
-    bench.give(b"", Run(4, 6, 1))
+    bench.give(b"", ValueRun(4, 6, 1))
     assert bench.rows() == []
-    assert bench.sent() == [Run(4, 6, GAP)]
+    assert bench.sent() == [ValueRun(4, 6, GAP)]
 
 
 @pytest.mark.parametrize("kind", ["rows", "batch"])
@@ -146,7 +152,7 @@ def test_a_damaged_batch_is_rejected_and_the_others_are_read(kind: str) -> None:
     bench = Bench()
     damaged = bytearray(log_batch(3, 3))
     damaged[-1] ^= 1
-    bench.give(log_batch(0, 3) + bytes(damaged) + log_batch(6, 3), Run(0, 8, 1))
+    bench.give(log_batch(0, 3) + bytes(damaged) + log_batch(6, 3), ValueRun(0, 8, 1))
     read = getattr(bench, kind)
     found: list[tuple[int, int]] = []
     errors = 0
@@ -157,15 +163,15 @@ def test_a_damaged_batch_is_rejected_and_the_others_are_read(kind: str) -> None:
             errors += 1
     assert found == [(offset, 1) for offset in (0, 1, 2, 6, 7, 8)]
     assert errors == 1
-    assert bench.sent() == [Run(3, 5, REJECT)]
+    assert bench.sent() == [ValueRun(3, 5, REJECT)]
 
 
 def test_a_batch_beyond_this_consumer_s_limits_is_released() -> None:
     bench = Bench(penstock_unpack_max_records=2)
-    bench.give(log_batch(0, 3, Codec.GZIP), Run(0, 2, 1))
+    bench.give(log_batch(0, 3, CompressionCodec.GZIP), ValueRun(0, 2, 1))
     with pytest.raises(UnpackLimitError, match="t-3"):
         bench.rows()
-    assert bench.sent() == [Run(0, 2, RELEASE)]
+    assert bench.sent() == [ValueRun(0, 2, RELEASE)]
 
 
 def test_what_cannot_be_deserialized_is_released_once_it_is_first() -> None:
@@ -173,20 +179,20 @@ def test_what_cannot_be_deserialized_is_released_once_it_is_first() -> None:
         return int(value.removeprefix(b"v")) if value != b"v1" else int("x")
 
     bench = Bench(read)
-    bench.give(log_batch(0, 3), Run(0, 2, 4))
+    bench.give(log_batch(0, 3), ValueRun(0, 2, 4))
     assert [(row.value, row.delivery_count) for row in bench.out.rows(9)] == [(0, 4)]
     with pytest.raises(DeserializationError) as caught:
         bench.out.rows(9)
     assert caught.value.record.offset == 1
     assert [row.value for row in bench.out.rows(9)] == [2]
-    assert bench.sent() == [Run(1, 1, RELEASE)]
+    assert bench.sent() == [ValueRun(1, 1, RELEASE)]
     assert bench.holdings.held == 2
 
 
 def test_what_waits_until_its_locks_have_run_out_is_dropped() -> None:
     bench = Bench()
-    bench.give(log_batch(0, 3), Run(0, 2, 1), deadline=5.0)
-    bench.give(log_batch(3, 3), Run(3, 5, 1), deadline=50.0)
+    bench.give(log_batch(0, 3), ValueRun(0, 2, 1), deadline=5.0)
+    bench.give(log_batch(3, 3), ValueRun(3, 5, 1), deadline=50.0)
     bench.now = 6.0
     assert bench.rows(1) == [(3, 1)]
     bench.now = 51.0
@@ -196,13 +202,18 @@ def test_what_waits_until_its_locks_have_run_out_is_dropped() -> None:
 
 def test_records_are_acknowledged_one_by_one_and_together() -> None:
     bench = Bench()
-    bench.give(log_batch(0, 5), Run(0, 4, 1))
+    bench.give(log_batch(0, 5), ValueRun(0, 4, 1))
     rows = bench.out.rows(9)
     bench.out.acknowledge(rows[0], REJECT)
     bench.out.acknowledge(rows[1:4], ACCEPT)
     bench.out.acknowledge(rows[2], RELEASE)  # instead of accept
     assert bench.holdings.held == 1
-    assert bench.sent() == [Run(0, 0, REJECT), Run(1, 1, ACCEPT), Run(2, 2, RELEASE), Run(3, 3, ACCEPT)]
+    assert bench.sent() == [
+        ValueRun(0, 0, REJECT),
+        ValueRun(1, 1, ACCEPT),
+        ValueRun(2, 2, RELEASE),
+        ValueRun(3, 3, ACCEPT),
+    ]
     with pytest.raises(ConfigError, match="offset 0 of t-3: not in hand"):
         bench.out.acknowledge(rows[0], ACCEPT)
 
@@ -216,7 +227,7 @@ def test_what_is_no_record_is_not_acknowledged(what: object) -> None:
 def test_rows_of_arrow_are_acknowledged_by_slices_and_filters() -> None:
     pa = pytest.importorskip("pyarrow")
     bench = Bench()
-    bench.give(log_batch(0, 6), Run(0, 5, 1))
+    bench.give(log_batch(0, 6), ValueRun(0, 5, 1))
     batch = bench.out.batch(SHARE_COLUMN_NAMES, 1 << 20)
     assert batch is not None
     bench.out.acknowledge(batch.slice(0, 2), REJECT)
@@ -236,15 +247,15 @@ def test_rows_of_arrow_are_acknowledged_by_slices_and_filters() -> None:
 
 def test_renewed_records_come_again_unless_their_locks_were_lost() -> None:
     bench = Bench()
-    bench.give(log_batch(0, 4), Run(0, 3, 2))
+    bench.give(log_batch(0, 4), ValueRun(0, 3, 2))
     rows = bench.out.rows(9)
     bench.out.acknowledge(rows[:3], RENEW)
     bench.out.acknowledge(rows[3], ACCEPT)
     bench.out.acknowledge(rows[2], REJECT)  # instead of renew
     assert bench.holdings.held == 0
     decisions = {each.group.is_renewal: each.group for each in bench.holdings.decisions()}
-    assert decisions[True].runs == [Run(0, 1, RENEW)]
-    assert decisions[False].runs == [Run(2, 2, REJECT), Run(3, 3, ACCEPT)]
+    assert decisions[True].runs == [ValueRun(0, 1, RENEW)]
+    assert decisions[False].runs == [ValueRun(2, 2, REJECT), ValueRun(3, 3, ACCEPT)]
     lost, kept = decisions[True].halves() or ()
     bench.holdings.settle(lost, CorruptRecordError("lost"))
     bench.holdings.settle(kept, None)
@@ -257,7 +268,7 @@ def test_renewed_records_come_again_unless_their_locks_were_lost() -> None:
 def test_renewed_rows_of_arrow_come_again_as_one_batch() -> None:
     pytest.importorskip("pyarrow")
     bench = Bench()
-    bench.give(log_batch(0, 4), Run(0, 3, 2))
+    bench.give(log_batch(0, 4), ValueRun(0, 3, 2))
     batch = bench.out.batch(SHARE_COLUMN_NAMES, 1 << 20)
     assert batch is not None
     bench.out.acknowledge(batch.slice(0, 1), RENEW)
@@ -273,9 +284,9 @@ def test_renewed_rows_of_arrow_come_again_as_one_batch() -> None:
 
 def test_records_of_a_former_leader_are_not_in_hand_any_more() -> None:
     bench = Bench()
-    bench.give(log_batch(0, 2), Run(0, 1, 1), node=1)
+    bench.give(log_batch(0, 2), ValueRun(0, 1, 1), node=1)
     old = bench.out.rows(9)
-    bench.give(log_batch(1, 2), Run(1, 2, 2), node=2)
+    bench.give(log_batch(1, 2), ValueRun(1, 2, 2), node=2)
     assert bench.rows() == [(1, 2), (2, 1 + 1)]
     with pytest.raises(ConfigError, match="not in hand"):
         bench.out.acknowledge(old[0], ACCEPT)
@@ -285,7 +296,7 @@ def test_records_of_a_former_leader_are_not_in_hand_any_more() -> None:
 
 def test_commits_wait_for_what_was_decided_before_them() -> None:
     bench = Bench()
-    bench.give(log_batch(0, 4), Run(0, 3, 1))
+    bench.give(log_batch(0, 4), ValueRun(0, 3, 1))
     rows = bench.out.rows(9)
     bench.out.acknowledge(rows[0], ACCEPT)
     number = bench.holdings.begin_commit()
@@ -303,7 +314,7 @@ def test_commits_wait_for_what_was_decided_before_them() -> None:
 
 def test_a_commit_with_a_limit_of_its_own_is_tried_again_for_as_long() -> None:
     bench = Bench()
-    bench.give(log_batch(0, 2), Run(0, 1, 1))
+    bench.give(log_batch(0, 2), ValueRun(0, 1, 1))
     rows = bench.out.rows(9)
     bench.out.acknowledge(rows[0], ACCEPT)
     (usual,) = bench.holdings.decisions()
@@ -315,7 +326,7 @@ def test_a_commit_with_a_limit_of_its_own_is_tried_again_for_as_long() -> None:
 
 def test_decisions_for_busy_brokers_wait() -> None:
     bench = Bench()
-    bench.give(log_batch(0, 2), Run(0, 1, 1))
+    bench.give(log_batch(0, 2), ValueRun(0, 1, 1))
     bench.out.acknowledge(bench.out.rows(9), ACCEPT)
     assert bench.holdings.decisions(busy=[1]) == []
     assert bench.holdings.is_decided

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.client.group.requests import FindCoordinator, MemberSettings, NameTopics, is_farewell
+from penstock.client.group.requests import FindGroupCoordinator, MemberSettings, NameTopics, is_farewell
 from penstock.client.group.state_machine import Phase
 from penstock.client.share.membership import ShareMembership
 from penstock.errors import DecodeError, KafkaError, NetworkError, ProtocolViolationError, RequestTimeoutError
@@ -67,7 +67,7 @@ class Bench:
     def begin(self) -> None:
         self.member.subscribe(["t"], self.now)
         self.member.polled(self.now)
-        self.answer(7, FindCoordinator)
+        self.answer(7, FindGroupCoordinator)
 
     def stable(self, assigned: dict[bytes, list[int]] | None = None) -> None:
         self.begin()
@@ -79,7 +79,7 @@ def test_joining_begins_with_the_first_poll_and_says_everything() -> None:
     bench.member.subscribe(["u", "t"], bench.now)
     assert not bench.member.outbox
     bench.member.polled(bench.now)
-    bench.answer(7, FindCoordinator)
+    bench.answer(7, FindGroupCoordinator)
     call = bench.reply(2, {})
     assert (call.member_id, call.member_epoch, call.rack_id) == ("m", 0, "r1")
     assert call.subscribed_topic_names == ["t", "u"]
@@ -149,7 +149,7 @@ def test_a_coordinator_that_has_moved_is_looked_for(code: ErrorCode) -> None:
     bench.after(INTERVAL_MS)
     bench.refuse(code)
     bench.after(100)
-    bench.answer(8, FindCoordinator)
+    bench.answer(8, FindGroupCoordinator)
     (outgoing,) = bench.member.outbox
     assert outgoing.node == 8
     assert bench.reply(2, None).member_epoch == 2
@@ -173,7 +173,7 @@ def test_a_lost_answer_does_not_lose_the_assignment() -> None:
     bench.answer(NetworkError("gone"))
     assert len(bench.member.assignment) == 2
     bench.after(100)
-    bench.answer(7, FindCoordinator)
+    bench.answer(7, FindGroupCoordinator)
     assert bench.reply(2, None).member_epoch == 2
 
 

@@ -6,17 +6,17 @@ import random
 from itertools import pairwise
 
 from for_each import for_each
-from penstock.client.share.offset_map import OffsetMap, Run
+from penstock.client.share.offset_map import RunMap, ValueRun
 
 
-def as_dict(found: OffsetMap) -> dict[int, int]:
+def as_dict(found: RunMap) -> dict[int, int]:
     return {offset: run.value for run in found for offset in range(run.first, run.last + 1)}
 
 
 @for_each(range(20))
 def test_it_is_a_dictionary_kept_as_few_runs(seed: int) -> None:
     dice = random.Random(seed)
-    found, model = OffsetMap(), dict[int, int]()
+    found, model = RunMap(), dict[int, int]()
     for _ in range(300):
         first = dice.randrange(60)
         last = first + dice.randrange(12)
@@ -28,7 +28,7 @@ def test_it_is_a_dictionary_kept_as_few_runs(seed: int) -> None:
         else:
             gone = found.remove(first, last)
             expected = {offset: model.pop(offset) for offset in between if offset in model}
-            assert as_dict(OffsetMap(gone)) == expected
+            assert as_dict(RunMap(gone)) == expected
         assert as_dict(found) == model
         assert found.size == len(model) == sum(run.size for run in found)
         runs = list(found)
@@ -39,17 +39,17 @@ def test_it_is_a_dictionary_kept_as_few_runs(seed: int) -> None:
         high = low + dice.randrange(12)
         assert found.covers(low, high) == all(offset in model for offset in range(low, high + 1))
         inside = {offset: model[offset] for offset in range(low, high + 1) if offset in model}
-        assert as_dict(OffsetMap(found.within(low, high))) == inside
+        assert as_dict(RunMap(found.within(low, high))) == inside
 
 
 def test_taking_leaves_nothing() -> None:
-    found = OffsetMap([Run(1, 4, 1)])
-    assert found.take() == [Run(1, 4, 1)]
+    found = RunMap([ValueRun(1, 4, 1)])
+    assert found.take() == [ValueRun(1, 4, 1)]
     assert not found
     assert not list(found)
 
 
 def test_ranges_that_end_before_they_begin_are_none() -> None:
-    found = OffsetMap([Run(3, 2, 1)])
+    found = RunMap([ValueRun(3, 2, 1)])
     assert not found
     assert found.remove(0, 9) == []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client.share.acknowledgements import DIVISIONS_MAX, AcknowledgeType, Group
-from penstock.client.share.offset_map import OffsetMap, Run
-from penstock.client.share.session import EPOCH_MAX, FetchTerms, Place, ShareSession
+from penstock.client.share.acknowledgements import DIVISIONS_MAX, AcknowledgementGroup, AcknowledgeType
+from penstock.client.share.offset_map import RunMap, ValueRun
+from penstock.client.share.session import EPOCH_MAX, FetchTerms, SessionPartition, ShareMemberSession
 from penstock.errors import KafkaError, NetworkError, PenstockError, ProtocolViolationError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
@@ -33,18 +33,20 @@ class Bench:
     """A session, and what became of its acknowledgements."""
 
     def __init__(self) -> None:
-        self.settled: list[tuple[list[Run], PenstockError | None]] = []
-        self.session = ShareSession("g", "m", self._settle, lambda: "b:1", lambda tries: tries + 1.0)
+        self.settled: list[tuple[list[ValueRun], PenstockError | None]] = []
+        self.session = ShareMemberSession("g", "m", self._settle, lambda: "b:1", lambda tries: tries + 1.0)
 
-    def _settle(self, group: Group, error: PenstockError | None) -> None:
+    def _settle(self, group: AcknowledgementGroup, error: PenstockError | None) -> None:
         self.settled.append((list(group.runs), error))
 
     @property
     def codes(self) -> list[int | None]:
         return [None if error is None else getattr(error, "code", -99) for _, error in self.settled]
 
-    def decide(self, number: int, *runs: Run, deadline: float = 100.0) -> None:
-        self.session.acknowledge(Place(ID, number), Group(tp(number), list(runs), deadline))
+    def decide(self, number: int, *runs: ValueRun, deadline: float = 100.0) -> None:
+        self.session.acknowledge(
+            SessionPartition(ID, number), AcknowledgementGroup(tp(number), list(runs), deadline)
+        )
 
     def open(self, *numbers: int) -> None:
         self.session.fetch(wanted(*numbers), TERMS, 0.0)
@@ -96,11 +98,11 @@ def test_epochs_count_fetches_and_acknowledgements_together() -> None:
     second = bench.session.fetch(wanted(0, 1), TERMS, 0.0)
     assert (second.share_session_epoch, second.topics, second.forgotten_topics_data) == (1, [], [])
     bench.fetch_answer()
-    bench.decide(0, Run(0, 4, ACCEPT))
+    bench.decide(0, ValueRun(0, 4, ACCEPT))
     third = bench.acks()
     assert (third.share_session_epoch, batches(third)) == (2, [(0, 4, [1])])
     bench.ack_answer(acks={0: 0})
-    assert bench.settled == [([Run(0, 4, ACCEPT)], None)]
+    assert bench.settled == [([ValueRun(0, 4, ACCEPT)], None)]
     assert bench.session.fetch(wanted(0, 1), TERMS, 0.0).share_session_epoch == 3
 
 
@@ -120,7 +122,7 @@ def test_partitions_come_and_go() -> None:
     assert places(request) == [2]
     assert [(each.topic_id, each.partitions) for each in request.forgotten_topics_data] == [(ID, [0])]
     bench.fetch_answer()
-    assert set(bench.session.partitions) == {Place(ID, 1), Place(ID, 2)}
+    assert set(bench.session.partitions) == {SessionPartition(ID, 1), SessionPartition(ID, 2)}
 
 
 def test_a_refused_fetch_names_its_partitions_again() -> None:
@@ -135,7 +137,7 @@ def test_a_refused_fetch_names_its_partitions_again() -> None:
 def test_acknowledgements_ride_on_a_fetch() -> None:
     bench = Bench()
     bench.open(0)
-    bench.decide(0, Run(0, 1, ACCEPT), Run(2, 2, REJECT))
+    bench.decide(0, ValueRun(0, 1, ACCEPT), ValueRun(2, 2, REJECT))
     assert bench.session.can_carry(wanted(0), 0.0)
     assert not bench.session.can_carry(wanted(1), 0.0)
     request = bench.session.fetch(wanted(0), TERMS, 0.0)
@@ -148,7 +150,7 @@ def test_acknowledgements_ride_on_a_fetch() -> None:
 def test_those_of_partitions_that_went_have_a_request_of_their_own() -> None:
     bench = Bench()
     bench.open(0)
-    bench.decide(0, Run(0, 1, ACCEPT))
+    bench.decide(0, ValueRun(0, 1, ACCEPT))
     request = bench.session.fetch(wanted(1), TERMS, 0.0)
     assert batches(request) == []
     bench.fetch_answer()
@@ -158,8 +160,8 @@ def test_those_of_partitions_that_went_have_a_request_of_their_own() -> None:
 def test_renewals_have_requests_of_their_own() -> None:
     bench = Bench()
     bench.open(0, 1)
-    bench.decide(0, Run(0, 1, RENEW))
-    bench.decide(1, Run(5, 5, ACCEPT))
+    bench.decide(0, ValueRun(0, 1, RENEW))
+    bench.decide(1, ValueRun(5, 5, ACCEPT))
     assert not bench.session.can_carry(wanted(0, 1), 0.0)
     renewal = bench.acks()
     assert (renewal.is_renew_ack, places(renewal)) == (True, [0])
@@ -179,7 +181,7 @@ def test_renewals_have_requests_of_their_own() -> None:
 def test_a_session_that_ended_is_opened_anew_and_its_acknowledgements_fail(code: ErrorCode) -> None:
     bench = Bench()
     bench.open(0)
-    bench.decide(0, Run(0, 1, ACCEPT))
+    bench.decide(0, ValueRun(0, 1, ACCEPT))
     bench.session.fetch(wanted(0), TERMS, 0.0)
     assert bench.fetch_answer(code) is not None
     assert bench.codes == [code]
@@ -189,7 +191,7 @@ def test_a_session_that_ended_is_opened_anew_and_its_acknowledgements_fail(code:
 
 def test_an_opening_fetch_takes_no_acknowledgements() -> None:
     bench = Bench()
-    bench.decide(0, Run(0, 1, ACCEPT))
+    bench.decide(0, ValueRun(0, 1, ACCEPT))
     assert not bench.session.can_carry(wanted(0), 0.0)
     assert bench.session.acknowledgements(0.0) is None
     assert bench.codes == [ErrorCode.SHARE_SESSION_NOT_FOUND]
@@ -199,25 +201,25 @@ def test_an_opening_fetch_takes_no_acknowledgements() -> None:
 def test_without_an_answer_the_session_begins_anew() -> None:
     bench = Bench()
     bench.open(0)
-    bench.decide(0, Run(0, 1, ACCEPT))
+    bench.decide(0, ValueRun(0, 1, ACCEPT))
     bench.acks()
     error = NetworkError("gone")
     bench.session.failed(error)
-    assert bench.settled == [([Run(0, 1, ACCEPT)], error)]
+    assert bench.settled == [([ValueRun(0, 1, ACCEPT)], error)]
     assert not bench.session.is_open
 
 
 def test_one_lock_that_ran_out_does_not_fail_the_others() -> None:
     bench = Bench()
     bench.open(0)
-    bench.decide(0, Run(0, 7, ACCEPT))
+    bench.decide(0, ValueRun(0, 7, ACCEPT))
     tries = 0
     while bench.session.next_due < NEVER:
         tries += 1
         ((first, last, _),) = batches(bench.acks())
         bench.ack_answer(acks={0: ErrorCode.INVALID_RECORD_STATE if first <= 5 <= last else 0})
     assert tries == 7
-    assert [runs for runs, error in bench.settled if error is not None] == [[Run(5, 5, ACCEPT)]]
+    assert [runs for runs, error in bench.settled if error is not None] == [[ValueRun(5, 5, ACCEPT)]]
     well = sorted(run.first for runs, error in bench.settled if error is None for run in runs)
     assert well == [0, 4, 6]
     (error,) = [error for _, error in bench.settled if error is not None]
@@ -228,7 +230,7 @@ def test_one_lock_that_ran_out_does_not_fail_the_others() -> None:
 def test_what_may_pass_is_tried_until_its_deadline() -> None:
     bench = Bench()
     bench.open(0)
-    bench.decide(0, Run(0, 1, ACCEPT), deadline=10.0)
+    bench.decide(0, ValueRun(0, 1, ACCEPT), deadline=10.0)
     now, tries = 0.0, 0
     while not bench.settled:
         assert bench.session.next_due == now
@@ -243,7 +245,7 @@ def test_what_may_pass_is_tried_until_its_deadline() -> None:
 def test_what_may_pass_is_sent_again_after_a_distance() -> None:
     bench = Bench()
     bench.open(0, 1)
-    bench.decide(0, Run(0, 1, ACCEPT))
+    bench.decide(0, ValueRun(0, 1, ACCEPT))
     bench.acks()
     bench.ack_answer(acks={0: ErrorCode.REQUEST_TIMED_OUT}, now=5.0)
     assert bench.session.next_due == 6.0
@@ -252,7 +254,7 @@ def test_what_may_pass_is_sent_again_after_a_distance() -> None:
     assert not bench.session.can_carry(wanted(1), 6.0)
     assert places(bench.session.fetch(wanted(0, 1), TERMS, 5.9)) == []
     bench.fetch_answer()
-    bench.decide(1, Run(7, 7, RENEW))
+    bench.decide(1, ValueRun(7, 7, RENEW))
     assert places(bench.acks(5.9)) == [1]
     bench.ack_answer(acks={1: 0})
     assert places(bench.session.fetch(wanted(0, 1), TERMS, 6.0)) == [0]
@@ -263,10 +265,10 @@ def test_what_may_pass_is_sent_again_after_a_distance() -> None:
 def test_what_waits_for_another_try_is_lost_with_the_session() -> None:
     bench = Bench()
     bench.open(0, 1)
-    bench.decide(0, Run(0, 1, ACCEPT))
+    bench.decide(0, ValueRun(0, 1, ACCEPT))
     bench.acks()
     bench.ack_answer(acks={0: ErrorCode.REQUEST_TIMED_OUT}, now=5.0)
-    bench.decide(1, Run(0, 1, ACCEPT))
+    bench.decide(1, ValueRun(0, 1, ACCEPT))
     bench.acks(5.0)
     bench.session.failed(NetworkError("gone"))
     assert bench.session.next_due <= 5.0
@@ -279,25 +281,25 @@ def test_locks_that_have_all_run_out_cost_few_requests(size: int) -> None:
     """A request for each record would take longer than a commit may."""
     bench = Bench()
     bench.open(0)
-    bench.decide(0, Run(0, size - 1, ACCEPT))
+    bench.decide(0, ValueRun(0, size - 1, ACCEPT))
     tries = 0
     while bench.session.next_due < NEVER:
         tries += 1
         bench.acks()
         bench.ack_answer(acks={0: ErrorCode.INVALID_RECORD_STATE})
     assert tries <= 2 * DIVISIONS_MAX + 1
-    refused = OffsetMap()
+    refused = RunMap()
     for runs, error in bench.settled:
         assert error is not None
         for run in runs:
             refused.put(*run)
-    assert list(refused) == [Run(0, size - 1, ACCEPT)]
+    assert list(refused) == [ValueRun(0, size - 1, ACCEPT)]
 
 
 def test_nothing_is_divided_after_the_deadline() -> None:
     bench = Bench()
     bench.open(0)
-    bench.decide(0, Run(0, 7, ACCEPT), deadline=10.0)
+    bench.decide(0, ValueRun(0, 7, ACCEPT), deadline=10.0)
     bench.acks()
     bench.ack_answer(acks={0: ErrorCode.INVALID_RECORD_STATE}, now=10.0)
     assert bench.codes == [ErrorCode.INVALID_RECORD_STATE]
@@ -307,7 +309,7 @@ def test_nothing_is_divided_after_the_deadline() -> None:
 def test_locks_of_a_former_leader_are_not_tried_again(code: ErrorCode) -> None:
     bench = Bench()
     bench.open(0)
-    bench.decide(0, Run(0, 1, ACCEPT))
+    bench.decide(0, ValueRun(0, 1, ACCEPT))
     bench.acks()
     bench.ack_answer(acks={0: code})
     assert bench.codes == [code]
@@ -316,7 +318,7 @@ def test_locks_of_a_former_leader_are_not_tried_again(code: ErrorCode) -> None:
 def test_a_refused_request_counts_as_an_epoch() -> None:
     bench = Bench()
     bench.open(0)
-    bench.decide(0, Run(0, 1, ACCEPT))
+    bench.decide(0, ValueRun(0, 1, ACCEPT))
     bench.acks()
     assert bench.ack_answer(ErrorCode.GROUP_AUTHORIZATION_FAILED) is not None
     assert bench.codes == [ErrorCode.GROUP_AUTHORIZATION_FAILED]
@@ -326,7 +328,7 @@ def test_a_refused_request_counts_as_an_epoch() -> None:
 def test_what_is_left_out_of_an_answer_has_failed() -> None:
     bench = Bench()
     bench.open(0)
-    bench.decide(0, Run(0, 1, ACCEPT))
+    bench.decide(0, ValueRun(0, 1, ACCEPT))
     bench.acks()
     bench.ack_answer()
     assert isinstance(bench.settled[0][1], ProtocolViolationError)
@@ -335,8 +337,8 @@ def test_what_is_left_out_of_an_answer_has_failed() -> None:
 def test_a_session_is_closed_with_what_is_left() -> None:
     bench = Bench()
     bench.open(0, 1)
-    bench.decide(0, Run(0, 1, ACCEPT))
-    bench.decide(1, Run(3, 3, RENEW))
+    bench.decide(0, ValueRun(0, 1, ACCEPT))
+    bench.decide(1, ValueRun(3, 3, RENEW))
     request = bench.session.acknowledgements(0.0, is_final=True)
     assert request is not None
     assert (request.share_session_epoch, batches(request)) == (-1, [(0, 1, [1])])
@@ -348,7 +350,7 @@ def test_a_session_is_closed_with_what_is_left() -> None:
 def test_a_closed_session_does_not_try_again() -> None:
     bench = Bench()
     bench.open(0)
-    bench.decide(0, Run(0, 1, ACCEPT))
+    bench.decide(0, ValueRun(0, 1, ACCEPT))
     bench.session.acknowledgements(0.0, is_final=True)
     bench.ack_answer(acks={0: ErrorCode.INVALID_RECORD_STATE})
     assert bench.codes == [ErrorCode.INVALID_RECORD_STATE]

@@ -13,26 +13,26 @@ from typing import Any
 
 from broker.transactions.history import Fate, Unit
 from broker.transactions.simulation import IDS, PARTITIONS, REQUEST_TIMEOUT_S, TIMED_OUT, Request, World
-from penstock.broker.transactions.outbox import Outcome
+from penstock.broker.transactions.outbox import ApiOutcome
 from penstock.client.cluster.retry import Backoff
 from penstock.client.config import ProducerConfig
 from penstock.client.group.offsets import GroupMetadata, OffsetAndMetadata
 from penstock.client.produce.accumulator import Accumulator
 from penstock.client.produce.batch_payload import rows_of
-from penstock.client.produce.batches import Batch
+from penstock.client.produce.batches import ProducerBatch
 from penstock.client.producer_id import ProducerId
 from penstock.client.transactions.machine import TransactionMachine
 from penstock.client.transactions.pauses import Pauses
-from penstock.client.transactions.states import State
+from penstock.client.transactions.states import ProducerPhase
 from penstock.client.transactions.steps import (
     AddOffsets,
     AddPartitions,
-    Answer,
     CommitOffsets,
     End,
     FindCoordinator,
     Initialize,
     Step,
+    StepAnswer,
 )
 from penstock.errors import PenstockError, RequestTimeoutError, TransactionError
 from penstock.model import TopicPartition
@@ -85,11 +85,11 @@ class MachineClient:
         if not self.lives:
             return
         self.look_at_end()
-        if self.machine.state is State.READY and not self.world.is_quiet:
+        if self.machine.state is ProducerPhase.READY and not self.world.is_quiet:
             self.begin()
-        elif self.machine.state is State.ABORTABLE_ERROR:
+        elif self.machine.state is ProducerPhase.ABORTABLE_ERROR:
             self.call(self.machine.abort)
-        elif self.machine.state is State.FATAL_ERROR:
+        elif self.machine.state is ProducerPhase.FATAL_ERROR:
             self.lives = False
             return
         self.pump()
@@ -102,7 +102,7 @@ class MachineClient:
 
     def write(self, unit: Unit, left: int) -> None:
         """Write now and then, and end the transaction after that."""
-        if not self.lives or unit is not self.unit or self.machine.state is not State.IN_TRANSACTION:
+        if not self.lives or unit is not self.unit or self.machine.state is not ProducerPhase.IN_TRANSACTION:
             return
         random = self.world.random
         if left == 0:
@@ -146,7 +146,7 @@ class MachineClient:
             if self.unit.fate is Fate.UNKNOWN:
                 self.unit.fate = Fate.COMMITTED
             self.ended, self.unit = self.machine.ended, None
-        elif self.machine.state is State.ABORTABLE_ERROR:
+        elif self.machine.state is ProducerPhase.ABORTABLE_ERROR:
             self.unit.fate = Fate.ABORTED  # the commit was refused, for certain
 
     # -- what the driver and the sender do in a producer
@@ -172,13 +172,13 @@ class MachineClient:
                 world.after(when - now + 1e-6, self.go_on)
 
     def may_end(self) -> bool:
-        if self.machine.state is State.ABORTING:
+        if self.machine.state is ProducerPhase.ABORTING:
             return not self.batches.has_in_flight
         return not self.batches.has_unsettled and not self.batches.has_in_flight
 
     def take(self, step: Step) -> None:
         if isinstance(step, FindCoordinator):
-            self.world.after(0.001, lambda: self.answered(step, Answer(node=0)))
+            self.world.after(0.001, lambda: self.answered(step, StepAnswer(node=0)))
         else:
             self.send(self.request_of(step), lambda outcome: self.step_ended(step, outcome))
 
@@ -199,7 +199,7 @@ class MachineClient:
         sequence = self.offset_sequences.get(step.owner, 0)
         return made("produce", partition=OFFSETS, sequence=sequence, value=step.group.group_id)
 
-    def step_ended(self, step: Step, outcome: Outcome) -> None:
+    def step_ended(self, step: Step, outcome: ApiOutcome) -> None:
         if outcome is TIMED_OUT:
             self.machine.lost(step, self.world.now_s, is_sent=True)
             self.go_on()
@@ -214,14 +214,14 @@ class MachineClient:
         if isinstance(step, CommitOffsets) and not outcome.error:
             self.offset_sequences[step.owner] = self.offset_sequences.get(step.owner, 0) + 1
         owner = ProducerId(outcome.producer_id, outcome.epoch)
-        self.answered(step, Answer(0 if codes else int(outcome.error), codes, owner))
+        self.answered(step, StepAnswer(0 if codes else int(outcome.error), codes, owner))
 
-    def answered(self, step: Step, answer: Answer) -> None:
+    def answered(self, step: Step, answer: StepAnswer) -> None:
         if self.lives:
             self.machine.answered(step, answer, self.world.now_s)
             self.go_on()
 
-    def produce(self, batch: Batch) -> None:
+    def produce(self, batch: ProducerBatch) -> None:
         tp = TopicPartition(batch.outcome.topic, batch.outcome.partition)
         value = rows_of(batch)[0][1]
         assert value is not None
@@ -236,7 +236,7 @@ class MachineClient:
         )
         self.in_flight += 1
 
-        def ended(outcome: Outcome) -> None:
+        def ended(outcome: ApiOutcome) -> None:
             self.in_flight -= 1
             now = self.world.now_s
             if outcome is TIMED_OUT:
@@ -250,10 +250,10 @@ class MachineClient:
 
         self.send(request, ended)
 
-    def send(self, request: Request, ended: Callable[[Outcome], None]) -> None:
-        open_ones: list[Callable[[Outcome], None]] = [ended]
+    def send(self, request: Request, ended: Callable[[ApiOutcome], None]) -> None:
+        open_ones: list[Callable[[ApiOutcome], None]] = [ended]
 
-        def settle(outcome: Outcome) -> None:
+        def settle(outcome: ApiOutcome) -> None:
             if not open_ones or not self.lives:
                 return
             open_ones.clear()
@@ -280,7 +280,7 @@ class MachineWorld(World):
         for client in self.clients:
             if client.lives:
                 machine = client.machine  # type: ignore[attr-defined]
-                assert machine.state is State.READY, f"{client.name} is stuck: {machine.state.value}"
+                assert machine.state is ProducerPhase.READY, f"{client.name} is stuck: {machine.state.value}"
         super()._judge()
 
 

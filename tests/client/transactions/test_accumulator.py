@@ -13,8 +13,8 @@ from penstock.client.produce.accumulator import Accumulator
 from penstock.client.producer_id import ProducerId
 from penstock.client.transactions.machine import TransactionMachine
 from penstock.client.transactions.pauses import Pauses
-from penstock.client.transactions.states import State
-from penstock.client.transactions.steps import Answer, End, FindCoordinator, Initialize
+from penstock.client.transactions.states import ProducerPhase
+from penstock.client.transactions.steps import End, FindCoordinator, Initialize, StepAnswer
 from penstock.errors import AuthenticationError, TransactionAbortableError, TransactionStateError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import error_for
@@ -31,13 +31,13 @@ class Scene:
         self.batches = Accumulator(CONFIG, lambda: 0.5)
         self.batches.transaction = self.machine
         self.machine.initialize()
-        assert self.take(Answer(node=1)) == FindCoordinator(1, "x")
-        assert self.take(Answer(owner=ProducerId(7, 0))) == Initialize(ProducerId(-1, -1))
+        assert self.take(StepAnswer(node=1)) == FindCoordinator(1, "x")
+        assert self.take(StepAnswer(owner=ProducerId(7, 0))) == Initialize(ProducerId(-1, -1))
         self.machine.begin(is_implicit=is_implicit)
         self.batches.open(self.machine.owner)
         self.delivery = self.append()
 
-    def take(self, answer: Answer) -> object:
+    def take(self, answer: StepAnswer) -> object:
         step = self.machine.next_step(0.0, is_settled=True)
         if step is not None:
             self.machine.answered(step, answer, 0.0)
@@ -49,7 +49,7 @@ class Scene:
     def send(self) -> object:
         drained = self.batches.drain(1.0, lambda tp: 1, lambda node: True)
         if not drained.requests:
-            self.take(Answer())
+            self.take(StepAnswer())
             drained = self.batches.drain(1.0, lambda tp: 1, lambda node: True)
         (batch,) = drained.requests[1]
         return batch
@@ -102,7 +102,7 @@ def test_a_lost_batch_makes_the_transaction_abortable(
 ) -> None:
     scene = Scene(is_implicit=is_implicit)
     lose(scene)
-    assert scene.machine.state is State.ABORTABLE_ERROR
+    assert scene.machine.state is ProducerPhase.ABORTABLE_ERROR
     with pytest.raises(TransactionAbortableError):
         scene.machine.commit()
     assert scene.batches.owner == ProducerId(7, 0)
@@ -113,10 +113,10 @@ def test_a_lost_batch_with_a_number_asks_for_an_epoch_before_kip_890() -> None:
     scene = Scene(is_implicit=False)
     the_broker_refuses(scene)
     scene.machine.abort()
-    assert scene.take(Answer()) == End(ProducerId(7, 0), False, False)
-    assert scene.machine.state is State.INITIALIZING
-    assert scene.take(Answer(owner=ProducerId(7, 1))) == Initialize(ProducerId(7, 0))
-    assert scene.machine.state is State.READY
+    assert scene.take(StepAnswer()) == End(ProducerId(7, 0), False, False)
+    assert scene.machine.state is ProducerPhase.INITIALIZING
+    assert scene.take(StepAnswer(owner=ProducerId(7, 1))) == Initialize(ProducerId(7, 0))
+    assert scene.machine.state is ProducerPhase.READY
     assert scene.machine.owner == ProducerId(7, 1)
 
 
@@ -124,8 +124,8 @@ def test_with_kip_890_the_end_gives_the_epoch() -> None:
     scene = Scene(is_implicit=True)
     the_broker_refuses(scene)
     scene.machine.abort()
-    assert scene.take(Answer(owner=ProducerId(7, 1))) == End(ProducerId(7, 0), False, True)
-    assert scene.machine.state is State.READY
+    assert scene.take(StepAnswer(owner=ProducerId(7, 1))) == End(ProducerId(7, 0), False, True)
+    assert scene.machine.state is ProducerPhase.READY
     assert scene.machine.owner == ProducerId(7, 1)
 
 
@@ -150,8 +150,8 @@ def test_nothing_is_sent_before_there_is_a_transaction() -> None:
 
 def test_the_transaction_has_failed_when_the_application_gets_the_error_of_a_record() -> None:
     scene = Scene(is_implicit=True)
-    states: list[State] = []
+    states: list[ProducerPhase] = []
     batch = scene.send()
     batch.outcome.on_settled(lambda: states.append(scene.machine.state))  # type: ignore[attr-defined]
     scene.batches.fail(batch, error_for(87), 1.0)  # type: ignore[arg-type]
-    assert states == [State.ABORTABLE_ERROR]
+    assert states == [ProducerPhase.ABORTABLE_ERROR]

@@ -10,7 +10,7 @@ import pytest
 
 from broker.transactions.history import Fate
 from client.transactions.simulation import MachineClient, MachineWorld
-from penstock.broker.transactions.coordinator import Coordinator
+from penstock.broker.transactions.coordinator import TransactionCoordinator
 from penstock.client.produce.accumulator import Accumulator
 from penstock.client.producer_id import ProducerId
 from penstock.client.transactions import machine
@@ -47,12 +47,12 @@ def test_much_happens_in_a_life() -> None:
 
 def obey_late_ends(patch: pytest.MonkeyPatch) -> None:
     """The broker obeys a late EndTxn of the old flow, as Apache Kafka does (KAFKA-17754)."""
-    obey = Coordinator.end
+    obey = TransactionCoordinator.end
 
-    def end(self: Coordinator, *what: Any, connection: int = -1, **more: Any) -> None:
+    def end(self: TransactionCoordinator, *what: Any, connection: int = -1, **more: Any) -> None:
         obey(self, *what, **more)
 
-    patch.setattr(Coordinator, "end", end)
+    patch.setattr(TransactionCoordinator, "end", end)
 
 
 def test_a_late_end_does_no_harm_where_the_broker_obeys_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 from for_each import for_each
 from penstock.client.group.offsets import GroupMetadata
 from penstock.client.producer_id import ProducerId
-from penstock.client.transactions.states import TRANSITIONS, Event, State, next_state
+from penstock.client.transactions.states import TRANSITIONS, ProducerEvent, ProducerPhase, next_state
 from penstock.client.transactions.steps import AddOffsets, AddPartitions, CommitOffsets, End, Initialize, Step
 from penstock.client.transactions.verdicts import Verdict, judge_batch, judge_step
 from penstock.errors import TransactionStateError
@@ -103,17 +103,21 @@ def test_a_batch_that_is_given_up_fails_the_transaction(code: int | None, verdic
 
 
 CALLS = {
-    Event.INITIALIZE: {State.UNINITIALIZED},
-    Event.BEGIN: {State.READY},
-    Event.SEND_OFFSETS: {State.IN_TRANSACTION},
-    Event.PREPARE: {State.IN_TRANSACTION},
-    Event.COMMIT: {State.IN_TRANSACTION, State.PREPARED},
-    Event.ABORT: {State.IN_TRANSACTION, State.PREPARED, State.ABORTABLE_ERROR},
+    ProducerEvent.INITIALIZE: {ProducerPhase.UNINITIALIZED},
+    ProducerEvent.BEGIN: {ProducerPhase.READY},
+    ProducerEvent.SEND_OFFSETS: {ProducerPhase.IN_TRANSACTION},
+    ProducerEvent.PREPARE: {ProducerPhase.IN_TRANSACTION},
+    ProducerEvent.COMMIT: {ProducerPhase.IN_TRANSACTION, ProducerPhase.PREPARED},
+    ProducerEvent.ABORT: {
+        ProducerPhase.IN_TRANSACTION,
+        ProducerPhase.PREPARED,
+        ProducerPhase.ABORTABLE_ERROR,
+    },
 }
 
 
-@for_each([(state, event) for event in CALLS for state in State])
-def test_a_call_fits_some_states_only(state: State, event: Event) -> None:
+@for_each([(state, event) for event in CALLS for state in ProducerPhase])
+def test_a_call_fits_some_states_only(state: ProducerPhase, event: ProducerEvent) -> None:
     if state in CALLS[event]:
         assert next_state(state, event) is TRANSITIONS[state, event]
     else:
@@ -124,7 +128,9 @@ def test_a_call_fits_some_states_only(state: State, event: Event) -> None:
 
 
 def test_nothing_leads_out_of_a_fatal_error() -> None:
-    assert {after for (state, _), after in TRANSITIONS.items() if state is State.FATAL_ERROR} == {
-        State.FATAL_ERROR
+    assert {after for (state, _), after in TRANSITIONS.items() if state is ProducerPhase.FATAL_ERROR} == {
+        ProducerPhase.FATAL_ERROR
     }
-    assert {state for (state, event) in TRANSITIONS if event is Event.FAILED_FOR_GOOD} == set(State)
+    assert {state for (state, event) in TRANSITIONS if event is ProducerEvent.FAILED_FOR_GOOD} == set(
+        ProducerPhase
+    )

@@ -15,8 +15,8 @@ from penstock.broker.security.throwaway import Security
 from penstock.client import Admin, Consumer, NewTopic, Producer
 from penstock.errors import ConfigError, KafkaError, NetworkError
 from penstock.gateway import Gateway, Limits
-from penstock.gateway.v07.offsets import Place, place_at
-from penstock.records.compression.codecs import Codec, compress
+from penstock.gateway.v07.offsets import ReaderPlace, place_at
+from penstock.records.compression.codecs import CompressionCodec, compress
 from penstock.testing import KafkaBroker, KafkaCluster
 from penstock.v07.driver import Driver07
 from penstock.v07.message_set import cut, encode_message, encode_set, iter_messages
@@ -103,9 +103,9 @@ def records(broker: KafkaBroker, topic: str, count: int) -> list[tuple[int, byte
 # --- producing -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY])
+@pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.SNAPPY])
 def test_message_sets_become_records(
-    broker: KafkaBroker, driver: Driver07, codec: Codec, raw: RawClient
+    broker: KafkaBroker, driver: Driver07, codec: CompressionCodec, raw: RawClient
 ) -> None:
     topic = f"made-by-{codec.name}"
     driver.send(topic, [b"%d" % number for number in range(1000)], partition=0, codec=codec)
@@ -113,8 +113,8 @@ def test_message_sets_become_records(
 
 
 def test_messages_of_magic_0_and_nested_wrappers_become_records(broker: KafkaBroker, raw: RawClient) -> None:
-    nested = encode_set([b"in", b"side"], codec=Codec.GZIP)
-    outer = encode_message(compress(Codec.SNAPPY, nested), codec=Codec.SNAPPY)
+    nested = encode_set([b"in", b"side"], codec=CompressionCodec.GZIP)
+    outer = encode_message(compress(CompressionCodec.SNAPPY, nested), codec=CompressionCodec.SNAPPY)
     data = encode_set([b"old"], magic=0) + outer + encode_message(b"")
     assert raw.ask(RequestType.PRODUCE, ProducePart("mixed", 0, data)) == b""
     assert records(broker, "mixed", 4) == [(0, b"old"), (0, b"in"), (0, b"side"), (0, b"")]
@@ -246,7 +246,7 @@ def test_topics_of_large_records_have_large_slots(broker: KafkaBroker, driver: D
     values = [random.Random(4).randbytes(20_000) for _ in range(30)]
     produce(broker, "large-records", values)
     end = driver.latest("large-records", 0)
-    assert place_at(end) == Place(30, 0, 15)
+    assert place_at(end) == ReaderPlace(30, 0, 15)
     assert [
         m.payload for m in driver.messages("large-records", 0, driver.earliest("large-records", 0))
     ] == values
@@ -258,14 +258,14 @@ def test_a_reader_whose_slots_are_too_small_is_refused_with_the_offset_to_go_on_
     create(broker, "too-large")
     large = random.Random(5).randbytes(900_000)
     produce(broker, "too-large", [large])
-    at = Place(0, 4000).code
+    at = ReaderPlace(0, 4000).code
     assert raw.ask(RequestType.FETCH, FetchPart("too-large", 0, at, 1 << 20)) == b"\xff\xff"
     (line,) = [r.getMessage() for r in caplog.records if "cannot bring a reader" in r.getMessage()]
-    larger = Place(0, 0, 16).code
+    larger = ReaderPlace(0, 0, 16).code
     assert f"from {at} to {larger}" in line
     fetched = driver.connection.fetch(FetchPart("too-large", 0, larger, 1 << 20))
     assert [message.payload for message in iter_messages(fetched.checked(), larger)] == [large]
-    assert place_at(driver.latest("too-large", 0)) == Place(1, 0, 16)
+    assert place_at(driver.latest("too-large", 0)) == ReaderPlace(1, 0, 16)
 
 
 def test_plain_messages_are_for_drivers_that_decompress_nothing(broker: KafkaBroker) -> None:

@@ -15,7 +15,7 @@ from penstock.gateway.v07.offsets import (
     SLOT_BITS_MIN,
     SLOT_BYTES_MIN,
     NoCodeError,
-    Place,
+    ReaderPlace,
     place_at,
     slot_bits_of,
 )
@@ -24,14 +24,14 @@ from penstock.v07.message_set import FetchSizeTooSmall, iter_messages
 
 
 def test_offsets_in_slots_of_4_kib_are_multiples_of_4096() -> None:
-    assert [Place(offset).code for offset in (0, 1, 1000)] == [0, 4096, 4_096_000]
+    assert [ReaderPlace(offset).code for offset in (0, 1, 1000)] == [0, 4096, 4_096_000]
 
 
 def test_a_code_says_offset_debt_and_slot_size() -> None:
     dice = random.Random(1)
     for _ in range(2000):
         bits = dice.randint(SLOT_BITS_MIN, SLOT_BITS_MAX)
-        place = Place(dice.randrange(1 << 38), dice.randrange(1 << bits), bits)
+        place = ReaderPlace(dice.randrange(1 << 38), dice.randrange(1 << bits), bits)
         assert 0 <= place.code < 1 << 63
         assert place_at(place.code) == place
 
@@ -43,9 +43,9 @@ def test_other_numbers_are_no_codes(code: int) -> None:
 
 def test_what_has_no_code_says_so() -> None:
     with pytest.raises(NoCodeError, match="larger slots are needed"):
-        Place(1 << 50).code  # noqa: B018
+        ReaderPlace(1 << 50).code  # noqa: B018
     with pytest.raises(NoCodeError):
-        Place(0, 4095).after(1, 3 * SLOT_BYTES_MIN)
+        ReaderPlace(0, 4095).after(1, 3 * SLOT_BYTES_MIN)
 
 
 def test_slots_are_chosen_by_the_size_of_records() -> None:
@@ -62,12 +62,12 @@ class Log:
             offset += dice.choice([1] * 20 + [2, 3, dice.randrange(1, 40)])
             self.values.append(Value(offset, dice.randbytes(size_of(dice))))
 
-    def after(self, place: Place, count: int) -> list[Value]:
+    def after(self, place: ReaderPlace, count: int) -> list[Value]:
         return [value for value in self.values if value.offset >= place.offset][:count]
 
 
 def read_all(
-    log: Log, dice: random.Random, start: Place, form: str = WRAPPED, size_max: int = 1 << 16
+    log: Log, dice: random.Random, start: ReaderPlace, form: str = WRAPPED, size_max: int = 1 << 16
 ) -> list[bytes]:
     """Read as a driver of 0.7 does that keeps nothing but its offset, from a gateway that keeps nothing."""
     found: list[bytes] = []
@@ -118,7 +118,7 @@ SIZES: dict[str, Callable[[random.Random], int]] = {
 def test_every_record_is_read_once_and_in_order(sizes: str, seed: int) -> None:
     dice = random.Random(f"{sizes}/{seed}")
     log = Log(dice, 300, SIZES[sizes])
-    start = Place(0, slot_bits=dice.choice([12, 13, 16]))
+    start = ReaderPlace(0, slot_bits=dice.choice([12, 13, 16]))
     assert read_all(log, dice, start) == [value.value for value in log.values]
 
 
@@ -126,52 +126,52 @@ def test_every_record_is_read_once_and_in_order(sizes: str, seed: int) -> None:
 def test_plain_messages_are_read_once_with_spaces_behind_them(sizes: str) -> None:
     dice = random.Random(f"plain/{sizes}")
     log = Log(dice, 300, lambda dice: max(SIZES[sizes](dice), 1))
-    found = read_all(log, dice, Place(log.values[0].offset), PLAIN, 1 << 20)
+    found = read_all(log, dice, ReaderPlace(log.values[0].offset), PLAIN, 1 << 20)
     assert [value.rstrip(b" ") for value in found] == [value.value.rstrip(b" ") for value in log.values]
 
 
 def test_plain_messages_have_magic_0_and_do_not_cross_wide_gaps() -> None:
-    packed = pack(Place(0), [Value(0, b'{"a": 1}')], 1 << 16, PLAIN)
+    packed = pack(ReaderPlace(0), [Value(0, b'{"a": 1}')], 1 << 16, PLAIN)
     assert packed.data[4] == 0
     assert [json.loads(message.payload) for message in iter_messages(packed.data)] == [{"a": 1}]
     with pytest.raises(NoCodeError, match="the next record has offset 1000") as raised:
-        pack(Place(1, 5), [Value(1000, b"far")], 1 << 20, PLAIN)
-    assert raised.value.go_on == Place(1000)
+        pack(ReaderPlace(1, 5), [Value(1000, b"far")], 1 << 20, PLAIN)
+    assert raised.value.go_on == ReaderPlace(1000)
 
 
 def test_a_debt_is_paid_back_by_small_records() -> None:
     values = [Value(0, random.Random(2).randbytes(100_000)), *(Value(at, b"small") for at in range(1, 100))]
-    behind_large = pack(Place(0), values[:1], 1 << 20)
+    behind_large = pack(ReaderPlace(0), values[:1], 1 << 20)
     assert behind_large.place.debt == 24
     rest = pack(behind_large.place, values[1:], 1 << 20)
-    assert rest.place == Place(100, 0)
+    assert rest.place == ReaderPlace(100, 0)
     assert rest.place.code == 100 * SLOT_BYTES_MIN
 
 
 def test_records_of_one_slot_are_messages_of_their_own() -> None:
     values = [Value(at, b"%d" % at) for at in range(10)]
-    found = list(iter_messages(pack(Place(0), values, 1 << 20).data))
+    found = list(iter_messages(pack(ReaderPlace(0), values, 1 << 20).data))
     assert [(message.offset, message.next_offset) for message in found] == [
         (4096 * at, 4096 * at + 4096) for at in range(10)
     ]
 
 
 def test_a_gap_larger_than_the_fetch_is_crossed_by_messages_without_records() -> None:
-    place, values, rounds = Place(5), [Value(1005, b"behind the gap")], 0
+    place, values, rounds = ReaderPlace(5), [Value(1005, b"behind the gap")], 0
     while place.offset <= 1005:
         packed = pack(place, values, 1 << 20)
         place, rounds = packed.place, rounds + 1
         assert [m.payload for m in iter_messages(packed.data)] == [b"behind the gap"][: packed.records]
-    assert (place, rounds) == (Place(1006), 4)
+    assert (place, rounds) == (ReaderPlace(1006), 4)
 
 
 def test_a_gap_of_millions_takes_no_memory_for_a_small_fetch() -> None:
-    packed = pack(Place(0), [Value(1 << 40, b"far away")], 100)
-    assert (len(packed.data), packed.place, packed.records) == (100, Place(0), 0)
+    packed = pack(ReaderPlace(0), [Value(1 << 40, b"far away")], 100)
+    assert (len(packed.data), packed.place, packed.records) == (100, ReaderPlace(0), 0)
 
 
 def test_a_record_that_is_too_large_for_any_code_is_refused() -> None:
     large = random.Random(3).randbytes(1 << 20)
     with pytest.raises(NoCodeError) as raised:
-        pack(Place(0, 4000), [Value(0, large)], 1 << 22)
-    assert raised.value.go_on == Place(0, 0, 16)
+        pack(ReaderPlace(0, 4000), [Value(0, large)], 1 << 22)
+    assert raised.value.go_on == ReaderPlace(0, 0, 16)

@@ -15,7 +15,7 @@ from penstock.broker.partitions.producers.producer_recovery import read_producer
 from penstock.broker.partitions.producers.producer_state import Producers
 from penstock.broker.partitions.producers.transactions import AbortedTransaction
 from penstock.log.compaction.compactor import Compaction, CompactionPolicy, Kept, compact, find_dirt, plan
-from penstock.log.compaction.transactions import Aborted, Fate, TransactionsOfPass
+from penstock.log.compaction.transactions import Aborted, BatchFate, TransactionsOfPass
 from penstock.log.contract import LogConfig
 from penstock.log.memory import MemoryLog
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_batch, encode_marker
@@ -243,7 +243,7 @@ def nothing_is_aborted(patch: pytest.MonkeyPatch) -> None:
 
 
 def every_marker_is_spent(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TransactionsOfPass, "_fate_of_marker", lambda self, batch, header: Fate.SPENT)
+    patch.setattr(TransactionsOfPass, "_fate_of_marker", lambda self, batch, header: BatchFate.SPENT)
 
 
 def every_entry_goes(patch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from penstock.errors import StorageError
 from penstock.log.directory.metadata_snapshots import (
     RECORDS_PER_BATCH,
-    Quorum,
+    QuorumVoters,
     first_voters,
     newest_whole,
     read_snapshot,
@@ -31,16 +31,22 @@ VALUES = [b"\1\x0c\0%d" % number for number in range(RECORDS_PER_BATCH + 7)]
 
 
 def written(
-    directory: Path, end_offset: int, values: list[bytes] = VALUES, quorum: Quorum | None = None
+    directory: Path, end_offset: int, values: list[bytes] = VALUES, quorum: QuorumVoters | None = None
 ) -> Path:
     file = write_snapshot(
-        str(directory), end_offset, 4, values, quorum=quorum or Quorum(), last_timestamp_ms=1, now_ms=NOW_MS
+        str(directory),
+        end_offset,
+        4,
+        values,
+        quorum=quorum or QuorumVoters(),
+        last_timestamp_ms=1,
+        now_ms=NOW_MS,
     )
     return Path(file.path)
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
-    quorum = Quorum(b"version", b"voters")
+    quorum = QuorumVoters(b"version", b"voters")
     path = written(tmp_path, 1234, quorum=quorum)
     assert path.name == "00000000000000001234-0000000004.checkpoint"
     [file] = snapshots_in(str(tmp_path))
@@ -109,7 +115,7 @@ def test_every_bit_counts(tmp_path: Path) -> None:
 
 def test_the_first_voter_is_this_node(tmp_path: Path) -> None:
     directory_id = bytes(range(16))
-    assert first_voters(str(tmp_path)) == Quorum()
+    assert first_voters(str(tmp_path)) == QuorumVoters()
     write_first_voters(str(tmp_path), 7, directory_id, NOW_MS)
     quorum = first_voters(str(tmp_path))
     assert quorum.voter_ids() == {7}

@@ -20,7 +20,7 @@ from penstock.log import DataDirectory, DiskLog, LogConfig
 from penstock.log.disk.scan import NAMES_SHOWN_MAX, find_topic, read_log, scan_log
 from penstock.model import COLUMN_NAMES, TopicPartition
 from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, encode_batch, encode_marker
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)
 
@@ -63,7 +63,16 @@ def test_all_columns_of_all_partitions(data: DataDirectory) -> None:
 
 def test_the_segments_of_any_codec_are_read(tmp_path: Path) -> None:
     log = DiskLog(str(tmp_path / "t-0"), SMALL, now_ms=T0)
-    for number, codec in enumerate([Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD] * 4):
+    for number, codec in enumerate(
+        [
+            CompressionCodec.NONE,
+            CompressionCodec.GZIP,
+            CompressionCodec.SNAPPY,
+            CompressionCodec.LZ4,
+            CompressionCodec.ZSTD,
+        ]
+        * 4
+    ):
         first = log.end_offset
         times = [T0 + first + n for n in range(5)]
         made = batch(first, times, value=b"%d" % number * 50, codec=codec)

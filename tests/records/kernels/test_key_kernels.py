@@ -12,7 +12,7 @@ from penstock.errors import CorruptRecordError
 from penstock.records.batch import encode_batch
 from penstock.records.format import key_scan
 from penstock.records.format.batch_header import HEADER_BYTES
-from penstock.records.format.key_scan import Span
+from penstock.records.format.key_scan import RecordSpan
 from penstock.records.kernels import key_kernels
 from penstock.records.kernels.compiled import COMPILED
 from penstock.records.kernels.key_scanner import Scanner, fast_scanner
@@ -29,7 +29,7 @@ ROWS = st.lists(
 )
 
 
-def outcome(scan: Scanner, data: bytes, count: int) -> list[Span] | str:
+def outcome(scan: Scanner, data: bytes, count: int) -> list[RecordSpan] | str:
     try:
         return scan(data, count)
     except CorruptRecordError:

@@ -13,14 +13,14 @@ from penstock import Admin, Broker, read_topic
 from penstock.client.background_loop import run
 from penstock.errors import ConfigError, KafkaError, ProducerFencedError
 from penstock.protocol.error_codes import ErrorCode
-from penstock.spark.exactly_once.attempt import Attempt, AttemptResult, write_attempt
+from penstock.spark.exactly_once.attempt import AttemptResult, TaskAttempt, write_attempt
 from penstock.spark.exactly_once.decision import Decision, Ranges, TopicIds, merged
 from penstock.spark.exactly_once.driver import SinkDriver
 from penstock.spark.exactly_once.gate import _held, gate_for, hold
 from penstock.spark.exactly_once.kafka_cluster import KafkaSinkCluster
 from penstock.spark.exactly_once.keeper import abort_batch, commit_batch, commit_job
 from penstock.spark.exactly_once.place import SinkPlace
-from penstock.spark.exactly_once.settlement import Fate, LostRowsError
+from penstock.spark.exactly_once.settlement import LostRowsError, TransactionFate
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ class Sink:
         self, batch: int, *values: int, task: int = 0, number: int = 0, run_id: str = "r"
     ) -> AttemptResult:
         rows = pa.record_batch({"value": pa.array([b"%d" % value for value in values], pa.binary())})
-        return write_attempt(self.place, Attempt(run_id, batch, task, number), iter([(self.topic, rows)]))
+        return write_attempt(self.place, TaskAttempt(run_id, batch, task, number), iter([(self.topic, rows)]))
 
     def driver(self, *, accepts_loss: bool = False) -> SinkDriver:
         cluster = KafkaSinkCluster(self.place)
@@ -153,8 +153,8 @@ def test_a_copy_that_was_decided_is_not_made_twice(sink: Sink) -> None:
     sink.shows([1, 2, 3])
     # Long after, the id of the copy is used again: the log knows what the coordinator does not.
     run(cluster.fence(copy.transactional_id))
-    assert run(cluster.end(copy, is_commit=True)) is Fate.UNCLEAR
-    assert run(cluster.inspect([copy], ranges)) == {copy: Fate.COMMITTED}
+    assert run(cluster.end(copy, is_commit=True)) is TransactionFate.UNCLEAR
+    assert run(cluster.inspect([copy], ranges)) == {copy: TransactionFate.COMMITTED}
 
 
 def test_copied_records_are_those_that_were_aborted(sink: Sink, brokers: str) -> None:
@@ -170,7 +170,7 @@ def test_copied_records_are_those_that_were_aborted(sink: Sink, brokers: str) ->
         "timestamp": pa.array([1_000, 2_000], pa.timestamp("us", tz="UTC")),
     }
     rows = pa.record_batch(columns)
-    written = write_attempt(sink.place, Attempt("r", 0, 0, 0), iter([(sink.topic, rows)]))
+    written = write_attempt(sink.place, TaskAttempt("r", 0, 0, 0), iter([(sink.topic, rows)]))
     assert written.transaction is not None
     sink.decide(0, written)
     run(sink.clusters[0].fence(written.transaction.transactional_id))

@@ -17,12 +17,12 @@ from penstock.spark.exactly_once.decision import (
 from penstock.spark.exactly_once.place import SinkPlace
 from penstock.spark.exactly_once.settlement import (
     Copy,
-    End,
-    Fate,
+    EndTransactions,
     Finish,
     Inspect,
     Lose,
     Settlement,
+    TransactionFate,
     fate_after_end,
 )
 
@@ -84,34 +84,34 @@ def test_ranges_of_tasks_are_united() -> None:
 
 def test_every_transaction_is_committed() -> None:
     settlement = Settlement(DECISION)
-    assert settlement.next_action() == End((ONE, TWO))
-    settlement.learn({ONE: Fate.COMMITTED})
-    assert settlement.next_action() == End((TWO,))
-    settlement.learn({TWO: Fate.COMMITTED})
+    assert settlement.next_action() == EndTransactions((ONE, TWO))
+    settlement.learn({ONE: TransactionFate.COMMITTED})
+    assert settlement.next_action() == EndTransactions((TWO,))
+    settlement.learn({TWO: TransactionFate.COMMITTED})
     assert settlement.next_action() == Finish()
 
 
 def test_what_the_coordinator_does_not_know_is_read_in_the_log() -> None:
     settlement = Settlement(DECISION)
-    settlement.learn({ONE: Fate.COMMITTED, TWO: Fate.UNCLEAR})
+    settlement.learn({ONE: TransactionFate.COMMITTED, TWO: TransactionFate.UNCLEAR})
     assert settlement.next_action() == Inspect((TWO,))
-    settlement.learn({TWO: Fate.UNCLEAR})
+    settlement.learn({TWO: TransactionFate.UNCLEAR})
     assert settlement.next_action() == Inspect((TWO,))
-    settlement.learn({TWO: Fate.COMMITTED})
+    settlement.learn({TWO: TransactionFate.COMMITTED})
     assert settlement.next_action() == Finish()
 
 
 def test_aborted_transactions_are_copied_once_all_others_are_settled() -> None:
     settlement = Settlement(DECISION)
-    settlement.learn({ONE: Fate.ABORTED})
-    assert settlement.next_action() == End((TWO,))
-    settlement.learn({TWO: Fate.COMMITTED})
+    settlement.learn({ONE: TransactionFate.ABORTED})
+    assert settlement.next_action() == EndTransactions((TWO,))
+    settlement.learn({TWO: TransactionFate.COMMITTED})
     assert settlement.next_action() == Copy((ONE,))
 
 
 def test_lost_rows_come_before_copies_and_can_be_given_up() -> None:
     settlement = Settlement(DECISION)
-    settlement.learn({ONE: Fate.ABORTED, TWO: Fate.LOST})
+    settlement.learn({ONE: TransactionFate.ABORTED, TWO: TransactionFate.LOST})
     assert settlement.next_action() == Lose((TWO,))
     settlement.give_up((TWO,))
     assert settlement.next_action() == Copy((ONE,))
@@ -119,20 +119,20 @@ def test_lost_rows_come_before_copies_and_can_be_given_up() -> None:
 
 def test_a_settled_transaction_stays_settled() -> None:
     settlement = Settlement(DECISION)
-    settlement.learn({ONE: Fate.COMMITTED, TWO: Fate.COMMITTED})
-    settlement.learn({ONE: Fate.ABORTED})
+    settlement.learn({ONE: TransactionFate.COMMITTED, TWO: TransactionFate.COMMITTED})
+    settlement.learn({ONE: TransactionFate.ABORTED})
     assert settlement.next_action() == Finish()
 
 
 def test_answers_to_a_commit() -> None:
-    assert fate_after_end(0) is Fate.COMMITTED
+    assert fate_after_end(0) is TransactionFate.COMMITTED
     for code in (
         ErrorCode.INVALID_TXN_STATE,
         ErrorCode.PRODUCER_FENCED,
         ErrorCode.INVALID_PRODUCER_EPOCH,
         ErrorCode.INVALID_PRODUCER_ID_MAPPING,
     ):
-        assert fate_after_end(code) is Fate.UNCLEAR
+        assert fate_after_end(code) is TransactionFate.UNCLEAR
     assert fate_after_end(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) is None
 
 

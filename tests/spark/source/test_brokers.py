@@ -9,14 +9,14 @@ import pytest
 from penstock import Admin, Broker
 from penstock.errors import ConfigError, NetworkError
 from penstock.model import EARLIEST, LATEST, TopicPartition
-from penstock.spark.source.brokers import Brokers
+from penstock.spark.source.brokers import MetadataConnection
 from penstock.spark.source.options import Selection
 
 T0 = TopicPartition("t", 0)
 
 
 def test_partitions_and_offsets() -> None:
-    with Broker() as broker, closing(Brokers(broker.bootstrap_servers, {})) as brokers:
+    with Broker() as broker, closing(MetadataConnection(broker.bootstrap_servers, {})) as brokers:
         with Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
             admin.create_topic("t", partitions=2)
         assert brokers.partition_counts(Selection(topics=("t", "nowhere"))) == {"t": 2}
@@ -34,7 +34,7 @@ def test_a_broker_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
         port = broker.port
         with Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
             admin.create_topic("t")
-        brokers = Brokers(broker.bootstrap_servers, {})
+        brokers = MetadataConnection(broker.bootstrap_servers, {})
         assert brokers.partition_counts(Selection(topics=("t",))) == {"t": 1}
     again = Broker(tmp_path, port=port)
     timer = threading.Timer(0.3, again.__enter__)
@@ -52,7 +52,7 @@ def test_partitions_that_are_gone_have_no_offsets() -> None:
     gone = TopicPartition("gone", 0)
     with (
         Broker() as broker,
-        closing(Brokers(broker.bootstrap_servers, {})) as brokers,
+        closing(MetadataConnection(broker.bootstrap_servers, {})) as brokers,
         Admin(bootstrap_servers=broker.bootstrap_servers) as admin,
     ):
         for topic, partitions in (("t", 1), ("gone", 1), ("less", 2)):
@@ -68,9 +68,9 @@ def test_partitions_that_are_gone_have_no_offsets() -> None:
 
 def test_mistakes() -> None:
     with pytest.raises(ConfigError, match=r"fetch\.max\.byte"):
-        Brokers("127.0.0.1:1", {"fetch.max.byte": "1"})
+        MetadataConnection("127.0.0.1:1", {"fetch.max.byte": "1"})
     with (
         pytest.raises(NetworkError, match=r"127\.0\.0\.1:1"),
-        closing(Brokers("127.0.0.1:1", {})) as brokers,
+        closing(MetadataConnection("127.0.0.1:1", {})) as brokers,
     ):
         brokers.partition_counts(Selection(topics=("t",)))

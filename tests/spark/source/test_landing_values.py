@@ -13,7 +13,7 @@ import pytest
 
 from penstock import Producer
 from penstock.errors import ConfigError
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.table import LandingTable
 from penstock.registry import AvroSerializer, Registry, Schema
 from penstock.spark.source.landing.reader import LandingWork
@@ -105,7 +105,7 @@ def test_a_table_keeps_the_version_of_its_columns(
     layout = LandingTable(path).layout()
     assert layout is not None
     assert layout.versions == (("value", 1),)
-    assert Layout.from_json(layout.to_json()) == layout
+    assert TableLayout.from_json(layout.to_json()) == layout
     send(brokers, registry, topic, NEW, {"id": 2, "kind": "b", "size": 5})
     land(given)
     assert sorted(landed_dataset(path).to_table()["id"].to_pylist()) == [1, 1, 2]

@@ -20,7 +20,7 @@ from penstock.client.group.offsets import OffsetAndMetadata
 from penstock.client.produce.encoded import EncodedBatch, TableDelivery
 from penstock.errors import ConfigError, KafkaError, PenstockError
 from penstock.records.batch import encode_batch
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.tables import topic_mirror
 from penstock.tables.mirroring import map_topic, offset_map
 from penstock.tables.mirroring.record_check import check_copy
@@ -84,7 +84,7 @@ class Source:
                 deltas = sorted(dice.sample(range(20), dice.randrange(1, 8)))
                 rows = [(b"k", self._next(), (), 1_000 + at) for at in deltas]
                 first = end + dice.choice((0, 0, 3))
-                codec = dice.choice((Codec.NONE, Codec.GZIP))
+                codec = dice.choice((CompressionCodec.NONE, CompressionCodec.GZIP))
                 put_batch(self.address, partition, rows, first, deltas, codec)
             admin.alter_config("t", set={KEEP: "false"})
 

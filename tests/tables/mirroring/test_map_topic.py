@@ -8,7 +8,7 @@ from penstock import Admin, Broker, Consumer, Producer
 from penstock.errors import PenstockError
 from penstock.tables.mirroring import map_topic
 from penstock.tables.mirroring.map_topic import MapTopic
-from penstock.tables.mirroring.offset_map import Run
+from penstock.tables.mirroring.offset_map import OffsetRun
 
 
 def loaded(address: str) -> MapTopic:
@@ -39,12 +39,12 @@ def test_another_machine_has_the_maps_and_the_commits() -> None:
                 delivery.result()
         assert not made.has_changed
         other = loaded(address)
-        assert list(other.resume(0, 9, (0, 8))) == [Run(0, 0, 5), Run(7, 6, 1)]
+        assert list(other.resume(0, 9, (0, 8))) == [OffsetRun(0, 0, 5), OffsetRun(7, 6, 1)]
         assert other.moved == {("a/b ä", 1): [3, 4]}
         assert not other.has_changed
         # A commit that was not made: what lies behind the position is not there, and its chunk is not left.
         cut = loaded(address).resume(0, 5, (0, 5))
-        assert list(cut) == [Run(0, 0, 5)]
+        assert list(cut) == [OffsetRun(0, 0, 5)]
 
 
 @pytest.mark.parametrize("known", [None, (0, 9), (8, 8)])

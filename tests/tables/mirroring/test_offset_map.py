@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import CorruptRecordError
 from penstock.tables.mirroring import offset_map
-from penstock.tables.mirroring.offset_map import OffsetMap, Run, pack_runs, unpack_runs
+from penstock.tables.mirroring.offset_map import OffsetMap, OffsetRun, pack_runs, unpack_runs
 
 SEEDS = range(40)
 
@@ -83,7 +83,7 @@ def test_runs_that_touch_become_one_and_what_repeats_itself_is_small() -> None:
     made = OffsetMap()
     for offset in range(0, 1000, 10):
         made.add(offset, offset, 10)
-    assert list(made) == [Run(0, 0, 1000)]
+    assert list(made) == [OffsetRun(0, 0, 1000)]
     for number in range(100_000):  # a record and a marker, again and again
         made.add(1000 + number, 1001 + 2 * number, 1)
     assert made.size_bytes < 20_000
@@ -134,8 +134,8 @@ def test_a_map_that_is_too_large_loses_its_oldest_runs_and_says_so(monkeypatch: 
         b"",
         b"nonsense",
         pack_runs([]),
-        pack_runs([Run(1, 1, 0)]),
-        pack_runs([Run(1, 1, 1)])[:-5],
+        pack_runs([OffsetRun(1, 1, 0)]),
+        pack_runs([OffsetRun(1, 1, 1)])[:-5],
         zlib.compress(b"\x80"),
         zlib.compress(b"\xff" * 11),
         zlib.compress(bytes(1 << 20)),
@@ -149,7 +149,7 @@ def test_damaged_chunks_are_refused(packed: bytes) -> None:
 
 
 def test_chunks_that_do_not_follow_each_other_are_refused() -> None:
-    good, other = pack_runs([Run(1, 1, 5)]), pack_runs([Run(4, 9, 5)])
+    good, other = pack_runs([OffsetRun(1, 1, 5)]), pack_runs([OffsetRun(4, 9, 5)])
     for wrong in ([(2, good)], [(1, good), (4, other)]):
         with pytest.raises(CorruptRecordError, match="is damaged"):
             OffsetMap.of_chunks(wrong, floor=0, end=99)

@@ -12,19 +12,21 @@ from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 from penstock.testing.chaos import Finding, History, HistoryError, findings
 from penstock.testing.chaos.events import LogRecord, Outcome, State
-from penstock.testing.chaos.evidence import Log
+from penstock.testing.chaos.evidence import FinalLog
 
 ORDERS, BILLS = TopicPartition("orders", 0), TopicPartition("bills", 0)
 
 
-def log(tp: TopicPartition, keys: Sequence[str], *, state: State = "committed", settled_at: int = -1) -> Log:
+def log(
+    tp: TopicPartition, keys: Sequence[str], *, state: State = "committed", settled_at: int = -1
+) -> FinalLog:
     """A log with one record for each key, at offsets 0, 1, 2 ...; a dot leaves an offset out."""
     records = [
         LogRecord(*tp, offset, key.encode(), b"v", state=state, settled_at=settled_at)
         for offset, key in enumerate(keys)
         if key != "."
     ]
-    return Log(records, 0, len(keys))
+    return FinalLog(records, 0, len(keys))
 
 
 def delivery(outcome: Outcome, offset: int = -1, reason: str = "") -> Callable[[], tuple[Outcome, int, str]]:
@@ -69,7 +71,7 @@ def test_an_acknowledged_record_that_the_log_does_not_hold() -> None:
 
 def test_a_record_that_retention_has_removed_is_not_lost() -> None:
     history = History()
-    history.logs = {ORDERS: Log([], start=5, end=5)}
+    history.logs = {ORDERS: FinalLog([], start=5, end=5)}
     history.record.sent("orders", 0, b"v", b"a", delivery=delivery("acknowledged", 0))
     assert names(history) == []
 
@@ -172,7 +174,7 @@ def test_polls_that_go_back_or_skip() -> None:
 def test_a_skip_over_what_is_aborted_is_none() -> None:
     history = History()
     rows = [*log(ORDERS, "a").records, LogRecord(*ORDERS, 1, b"b", b"v", state="aborted")]
-    history.logs = {ORDERS: Log([*rows, LogRecord(*ORDERS, 2, b"c", b"v")])}
+    history.logs = {ORDERS: FinalLog([*rows, LogRecord(*ORDERS, 2, b"c", b"v")])}
     history.record.polled([LogRecord(*ORDERS, 0, b"a", b"v"), LogRecord(*ORDERS, 2, b"c", b"v")])
     assert names(history) == []
     history.record.polled([rows[1]], client=2)
@@ -265,9 +267,9 @@ def test_work_that_was_done_twice() -> None:
 def test_work_of_an_aborted_transaction_does_not_count() -> None:
     history = pipeline("a", "")
     aborted = LogRecord(*BILLS, 0, b"a", b"v", state="aborted", settled_at=1)
-    history.logs[BILLS] = Log([aborted])
+    history.logs[BILLS] = FinalLog([aborted])
     assert names(history) == ["UndoneWork"]
-    history.logs[BILLS] = Log([aborted, LogRecord(*BILLS, 2, b"a", b"v", settled_at=3)])
+    history.logs[BILLS] = FinalLog([aborted, LogRecord(*BILLS, 2, b"a", b"v", settled_at=3)])
     assert names(history, exactly_once=True) == []
 
 
@@ -320,8 +322,8 @@ def test_records_without_keys_are_known_by_their_values() -> None:
     history = History()
     history.flow("orders", "bills")
     history.logs = {
-        ORDERS: Log([LogRecord(*ORDERS, 0, None, b"one"), LogRecord(*ORDERS, 1, None, b"two")]),
-        BILLS: Log([LogRecord(*BILLS, 0, None, b"one")]),
+        ORDERS: FinalLog([LogRecord(*ORDERS, 0, None, b"one"), LogRecord(*ORDERS, 1, None, b"two")]),
+        BILLS: FinalLog([LogRecord(*BILLS, 0, None, b"one")]),
     }
     (finding,) = history.findings()
     assert finding.places == (("orders", 0, 1),)

@@ -12,7 +12,7 @@ from penstock.errors import ConfigError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.testing.chaos import FAULTS, Finding, HistoryError, findings
 from penstock.testing.chaos.plan import DEFAULT_FAULTS, KINDS, Plan, PlannedFault, checked_kinds, draw, parsed
-from penstock.testing.chaos.search import Attempt, Failure, Options, search
+from penstock.testing.chaos.search import Failure, RunResult, SearchOptions, search
 
 
 def test_a_seed_draws_the_same_plan_on_every_machine() -> None:
@@ -94,7 +94,7 @@ def test_kinds() -> None:
 @pytest.mark.parametrize("wrong", [{"seed": "7"}, {"runs": 0}, {"runs": True}, {"faults": ["none"]}])
 def test_options_that_cannot_be_meant(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
-        Options(**wrong)  # type: ignore[arg-type]
+        SearchOptions(**wrong)  # type: ignore[arg-type]
 
 
 # --- the search ------------------------------------------------------------------------------------------
@@ -106,10 +106,10 @@ def carried_out(fails: set[frozenset[int]], happened: tuple[int, ...] = (1, 2, 3
     """Search the one plan of four faults; a run fails where all faults of one of the sets happen."""
     asked.clear()
 
-    def carry_out(plan: Plan) -> Attempt:
+    def carry_out(plan: Plan) -> RunResult:
         asked.append(plan.numbers)
         wrong = any(each <= set(plan.numbers) for each in fails)
-        return Attempt(RuntimeError("lost") if wrong else None, happened)
+        return RunResult(RuntimeError("lost") if wrong else None, happened)
 
     return search(carry_out, [Plan(7, 1, FOUR)])
 
@@ -144,10 +144,10 @@ def test_faults_that_did_not_happen_are_not_tried() -> None:
 
 
 def test_another_failure_is_not_the_same() -> None:
-    def carry_out(plan: Plan) -> Attempt:
+    def carry_out(plan: Plan) -> RunResult:
         if len(plan.numbers) == 4:
-            return Attempt(HistoryError([findings.LostWork("lost")]), (1, 2, 3, 4))
-        return Attempt(HistoryError([findings.DoubledWork("twice")]), plan.numbers)
+            return RunResult(HistoryError([findings.LostWork("lost")]), (1, 2, 3, 4))
+        return RunResult(HistoryError([findings.DoubledWork("twice")]), plan.numbers)
 
     failure = search(carry_out, [Plan(7, 1, FOUR)])
     assert failure is not None

@@ -26,7 +26,7 @@ from penstock.protocol.messages.fetch_response import FetchableTopicResponse, Fe
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from penstock.records.batch import encode_batch, encode_marker
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import read_header, verify_crc
 from penstock.records.legacy import encode_message
 from penstock.testing import KafkaBroker
@@ -221,7 +221,7 @@ def test_a_batch_keeps_what_is_not_masked() -> None:
     batch = encode_batch(
         rows,
         base_offset=7,
-        codec=Codec.GZIP,
+        codec=CompressionCodec.GZIP,
         producer_id=5,
         producer_epoch=1,
         base_sequence=9,

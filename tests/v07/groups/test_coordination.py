@@ -10,7 +10,7 @@ from penstock.errors import ConfigError, DecodeError
 from penstock.v07.groups.coordination import (
     BrokerPartition,
     Snapshot,
-    Subscription,
+    StreamSubscription,
     assign,
     broker_data,
     choose,
@@ -28,13 +28,15 @@ def owned(snapshot: Snapshot, member: str) -> list[str]:
 
 
 def test_three_consumers_two_brokers_three_partitions_each() -> None:
-    one = Subscription({"t": 1})
+    one = StreamSubscription({"t": 1})
     snapshot = Snapshot({"A": one, "B": one, "C": one}, {"t": {0: 3, 1: 3}})
     assert [owned(snapshot, name) for name in "ABC"] == [["0-0", "0-1"], ["0-2", "1-0"], ["1-1", "1-2"]]
 
 
 def test_places_and_streams_are_sorted_as_text() -> None:
-    snapshot = Snapshot({"c1": Subscription({"t": 1}), "c2": Subscription({"t": 3})}, {"t": {2: 3, 10: 11}})
+    snapshot = Snapshot(
+        {"c1": StreamSubscription({"t": 1}), "c2": StreamSubscription({"t": 3})}, {"t": {2: 3, 10: 11}}
+    )
     by_stream: dict[str, list[str]] = {}
     for name in ("c1", "c2"):
         for (_, place), stream in assign(snapshot, name).items():
@@ -62,7 +64,7 @@ def test_earlier_consumers_get_what_is_left_over(partitions: int, owners: int, s
 )
 def test_everything_is_owned_once_and_evenly(members: dict[str, int], brokers: dict[int, int]) -> None:
     snapshot = Snapshot(
-        {name: Subscription({"t": streams}) for name, streams in members.items()}, {"t": brokers}
+        {name: StreamSubscription({"t": streams}) for name, streams in members.items()}, {"t": brokers}
     )
     streams: dict[str, list[BrokerPartition]] = {
         f"{name}-{number}": [] for name, count in members.items() for number in range(count)
@@ -81,9 +83,9 @@ def test_everything_is_owned_once_and_evenly(members: dict[str, int], brokers: d
 def test_members_share_only_what_they_want() -> None:
     snapshot = Snapshot(
         {
-            "a": Subscription({"x": 1}),
-            "b": Subscription({}, "x|y"),
-            "c": Subscription({}, "x", is_blacklist=True, pattern_streams=2),
+            "a": StreamSubscription({"x": 1}),
+            "b": StreamSubscription({}, "x|y"),
+            "c": StreamSubscription({}, "x", is_blacklist=True, pattern_streams=2),
         },
         {"x": {0: 2}, "y": {0: 3}, "z": {0: 1}},
     )
@@ -137,14 +139,14 @@ def test_members_do_not_decide_how_much_others_compute(data: bytes) -> None:
 
 
 SUBSCRIPTIONS = [
-    (Subscription({"ev": 1, "log": 2}), b'{ "ev": 1,"log": 2 }'),
-    (Subscription({}, "ev.*", False, 2), b"*2*ev.*"),
-    (Subscription({}, "ev.*", True, 2), b"!2!ev.*"),
+    (StreamSubscription({"ev": 1, "log": 2}), b'{ "ev": 1,"log": 2 }'),
+    (StreamSubscription({}, "ev.*", False, 2), b"*2*ev.*"),
+    (StreamSubscription({}, "ev.*", True, 2), b"!2!ev.*"),
 ]
 
 
 @pytest.mark.parametrize(("subscription", "data"), SUBSCRIPTIONS)
-def test_subscriptions(subscription: Subscription, data: bytes) -> None:
+def test_subscriptions(subscription: StreamSubscription, data: bytes) -> None:
     assert subscription.data() == data
     assert parse_subscription(data) == subscription
 
@@ -158,7 +160,7 @@ def test_subscriptions_that_make_no_sense(data: bytes) -> None:
 
 
 def test_patterns() -> None:
-    assert parse_subscription(b'{"t":3,\n "u" : 1}') == Subscription({"t": 3, "u": 1})
+    assert parse_subscription(b'{"t":3,\n "u" : 1}') == StreamSubscription({"t": 3, "u": 1})
     assert parse_pattern(' "a , b" ') == "a|b"
     with pytest.raises(ConfigError, match="no regular expression"):
         parse_pattern("(")

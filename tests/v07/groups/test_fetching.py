@@ -15,7 +15,7 @@ from penstock.v07 import Broker07, Driver07
 from penstock.v07.driver import BrokerAddress
 from penstock.v07.groups import fetching as fetching_module
 from penstock.v07.groups.coordination import BrokerPartition, parse_offset
-from penstock.v07.groups.fetching import Fetcher07, Target
+from penstock.v07.groups.fetching import Fetcher07, FetchTarget
 from penstock.v07.groups.streams import BrokerTopicPartition, ConsumedMessage, Stream
 from penstock.v07.message_set import HEADER_BYTES, LENGTH_BYTES
 
@@ -51,7 +51,7 @@ def fetching(
 
     generation = stream.own({})
     targets = [
-        Target(place(partition), offset, stream, generation, is_proven=offset is None)
+        FetchTarget(place(partition), offset, stream, generation, is_proven=offset is None)
         for partition, offset in offsets.items()
     ]
     address = BrokerAddress(0, broker.host, broker.port)
@@ -191,7 +191,7 @@ def test_answers_have_a_limit_whatever_the_number_of_partitions(
     with fetching(broker, {}) as stream:
         fetcher = Fetcher07(
             BrokerAddress(0, broker.host, broker.port),
-            [Target(place(partition), 0, stream, 1) for partition in range(3)],
+            [FetchTarget(place(partition), 0, stream, 1) for partition in range(3)],
             fetch_bytes=FETCH_BYTES, backoff_s=0.01, timeout_s=10, reset=lambda *_: 0,
         )  # fmt: skip
         asked = [len(targets) for targets in fetcher._requests()]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from penstock.broker.requests.kept_state import KeptState
-from penstock.telemetry.points import Kind, Labels, Point
+from penstock.telemetry.points import Labels, MetricKind, Point
 
 CLIENTS_MAX = 1000
 """Clients whose values are kept."""
@@ -148,8 +148,8 @@ def _take_point(client: _Client, point: Point, now_ms: int) -> None:
             del client.series[oldest]
             client.size_bytes -= _series_bytes(oldest)
     client.series[key] = series
-    series.is_sum = point.kind is not Kind.GAUGE
-    series.value = series.value + point.value if point.kind is Kind.DELTA else point.value
+    series.is_sum = point.kind is not MetricKind.GAUGE
+    series.value = series.value + point.value if point.kind is MetricKind.DELTA else point.value
     series.time_ms = now_ms
 
 

@@ -14,7 +14,12 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.client_metrics.newest_values import NewestValues, Pusher
-from penstock.broker.client_metrics.subscriptions import Asked, Subscription, asked_of, subscription_of
+from penstock.broker.client_metrics.subscriptions import (
+    MetricsSubscription,
+    RequestedMetrics,
+    asked_of,
+    subscription_of,
+)
 from penstock.broker.requests.kept_state import KeptState
 from penstock.broker.requests.patterns import PatternError
 from penstock.common.logs import logger_named
@@ -66,7 +71,9 @@ class Instance:
         "subscription_id",
     )
 
-    def __init__(self, origin: Origin, asked: Asked, subscription_id: int, generation: int) -> None:
+    def __init__(
+        self, origin: Origin, asked: RequestedMetrics, subscription_id: int, generation: int
+    ) -> None:
         self.origin = origin
         self.asked = asked
         self.subscription_id = subscription_id
@@ -103,7 +110,7 @@ class ClientMetrics:
         self._seen_version: int | None = None
         self._seen: dict[str, dict[str, str]] = {}
         self._generation = 0
-        self._subscriptions: list[Subscription] = []
+        self._subscriptions: list[MetricsSubscription] = []
         self._instances: OrderedDict[bytes, Instance] = OrderedDict()
         self._expiring_at = -inf
         kept.add("clients with metrics", lambda: INSTANCE_BYTES * len(self._instances), self._drop_idlest)

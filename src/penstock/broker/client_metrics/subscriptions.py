@@ -26,7 +26,7 @@ MATCHING_CPU_S = 0.02
 """CPU time for comparing one client with all subscriptions; those that are not reached do not hold for it."""
 
 
-class Subscription(NamedTuple):
+class MetricsSubscription(NamedTuple):
     """One subscription. `matches` has a function for each client attribute that must match."""
 
     metrics: frozenset[str]
@@ -34,7 +34,7 @@ class Subscription(NamedTuple):
     matches: Mapping[str, Pattern]
 
 
-class Asked(NamedTuple):
+class RequestedMetrics(NamedTuple):
     """The metrics that one client must push, by all subscriptions together.
 
     `metrics` are prefixes of names.
@@ -50,7 +50,7 @@ class Asked(NamedTuple):
         return mixed - (1 << 32) if mixed >> 31 else mixed
 
 
-def subscription_of(settings: Mapping[str, str]) -> Subscription:
+def subscription_of(settings: Mapping[str, str]) -> MetricsSubscription:
     """Return the subscription that settings describe.
 
     Raises:
@@ -62,7 +62,7 @@ def subscription_of(settings: Mapping[str, str]) -> Subscription:
         name, _, pattern = item.partition("=")
         matches[name.strip()] = compile_pattern(pattern.strip(), MATCHING_WORK_MAX)
     interval_ms = int(settings.get("interval.ms", INTERVAL_MS))
-    return Subscription(frozenset(_items(settings.get("metrics", ""))), interval_ms, matches)
+    return MetricsSubscription(frozenset(_items(settings.get("metrics", ""))), interval_ms, matches)
 
 
 def _items(text: str) -> list[str]:
@@ -70,8 +70,8 @@ def _items(text: str) -> list[str]:
 
 
 def asked_of(
-    client: Mapping[str, str | None], subscriptions: Iterable[Subscription], cpu_s: Callable[[], float]
-) -> Asked:
+    client: Mapping[str, str | None], subscriptions: Iterable[MetricsSubscription], cpu_s: Callable[[], float]
+) -> RequestedMetrics:
     """Return the metrics that a client with these attributes must push.
 
     `cpu_s` returns the CPU seconds that this thread has used: comparisons end after `MATCHING_CPU_S`.
@@ -87,7 +87,7 @@ def asked_of(
             interval_ms = min(interval_ms, subscription.interval_ms)
     if EVERY_METRIC in metrics:
         metrics = {EVERY_METRIC}
-    return Asked(tuple(sorted(metrics)), interval_ms)
+    return RequestedMetrics(tuple(sorted(metrics)), interval_ms)
 
 
 def _is_match(pattern: Pattern, value: str | None) -> bool:

@@ -94,7 +94,7 @@ RESOURCE_CHARACTERS_MAX = 1000
 """The longest name of something for which something can be set."""
 
 
-class Change(NamedTuple):
+class SettingChange(NamedTuple):
     """A change to one setting. `value` is None if the request has no value."""
 
     name: str
@@ -178,8 +178,8 @@ def plan_replacement(
     """
     present = _texts_of(cluster, resource_type, name)
     named = {setting for setting, _ in wanted}
-    changes = [Change(setting, SET, value) for setting, value in wanted]
-    changes += [Change(setting, DELETE, None) for setting in present if setting not in named]
+    changes = [SettingChange(setting, SET, value) for setting, value in wanted]
+    changes += [SettingChange(setting, DELETE, None) for setting in present if setting not in named]
     return plan_changes(cluster, resource_type, name, changes, suggestions)
 
 
@@ -187,7 +187,7 @@ def plan_changes(
     cluster: ConfigTarget,
     resource_type: int,
     name: str,
-    changes: Sequence[Change],
+    changes: Sequence[SettingChange],
     suggestions: Suggestions,
 ) -> list[ConfigRecord]:
     """Return the records that make `changes`; no record for a value that is set already.
@@ -254,7 +254,7 @@ def _check_kept(resource_type: int, name: str, texts: Mapping[str, str]) -> None
         )
 
 
-def check_changes(changes: Sequence[Change]) -> None:
+def check_changes(changes: Sequence[SettingChange]) -> None:
     """Check that no setting is named twice, and that values are there.
 
     Raises:
@@ -274,7 +274,7 @@ def _check_topic(cluster: ConfigTarget, texts: Mapping[str, str], suggestions: S
         raise error_for(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
-def _check_minimum(cluster: ConfigTarget, changes: Sequence[Change], name: str) -> None:
+def _check_minimum(cluster: ConfigTarget, changes: Sequence[SettingChange], name: str) -> None:
     """Check changes of `min.insync.replicas` while replicas may be eligible leaders by it (KIP-966).
 
     All brokers must have the same minimum.
@@ -368,7 +368,7 @@ def _texts_of(cluster: ConfigTarget, resource_type: int, name: str) -> Mapping[s
 def _apply(
     cluster: ConfigTarget,
     texts: dict[str, str],
-    change: Change,
+    change: SettingChange,
     resource_type: int,
     resource: str,
     suggestions: Suggestions,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from penstock.broker.config.alterations import DELETE, SET, Change
+from penstock.broker.config.alterations import DELETE, SET, SettingChange
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 ROOT = "root"
@@ -47,7 +47,7 @@ def check_node(name: str, node_id: int) -> None:
         )
 
 
-def change_levels(changes: Sequence[Change], *, validate_only: bool) -> None:
+def change_levels(changes: Sequence[SettingChange], *, validate_only: bool) -> None:
     """Set levels of loggers, or let them inherit the level of the parent logger.
 
     Raises:

@@ -214,7 +214,7 @@ def is_secret(name: str) -> bool:
     return base in KEYS and KEYS[base].type == SECRET
 
 
-class Texts(Protocol):
+class SettingTexts(Protocol):
     """The configuration of a broker as texts by name, those that clients have set first."""
 
     @property
@@ -227,10 +227,10 @@ class Texts(Protocol):
     def settings(self) -> Mapping[str, str]: ...
 
 
-class SecuritySettings:
+class BrokerSecuritySettings:
     """The security settings of a broker, or of one of its listeners."""
 
-    def __init__(self, config: Texts, listener: str | None = None) -> None:
+    def __init__(self, config: SettingTexts, listener: str | None = None) -> None:
         self._config = config
         self.listener = listener
 

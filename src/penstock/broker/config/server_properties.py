@@ -24,14 +24,14 @@ SUGGESTED_MAX = 20
 """Unknown settings for which the most similar one is looked for, which takes milliseconds each."""
 
 
-class Reading(NamedTuple):
+class ReadProperties(NamedTuple):
     """The settings in a file, and the place of each: ``PATH:LINE``."""
 
     settings: dict[str, str]
     places: dict[str, str]
 
 
-def read_properties(path: str) -> Reading:
+def read_properties(path: str) -> ReadProperties:
     """Read a file of settings. Of a name that occurs twice the last one counts.
 
     Raises:
@@ -50,7 +50,7 @@ def read_properties(path: str) -> Reading:
     places: dict[str, str] = {}
     for line, name, value in parse_properties(text, path):
         settings[name], places[name] = value, f"{path}:{line}"
-    return Reading(settings, places)
+    return ReadProperties(settings, places)
 
 
 def remarks(unheeded: Sequence[str], places: Mapping[str, str] | None = None) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 
-class State(Protocol):
+class DraftState(Protocol):
     """The state of a group, as a `Draft` copies and changes it."""
 
     def copy(self) -> Self:
@@ -15,7 +15,7 @@ class State(Protocol):
         """Apply one change to the state."""
 
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=DraftState)
 
 
 class Draft(Generic[S]):

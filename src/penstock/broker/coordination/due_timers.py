@@ -15,7 +15,7 @@ RETRY_S = 1.0
 """When a timer fires again whose changes could not be stored."""
 
 
-class Due(NamedTuple):
+class FiredTimer(NamedTuple):
     """A timer that has fired. `plan` is called with the monotonic and the wall clock's time.
 
     `plan` returns the changes to store and accept, or None if nothing is left to do.
@@ -30,12 +30,12 @@ class DueTimers:
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
-        self._due: list[Due] = []
+        self._due: list[FiredTimer] = []
 
     def new(self, plan: Callable[[Timer, float, int], Any]) -> Timer:
         """Return a timer, which is off. `plan` gets the timer in addition to both times."""
         timer = Timer(
-            lambda now: self._due.append(Due(timer, lambda at, at_ms: plan(timer, at, at_ms))),
+            lambda now: self._due.append(FiredTimer(timer, lambda at, at_ms: plan(timer, at, at_ms))),
         )
         return timer
 
@@ -48,7 +48,7 @@ class DueTimers:
         """Whether a timer has fired that `take` has not returned."""
         return bool(self._due)
 
-    def take(self) -> list[Due]:
+    def take(self) -> list[FiredTimer]:
         """Return the timers that have fired since the last call."""
         due, self._due = self._due, []
         return due

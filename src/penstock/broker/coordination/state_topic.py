@@ -31,7 +31,7 @@ T = TypeVar("T")
 _COMMIT_MARKER = 1
 
 
-class Settings(Protocol):
+class StateTopicSettings(Protocol):
     """The settings of the broker."""
 
     def integer(self, name: str) -> int:
@@ -67,13 +67,13 @@ class _Topic(Protocol):
     def partitions(self) -> Sequence[Any]: ...
 
 
-class Topics(Protocol):
+class StateTopics(Protocol):
     """The broker's metadata, as a state topic uses it."""
 
     @property
     def topics(self) -> Mapping[str, _Topic]: ...
     @property
-    def config(self) -> Settings: ...
+    def config(self) -> StateTopicSettings: ...
     def catch_up(self) -> None:
         """Apply all metadata that have been written."""
 
@@ -88,7 +88,7 @@ class Logs(Protocol):
         """Return True if a partition has ever been written to."""
 
 
-class Layout(NamedTuple):
+class StateTopicLayout(NamedTuple):
     """The name of a state topic, and the settings for its creation."""
 
     name: str
@@ -107,7 +107,7 @@ class StateTopic:
     """
 
     def __init__(
-        self, layout: Layout, cluster: Topics, logs: Logs, wrote: Callable[[Any, int], object]
+        self, layout: StateTopicLayout, cluster: StateTopics, logs: Logs, wrote: Callable[[Any, int], object]
     ) -> None:
         self.name = layout.name
         self._layout = layout

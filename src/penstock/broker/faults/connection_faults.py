@@ -20,7 +20,7 @@ from penstock.protocol.header import decode_request_header
 
 if TYPE_CHECKING:
     from penstock.broker.faults.faults import Fault, Faults
-    from penstock.broker.network.connection import Connection, Outcome
+    from penstock.broker.network.connection import Outcome, ServedConnection
     from penstock.broker.network.server import Server
     from penstock.broker.requests.routes import Piece
 
@@ -39,7 +39,7 @@ class ConnectionFaults:
         "_timer",
     )
 
-    def __init__(self, server: Server, connection: Connection, faults: Faults) -> None:
+    def __init__(self, server: Server, connection: ServedConnection, faults: Faults) -> None:
         self._server = server
         self._connection = connection
         self._faults = faults

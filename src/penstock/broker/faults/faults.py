@@ -33,7 +33,7 @@ Damage = Literal["records", "body", "correlation", "size", "cut"]
 _DAMAGES = ("records", "body", "correlation", "size", "cut")
 
 
-class Where(TypedDict, total=False):
+class FaultOptions(TypedDict, total=False):
     """The options of every fault: which requests it applies to, and how often. See `Faults`."""
 
     topic: str | None
@@ -57,16 +57,18 @@ _KINDS: dict[str, tuple[type, str]] = {
 """The types of conditions: one of another type would hold for no request, and the fault never happen."""
 
 
-def _check(where: Where) -> None:
+def _check(where: FaultOptions) -> None:
     """Check the options of a fault.
 
     Raises:
         ConfigError: an option is unknown, of a wrong type, or one that no request could match.
     """
-    if unknown := where.keys() - Where.__annotations__.keys():
+    if unknown := where.keys() - FaultOptions.__annotations__.keys():
         word = sorted(unknown)[0]
-        known = ", ".join(Where.__annotations__)
-        raise ConfigError(f"unknown: {word}{did_you_mean(word, Where.__annotations__)}; known: {known}")
+        known = ", ".join(FaultOptions.__annotations__)
+        raise ConfigError(
+            f"unknown: {word}{did_you_mean(word, FaultOptions.__annotations__)}; known: {known}"
+        )
     for name, (kind, noun) in _KINDS.items():
         value = where.get(name)
         if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
@@ -80,12 +82,12 @@ def _check(where: Where) -> None:
         raise ConfigError(f"skip={skip!r}: skip is how many requests are let through first")
 
 
-class Target:
+class FaultTarget:
     """The conditions of a fault: it applies to requests that all of them hold for."""
 
     __slots__ = ("client_id", "connection", "group", "key", "partition", "topic", "when")
 
-    def __init__(self, api: str | int | None, where: Where) -> None:
+    def __init__(self, api: str | int | None, where: FaultOptions) -> None:
         self.key = None if api is None else key_of(api)
         self.topic = where.get("topic")
         self.partition = where.get("partition")
@@ -137,7 +139,7 @@ class Fault:
         owner: Faults,
         kind: str,
         api: str | int | None,
-        where: Where,
+        where: FaultOptions,
         *,
         applied: bool = False,
         code: int = 0,
@@ -150,7 +152,7 @@ class Fault:
             raise ConfigError(f"seconds={seconds!r}: that is no time to wait")
         self._owner = owner
         self.kind = kind
-        self.target = Target(api, where)
+        self.target = FaultTarget(api, where)
         self.times = where.get("times")
         self.applied = applied
         self.code = code
@@ -234,7 +236,7 @@ class Faults:
         error: str | int,
         *,
         applied: bool = False,
-        **where: Unpack[Where],
+        **where: Unpack[FaultOptions],
     ) -> Fault:
         """Answer with an error code, at each topic and partition if the API allows that, else for all.
 
@@ -253,7 +255,7 @@ class Faults:
         seconds: float = 1.0,
         *,
         applied: bool = True,
-        **where: Unpack[Where],
+        **where: Unpack[FaultOptions],
     ) -> Fault:
         """Answer late. Later requests on the connection wait, too, as answers keep their order.
 
@@ -266,7 +268,7 @@ class Faults:
         api: str | int | None = None,
         *,
         applied: bool = False,
-        **where: Unpack[Where],
+        **where: Unpack[FaultOptions],
     ) -> Fault:
         """Never answer. The connection stays open, and later requests on it are not answered either."""
         return self._add(Fault(self, "drop", api, where, applied=applied))
@@ -277,7 +279,7 @@ class Faults:
         *,
         applied: bool = False,
         reset: bool = False,
-        **where: Unpack[Where],
+        **where: Unpack[FaultOptions],
     ) -> Fault:
         """Close the connection instead of answering; with `reset` the client sees a connection reset."""
         return self._add(Fault(self, "close", api, where, applied=applied, reset=reset))
@@ -286,7 +288,7 @@ class Faults:
         self,
         api: str | int | None = None,
         damage: Damage | Change = "body",
-        **where: Unpack[Where],
+        **where: Unpack[FaultOptions],
     ) -> Fault:
         """Damage the answer.
 
@@ -305,7 +307,7 @@ class Faults:
         *,
         applied: bool = False,
         seconds: float = 0.1,
-        **where: Unpack[Where],
+        **where: Unpack[FaultOptions],
     ) -> Fault:
         """Let the next request of the connection overtake this one, if one comes within `seconds`.
 
@@ -317,7 +319,7 @@ class Faults:
     def watch(
         self,
         api: str | int | None = None,
-        **where: Unpack[Where],
+        **where: Unpack[FaultOptions],
     ) -> Fault:
         """Change nothing, but count the requests and keep them in the fault."""
         return self._add(Fault(self, "watch", api, where))

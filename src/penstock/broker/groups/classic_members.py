@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.broker.groups.classic.member import Caller
-    from penstock.broker.groups.classic.settings import GroupSettings
+    from penstock.broker.groups.classic.settings import ClassicGroupSettings
     from penstock.broker.groups.consumer.group import ConsumerGroup
     from penstock.broker.groups.consumer_service import ConsumerGroupService
     from penstock.broker.groups.metadata_view import TopicView
@@ -50,7 +50,7 @@ class ClassicMembers:
     def __init__(
         self,
         service: ConsumerGroupService,
-        settings: GroupSettings,
+        settings: ClassicGroupSettings,
         topics: Callable[[], Mapping[str, TopicView]],
         new_id: Callable[[], str],
     ) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.broker.coordination.records import KeyAndValue
-from penstock.broker.groups.classic.coordinator import Coordinator
+from penstock.broker.groups.classic.coordinator import ClassicCoordinator
 from penstock.broker.groups.classic.records import group_record
 from penstock.broker.groups.classic.snapshot import snapshot
-from penstock.broker.groups.consumer.coordinator import CONSUMER, ConsumerCoordinator, Plan, Upgrade
+from penstock.broker.groups.consumer.coordinator import CONSUMER, ConsumerCoordinator, ConsumerPlan, Upgrade
 from penstock.broker.groups.consumer.key_types import CONSUMER_KEYS
 from penstock.broker.groups.consumer.settings import (
     ASSIGNOR_NAMES,
@@ -21,13 +21,19 @@ from penstock.broker.groups.consumer.settings import (
 )
 from penstock.broker.groups.consumer.state import State, removal
 from penstock.broker.groups.migration import downgrade, upgrade
-from penstock.broker.groups.planned import GroupSettingsOf, Host, LateRecords, PlannedGroups, View
+from penstock.broker.groups.planned import (
+    GroupHost,
+    GroupSettingsOf,
+    GroupTopicsView,
+    LateRecords,
+    PlannedGroups,
+)
 from penstock.broker.groups.store import GroupStore
 from penstock.common.logs import logger_named
 
 if TYPE_CHECKING:
     from penstock.broker.coordination.timers import Timers
-    from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat, Matcher
+    from penstock.broker.groups.consumer.group import ConsumerGroup, Heartbeat, HeartbeatResult, Matcher
 
 logger = logger_named("penstock.broker")
 
@@ -40,7 +46,7 @@ class ConsumerGroupService:
     `group.consumer.migration.policy` allows.
     """
 
-    def __init__(self, host: Host, classic: Coordinator, timers: Timers) -> None:
+    def __init__(self, host: GroupHost, classic: ClassicCoordinator, timers: Timers) -> None:
         self._host = host
         self._classic = classic
         self._settings = GroupSettingsOf(host, CONSUMER, self._make_settings)
@@ -51,7 +57,7 @@ class ConsumerGroupService:
         policy = host.config.text("group.consumer.migration.policy") or ""
         self._migration = MigrationPolicy(policy.lower())
         self.coordinator = ConsumerCoordinator(
-            self.settings_of, View(host.cluster), timers, compile_subscription
+            self.settings_of, GroupTopicsView(host.cluster), timers, compile_subscription
         )
         self.planned = PlannedGroups(host, self.coordinator, LateRecords(CONSUMER_KEYS, _records), CONSUMER)
 
@@ -84,7 +90,7 @@ class ConsumerGroupService:
         beat: Heartbeat,
         sees: Callable[[str], bool],
         now: float,
-    ) -> Answer:
+    ) -> HeartbeatResult:
         """Handle ConsumerGroupHeartbeat: store the plan, and return the response.
 
         `sees` returns whether the client may see a topic.
@@ -144,7 +150,7 @@ class ConsumerGroupService:
     def _carry_out(
         self,
         store: GroupStore,
-        plan: Plan,
+        plan: ConsumerPlan,
         now: float,
         first: Sequence[KeyAndValue] = (),
         sees: Callable[[str], bool] | None = None,
@@ -159,7 +165,7 @@ class ConsumerGroupService:
         self.planned.store(store, plan, first)
         self.coordinator.accept(plan, now, sees)
 
-    def _downgrade(self, store: GroupStore, plan: Plan, now: float) -> bool:
+    def _downgrade(self, store: GroupStore, plan: ConsumerPlan, now: float) -> bool:
         """Convert a group to a classic one; return False if its members do not make a valid classic group.
 
         If members have left, or some do not have their target assignments yet, the others begin a rebalance.

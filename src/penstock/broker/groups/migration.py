@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.group import ClassicGroup
 from penstock.broker.groups.classic.member import Member
 from penstock.broker.groups.consumer.embedded_protocol import (
-    Wanted,
+    ClassicSubscription,
     read_assignment,
     read_subscription,
     write_assignment,
@@ -22,6 +22,7 @@ from penstock.broker.groups.consumer.state import (
     FIRST_EPOCH,
     NO_TIME,
     Change,
+    ConsumerSubscription,
     Current,
     GroupState,
     MemberState,
@@ -31,7 +32,6 @@ from penstock.broker.groups.consumer.state import (
     SetSubscription,
     SetTarget,
     SetTargetEpoch,
-    Subscription,
 )
 from penstock.broker.groups.metadata_view import TopicView, hash_of
 from penstock.errors import DecodeError, KafkaError
@@ -44,7 +44,9 @@ CUSTOM_ASSIGNOR = (
 """Apache Kafka's words, which people look up: what such an assignor keeps in assignments would be lost."""
 
 
-def upgrade(group: Group, settings: ConsumerGroupSettings, topics: Mapping[str, TopicView]) -> list[Change]:
+def upgrade(
+    group: ClassicGroup, settings: ConsumerGroupSettings, topics: Mapping[str, TopicView]
+) -> list[Change]:
     """Return the changes that make a consumer group of a classic group with members, in Kafka's order.
 
     The generation becomes the epoch of the group and of its members; the assignments become both the members'
@@ -88,7 +90,7 @@ def upgrade(group: Group, settings: ConsumerGroupSettings, topics: Mapping[str, 
 
 
 def _held(
-    group: Group, wanted: Mapping[str, Wanted], topics: Mapping[str, TopicView]
+    group: ClassicGroup, wanted: Mapping[str, ClassicSubscription], topics: Mapping[str, TopicView]
 ) -> dict[str, frozenset[Partition]]:
     """Return the partitions that each member may hold: its assignment, and what it owned when it joined.
 
@@ -104,13 +106,13 @@ def _held(
     return held
 
 
-def _metadata(group: Group, member: Member) -> bytes:
+def _metadata(group: ClassicGroup, member: Member) -> bytes:
     """Return a member's subscription; if the group has not chosen a protocol yet, that of its first one."""
     return member.metadata(group.protocol) if group.protocol else member.protocols[0][1]
 
 
-def _subscription(member: Member, wanted: Wanted) -> Subscription:
-    return Subscription(
+def _subscription(member: Member, wanted: ClassicSubscription) -> ConsumerSubscription:
+    return ConsumerSubscription(
         member.instance_id,
         wanted.rack_id,
         member.client_id,
@@ -124,7 +126,7 @@ def _subscription(member: Member, wanted: Wanted) -> Subscription:
     )
 
 
-def _refusal(group: Group, why: str) -> KafkaError:
+def _refusal(group: ClassicGroup, why: str) -> KafkaError:
     return error_for(
         ErrorCode.GROUP_ID_NOT_FOUND,
         f"group {group.id} has members of the classic protocol, and cannot turn to the consumer protocol: "
@@ -132,7 +134,9 @@ def _refusal(group: Group, why: str) -> KafkaError:
     )
 
 
-def downgrade(group: Group, state: GroupState, generation: int, topics: Mapping[str, TopicView]) -> None:
+def downgrade(
+    group: ClassicGroup, state: GroupState, generation: int, topics: Mapping[str, TopicView]
+) -> None:
     """Fill a new classic group from a consumer group whose members all use the classic protocol.
 
     Their targets become their assignments. If the group was not stable, an assignment has what the member

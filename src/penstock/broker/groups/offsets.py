@@ -14,7 +14,7 @@ PartitionKey = tuple[str, int]
 """A topic's name and a partition's number."""
 
 
-class Committed(NamedTuple):
+class CommittedOffset(NamedTuple):
     """One committed offset. Times are wall-clock milliseconds.
 
     `expire_ms` is set if the client chose a retention time (OffsetCommit v2 to v4), and otherwise -1.
@@ -38,7 +38,7 @@ class OffsetExpiration(NamedTuple):
     """Topics whose offsets do not expire."""
 
 
-def _size(committed: Committed) -> int:
+def _size(committed: CommittedOffset) -> int:
     return OFFSET_BYTES + len(committed.metadata)
 
 
@@ -46,11 +46,11 @@ class Offsets:
     """The committed offsets of all groups."""
 
     def __init__(self) -> None:
-        self._by_group: dict[str, dict[PartitionKey, Committed]] = {}
+        self._by_group: dict[str, dict[PartitionKey, CommittedOffset]] = {}
         self.size_bytes = 0
         """About what all of them take in memory."""
 
-    def of_group(self, group_id: str) -> dict[PartitionKey, Committed]:
+    def of_group(self, group_id: str) -> dict[PartitionKey, CommittedOffset]:
         """Return the committed offsets of a group. Callers must not change the result."""
         return self._by_group.get(group_id, {})
 
@@ -58,12 +58,12 @@ class Offsets:
         """Return the groups that have committed offsets."""
         return list(self._by_group)
 
-    def put(self, group_id: str, partition: PartitionKey, committed: Committed) -> None:
+    def put(self, group_id: str, partition: PartitionKey, committed: CommittedOffset) -> None:
         """Add an offset that has been stored."""
         self.size_bytes += self.growth(group_id, partition, committed)
         self._by_group.setdefault(group_id, {})[partition] = committed
 
-    def growth(self, group_id: str, partition: PartitionKey, committed: Committed) -> int:
+    def growth(self, group_id: str, partition: PartitionKey, committed: CommittedOffset) -> int:
         """Return how many bytes of memory an offset would take in addition to the one it replaces."""
         offsets = self._by_group.get(group_id)
         if offsets is None:

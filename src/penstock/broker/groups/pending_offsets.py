@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.broker.groups.offsets import OFFSET_BYTES, Committed, PartitionKey
+from penstock.broker.groups.offsets import OFFSET_BYTES, CommittedOffset, PartitionKey
 
 Key = tuple[str, PartitionKey]
 """A group's id and a partition."""
@@ -18,14 +18,14 @@ class PendingOffsets:
     """The pending offsets of all groups, by producer."""
 
     def __init__(self) -> None:
-        self._by_producer: dict[tuple[int, int], dict[Key, Committed]] = {}
+        self._by_producer: dict[tuple[int, int], dict[Key, CommittedOffset]] = {}
         """By partition of `__consumer_offsets` and producer id: a marker in one ends nothing in another."""
         self._counts: dict[Key, int] = {}
         self.size_bytes = 0
         """About what all of them take in memory."""
 
     def put(
-        self, index: int, producer_id: int, group_id: str, partition: PartitionKey, offset: Committed
+        self, index: int, producer_id: int, group_id: str, partition: PartitionKey, offset: CommittedOffset
     ) -> None:
         """Add an offset that a producer has stored in partition `index` of `__consumer_offsets`."""
         offsets = self._by_producer.setdefault((index, producer_id), {})
@@ -38,7 +38,7 @@ class PendingOffsets:
         self.size_bytes += OFFSET_BYTES + len(offset.metadata)
         offsets[key] = offset
 
-    def end(self, index: int, producer_id: int) -> list[tuple[Key, Committed]]:
+    def end(self, index: int, producer_id: int) -> list[tuple[Key, CommittedOffset]]:
         """Remove and return the pending offsets of a producer in a partition of `__consumer_offsets`."""
         ended = list(self._by_producer.pop((index, producer_id), {}).items())
         for key, offset in ended:
@@ -77,7 +77,7 @@ class PendingOffsets:
         for key in [each for each in self._by_producer if each[0] == index]:
             self.end(*key)
 
-    def _uncount(self, key: Key, offset: Committed) -> None:
+    def _uncount(self, key: Key, offset: CommittedOffset) -> None:
         self.size_bytes -= OFFSET_BYTES + len(offset.metadata)
         self._counts[key] -= 1
         if not self._counts[key]:

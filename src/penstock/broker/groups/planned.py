@@ -28,7 +28,7 @@ G = TypeVar("G", bound=PlannedGroup)
 S = TypeVar("S")
 
 
-class Settings(Protocol):
+class GroupHostSettings(Protocol):
     """The settings of the broker."""
 
     def integer(self, name: str) -> int:
@@ -38,7 +38,7 @@ class Settings(Protocol):
         """Return the text of a setting, or None if it is not set."""
 
 
-class Metadata(Protocol):
+class GroupHostMetadata(Protocol):
     """The metadata of the broker that groups use."""
 
     @property
@@ -51,15 +51,15 @@ class Metadata(Protocol):
     def resource_configs(self) -> Mapping[tuple[int, str], Mapping[str, str]]: ...
 
 
-class Host(Protocol):
+class GroupHost(Protocol):
     """The parts of the broker that groups use."""
 
     @property
-    def config(self) -> Settings: ...
+    def config(self) -> GroupHostSettings: ...
     @property
     def clock(self) -> Clock: ...
     @property
-    def cluster(self) -> Metadata: ...
+    def cluster(self) -> GroupHostMetadata: ...
     @property
     def failures(self) -> Failures: ...
     @property
@@ -68,10 +68,10 @@ class Host(Protocol):
         """Send a request to the share coordinator; `done` is called once with the response."""
 
 
-class View:
+class GroupTopicsView:
     """The topics of the cluster, in the form that coordinators use."""
 
-    def __init__(self, cluster: Metadata) -> None:
+    def __init__(self, cluster: GroupHostMetadata) -> None:
         self._cluster = cluster
 
     @property
@@ -85,7 +85,7 @@ class View:
         return self._cluster.metadata_end_offset
 
 
-class Plan(Protocol):
+class PlannedResult(Protocol):
     """The result of a request or a timer."""
 
     @property
@@ -151,7 +151,7 @@ class PlannedGroups(Generic[G]):
     """Stores and applies the plans of one type of groups, `own_type`."""
 
     def __init__(
-        self, host: Host, coordinator: PlanningCoordinator[G], records: LateRecords, own_type: str
+        self, host: GroupHost, coordinator: PlanningCoordinator[G], records: LateRecords, own_type: str
     ) -> None:
         self._host = host
         self._coordinator = coordinator
@@ -159,7 +159,7 @@ class PlannedGroups(Generic[G]):
         self.kind = CoordinatorKind(records, coordinator, host, f"{own_type} groups")
         host.kept.add(f"{own_type} groups", lambda: coordinator.size_bytes)
 
-    def check_memory(self, plan: Plan, freed_bytes: int = 0) -> None:
+    def check_memory(self, plan: PlannedResult, freed_bytes: int = 0) -> None:
         """Check that the growth of a group by a plan fits into the memory budget.
 
         Raises:
@@ -172,7 +172,7 @@ class PlannedGroups(Generic[G]):
                 f"the broker has no memory for members of {plan.group.id}",
             )
 
-    def store(self, store: GroupStore, plan: Plan, first: Sequence[KeyAndValue] = ()) -> None:
+    def store(self, store: GroupStore, plan: PlannedResult, first: Sequence[KeyAndValue] = ()) -> None:
         """Store the changes of a plan, after the records `first`.
 
         Raises:
@@ -205,7 +205,7 @@ class GroupSettingsOf(Generic[S]):
     the rest of it.
     """
 
-    def __init__(self, host: Host, own_type: str, make: Callable[[Mapping[str, str]], S]) -> None:
+    def __init__(self, host: GroupHost, own_type: str, make: Callable[[Mapping[str, str]], S]) -> None:
         self._host = host
         self._own_type = own_type
         self._make = make

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from penstock.broker.coordination.records import KeyAndValue, stored_version
-from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, PartitionKey
+from penstock.broker.groups.offsets import NEVER_EXPIRES, CommittedOffset, PartitionKey
 from penstock.protocol.message import Message
 from penstock.protocol.messages.offset_commit_key import OffsetCommitKey
 from penstock.protocol.messages.offset_commit_value import OffsetCommitValue
@@ -39,7 +39,7 @@ class StoredOffset(NamedTuple):
 
     group_id: str
     partition: PartitionKey
-    committed: Committed | None
+    committed: CommittedOffset | None
 
 
 class StoredRecord(NamedTuple):
@@ -68,7 +68,7 @@ class GroupRecords(Protocol):
         """
 
 
-def offset_record(group_id: str, partition: PartitionKey, committed: Committed | None) -> KeyAndValue:
+def offset_record(group_id: str, partition: PartitionKey, committed: CommittedOffset | None) -> KeyAndValue:
     """Return the record of an offset; `committed` None makes a tombstone."""
     key = _OFFSET_PREFIX + OffsetCommitKey(group=group_id, topic=partition[0], partition=partition[1]).encode(
         0
@@ -108,12 +108,12 @@ def read_record(
     return None
 
 
-def _read_offset(value: bytes | None) -> Committed | None:
+def _read_offset(value: bytes | None) -> CommittedOffset | None:
     if value is None:
         return None
     version = stored_version(value, OffsetCommitValue.VERSIONS[1], "offset")
     stored = OffsetCommitValue.decode(value[2:], version)
-    return Committed(
+    return CommittedOffset(
         stored.offset, stored.leader_epoch, stored.metadata, stored.commit_timestamp, stored.expire_timestamp
     )
 

@@ -13,20 +13,20 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from penstock.broker.coordination.alarm import Alarm
-from penstock.broker.coordination.state_topic import Logs, StateTopic, Topics
+from penstock.broker.coordination.state_topic import Logs, StateTopic, StateTopics
 from penstock.broker.coordination.timers import Timers
-from penstock.broker.groups.classic.coordinator import GROUP_BYTES, Coordinator
-from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.coordinator import GROUP_BYTES, ClassicCoordinator
+from penstock.broker.groups.classic.group import ClassicGroup
 from penstock.broker.groups.classic.member import MEMBER_BYTES, PROTOCOL_BYTES, Caller, size_of_protocols
 from penstock.broker.groups.classic.records import ClassicRecords, empty_record, group_record
-from penstock.broker.groups.classic.settings import GroupSettings
+from penstock.broker.groups.classic.settings import ClassicGroupSettings
 from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.classic_members import ClassicMembers
 from penstock.broker.groups.consumer_service import ConsumerGroupService
-from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
-from penstock.broker.groups.planned import Host as GroupHost
-from penstock.broker.groups.planned import Metadata as GroupMetadata
-from penstock.broker.groups.planned import PlannedGroups, View
+from penstock.broker.groups.offsets import CommittedOffset, Offsets, PartitionKey
+from penstock.broker.groups.planned import GroupHost as GroupHost
+from penstock.broker.groups.planned import GroupHostMetadata as GroupMetadata
+from penstock.broker.groups.planned import GroupTopicsView, PlannedGroups
 from penstock.broker.groups.share_service import ShareGroupService
 from penstock.broker.groups.store import GroupKind, GroupStore
 from penstock.broker.groups.streams.service import StreamsGroupService
@@ -37,7 +37,7 @@ from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat
+    from penstock.broker.groups.consumer.group import ConsumerGroup, Heartbeat, HeartbeatResult
     from penstock.broker.groups.share.group import ShareAnswer, ShareGroup, ShareHeartbeat
     from penstock.broker.groups.streams.group import StreamsAnswer, StreamsGroup, StreamsHeartbeat
     from penstock.broker.partitions.partition import Partition
@@ -51,22 +51,22 @@ logger = logger_named("penstock.broker")
 T = TypeVar("T")
 
 
-class Metadata(Topics, GroupMetadata, Protocol):
+class GroupServiceMetadata(StateTopics, GroupMetadata, Protocol):
     """The metadata of the broker that groups and their topic use."""
 
 
-class Host(GroupHost, Protocol):
+class GroupServiceHost(GroupHost, Protocol):
     """The parts of the broker that groups and their topic use."""
 
     @property
-    def cluster(self) -> Metadata: ...
+    def cluster(self) -> GroupServiceMetadata: ...
     @property
     def store(self) -> Logs: ...
     @property
     def purgatory(self) -> Purgatory: ...
 
 
-class Reply:
+class PendingReply:
     """Holds the response to a waiting request; `response` is None until the coordinator sets it."""
 
     __slots__ = ("response",)
@@ -82,7 +82,11 @@ class ClassicKind:
     read = staticmethod(ClassicRecords().read)
 
     def __init__(
-        self, coordinator: Coordinator, others: Container[str], host: Host, restored: Callable[[], object]
+        self,
+        coordinator: ClassicCoordinator,
+        others: Container[str],
+        host: GroupServiceHost,
+        restored: Callable[[], object],
     ) -> None:
         """Set up the restoring of classic groups; `others` has the ids of groups of other types."""
         self._coordinator = coordinator
@@ -117,18 +121,18 @@ class ClassicKind:
 class GroupService:
     """The groups of one broker: their coordinators, store and timers."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: GroupServiceHost) -> None:
         config = host.config
         self._host = host
         self.metadata_bytes_max = config.integer("offset.metadata.max.bytes")
-        settings = GroupSettings(
+        settings = ClassicGroupSettings(
             config.integer("group.initial.rebalance.delay.ms"),
             config.integer("group.max.size"),
             config.integer("group.min.session.timeout.ms"),
             config.integer("group.max.session.timeout.ms"),
         )
         timers = Timers()
-        self.coordinator = Coordinator(settings, _new_member_id, timers, host.failures.caught)
+        self.coordinator = ClassicCoordinator(settings, _new_member_id, timers, host.failures.caught)
         self.consumer = ConsumerGroupService(host, self.coordinator, timers)
         """The groups of KIP-848."""
         self.classic_members = ClassicMembers(
@@ -137,14 +141,14 @@ class GroupService:
         """The requests of classic members to these."""
         self.share = ShareGroupService(
             host,
-            View(host.cluster),
+            GroupTopicsView(host.cluster),
             timers,
             lambda group_id: group_id in self.coordinator.groups or self._is_modern(group_id, self.share),
         )
         """The groups of KIP-932."""
         self.streams = StreamsGroupService(
             host,
-            View(host.cluster),
+            GroupTopicsView(host.cluster),
             timers,
             lambda group_id: self._has_members(group_id) or self._is_modern(group_id, self.streams),
         )
@@ -176,7 +180,7 @@ class GroupService:
 
     # --- loading -----------------------------------------------------------------------------------------
 
-    def open(self, group_id: str) -> Group | None:
+    def open(self, group_id: str) -> ClassicGroup | None:
         """Return a classic group, read from the store if needed, or None if there is none.
 
         Raises:
@@ -187,7 +191,7 @@ class GroupService:
             self.store.load(group_id)
         return groups.get(group_id)
 
-    def find(self, group_id: str) -> Group | ConsumerGroup | ShareGroup | StreamsGroup | None:
+    def find(self, group_id: str) -> ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup | None:
         """Return a group of any type, read from the store if needed, or None if there is none.
 
         Raises:
@@ -268,7 +272,9 @@ class GroupService:
             size += GROUP_BYTES + len(request.group_id)
         return size <= 0 or self._host.kept.has_room_for(size, stays=True)
 
-    def has_room_for_offsets(self, group_id: str, commits: Sequence[tuple[PartitionKey, Committed]]) -> bool:
+    def has_room_for_offsets(
+        self, group_id: str, commits: Sequence[tuple[PartitionKey, CommittedOffset]]
+    ) -> bool:
         """Return True if offsets fit into the memory budget. Offsets that replace others always fit."""
         growth = sum(self.offsets.growth(group_id, partition, committed) for partition, committed in commits)
         return growth <= 0 or self._host.kept.has_room_for(growth, stays=True)
@@ -297,7 +303,9 @@ class GroupService:
 
     # --- consumer groups (KIP-848) -----------------------------------------------------------------------
 
-    def heartbeat(self, group_id: str, beat: Heartbeat, sees: Callable[[str], bool], now: float) -> Answer:
+    def heartbeat(
+        self, group_id: str, beat: Heartbeat, sees: Callable[[str], bool], now: float
+    ) -> HeartbeatResult:
         """Handle ConsumerGroupHeartbeat; return the response. `sees` is True for topics the client may see.
 
         Raises:
@@ -397,7 +405,7 @@ class GroupService:
             self.settle(now)
 
     def _ask(self, method: Any, now: float, *what: Any) -> Wait | Any:
-        answer = Reply()
+        answer = PendingReply()
         with self.settling(now):
             method(*what, answer, now)
         if answer.response is not None:
@@ -441,14 +449,14 @@ class GroupService:
         finally:
             self._set_alarm()
 
-    def _was_not_stored(self, group: Group, now: float) -> None:
+    def _was_not_stored(self, group: ClassicGroup, now: float) -> None:
         try:
             group.was_not_stored(now)
         except Exception:
             self._host.failures.caught("group", f"group {group.id!r}, which could not be stored")
             self.coordinator.recover(group, now)
 
-    def _store(self, group: Group) -> bool:
+    def _store(self, group: ClassicGroup) -> bool:
         """Store a group; return True on success.
 
         As in Apache Kafka, its first record is that of an empty group.
@@ -488,7 +496,7 @@ class GroupService:
             return []
         self._check_at_s = uptime_s + self._check_interval_s
         failures: list[StorageError] = []
-        groups: list[Group | ConsumerGroup | StreamsGroup] = list(self.coordinator.groups.values())
+        groups: list[ClassicGroup | ConsumerGroup | StreamsGroup] = list(self.coordinator.groups.values())
         groups += [*self.consumer.groups.values(), *self.streams.groups.values()]
         for group in groups:
             try:
@@ -499,7 +507,7 @@ class GroupService:
                 self._host.failures.caught("group", f"expired offsets of group {group.id!r}")
         return failures
 
-    def _forget_expired(self, group: Group | ConsumerGroup | StreamsGroup, now_ms: int) -> None:
+    def _forget_expired(self, group: ClassicGroup | ConsumerGroup | StreamsGroup, now_ms: int) -> None:
         expiration = group.offset_expiration()
         expired: list[PartitionKey] = []
         if expiration is not None:
@@ -516,7 +524,9 @@ class GroupService:
 
     # --- offsets -----------------------------------------------------------------------------------------
 
-    def commit(self, group_id: str, commits: Sequence[tuple[PartitionKey, Committed]], now_ms: int) -> None:
+    def commit(
+        self, group_id: str, commits: Sequence[tuple[PartitionKey, CommittedOffset]], now_ms: int
+    ) -> None:
         """Store offsets, then apply them.
 
         Raises:
@@ -601,7 +611,7 @@ class GroupService:
         self,
         group_id: str,
         producer: tuple[int, int],
-        commits: Sequence[tuple[PartitionKey, Committed]],
+        commits: Sequence[tuple[PartitionKey, CommittedOffset]],
         now_ms: int,
         verification: Any,
     ) -> None:
@@ -644,7 +654,7 @@ class GroupService:
             self.streams.coordinator.forget(group_id)
             self.coordinator.create(group_id)
 
-    def delete(self, group: Group | ConsumerGroup | StreamsGroup, now_ms: int) -> ErrorCode:
+    def delete(self, group: ClassicGroup | ConsumerGroup | StreamsGroup, now_ms: int) -> ErrorCode:
         """Delete an empty group with its offsets; return NONE, or NON_EMPTY_GROUP.
 
         Raises:

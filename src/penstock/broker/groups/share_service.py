@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from penstock.broker.groups.planned import GroupSettingsOf, Host, LateRecords, PlannedGroups
+from penstock.broker.groups.planned import GroupHost, GroupSettingsOf, LateRecords, PlannedGroups
 from penstock.broker.groups.share.coordinator import (
     SHARE,
     ShareGroupCoordinator,
@@ -19,14 +19,14 @@ from penstock.broker.groups.share.coordinator import (
 from penstock.broker.groups.share.group import ShareGroup
 from penstock.broker.groups.share.key_types import SHARE_KEYS
 from penstock.broker.groups.share.settings import ShareGroupSettings
-from penstock.broker.groups.share.state import Initialization, TopicPartitions, Topics
+from penstock.broker.groups.share.state import ShareInitialization, TopicPartitions, Topics
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
     from penstock.broker.coordination.timers import Timers
     from penstock.broker.groups.metadata_view import TopicsView
-    from penstock.broker.groups.share.group import Initialize, ShareAnswer, ShareHeartbeat
+    from penstock.broker.groups.share.group import InitializeStates, ShareAnswer, ShareHeartbeat
     from penstock.broker.groups.store import GroupStore
 
 
@@ -48,7 +48,9 @@ Results: TypeAlias = dict[tuple[bytes, int], Result]
 class ShareGroupService:
     """The share groups of one broker. `is_other` is True for a group of another type."""
 
-    def __init__(self, host: Host, view: TopicsView, timers: Timers, is_other: Callable[[str], bool]) -> None:
+    def __init__(
+        self, host: GroupHost, view: TopicsView, timers: Timers, is_other: Callable[[str], bool]
+    ) -> None:
         self._host = host
         self._view = view
         self._is_other = is_other
@@ -103,7 +105,7 @@ class ShareGroupService:
         self.planned.store(store, plan)
         self.coordinator.accept(plan, now, self._host.clock.now_ms())
 
-    def _note(self, store: GroupStore, group: ShareGroup, change: Initialization) -> None:
+    def _note(self, store: GroupStore, group: ShareGroup, change: ShareInitialization) -> None:
         """Store which share partitions of a group are initialized or being initialized; see `_carry_out`."""
         self._carry_out(store, self.coordinator.note(group, change), self._host.clock.monotonic())
 
@@ -113,7 +115,9 @@ class ShareGroupService:
 
     # --- states of share partitions ----------------------------------------------------------------------
 
-    def _initialize_soon(self, store: GroupStore, group: ShareGroup, asked: Initialize, now: float) -> None:
+    def _initialize_soon(
+        self, store: GroupStore, group: ShareGroup, asked: InitializeStates, now: float
+    ) -> None:
         """Schedule the initialization of share partitions, so that no response waits for it."""
 
         def begin(timer: Any, at: float, at_ms: int) -> None:
@@ -257,7 +261,7 @@ class ShareGroupService:
 
         self._send_delete(group.id, partitions, deleted)
 
-    def _states_of(self, noted: Initialization, topic_ids: Iterable[bytes]) -> list[tuple[bytes, int]]:
+    def _states_of(self, noted: ShareInitialization, topic_ids: Iterable[bytes]) -> list[tuple[bytes, int]]:
         """Return the share partitions of topics that have a state, or may have one."""
         found = []
         for topic_id in topic_ids:
@@ -306,7 +310,7 @@ class ShareGroupService:
             topics = self._host.cluster.topics_by_id
             names = {topic_id: topics[topic_id].name for topic_id in noted.topic_ids if topic_id in topics}
             partitions = self._states_of(noted, names)
-            self._note(store, group, Initialization(deleting=names))
+            self._note(store, group, ShareInitialization(deleting=names))
         return partitions
 
     def _end(self, store: GroupStore, group: ShareGroup, now_ms: int, results: Results) -> Result:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.coordination.loaded import LoadedPartitions
 from penstock.broker.coordination.records import KeyAndValue
-from penstock.broker.coordination.state_topic import Logs, StateTopic, Topics
+from penstock.broker.coordination.state_topic import Logs, StateTopic, StateTopics
 from penstock.broker.coordination.storing import store_records
-from penstock.broker.groups.offsets import Committed, Offsets, PartitionKey
+from penstock.broker.groups.offsets import CommittedOffset, Offsets, PartitionKey
 from penstock.broker.groups.pending_offsets import PendingOffsets
 from penstock.broker.groups.records import GroupRecords, StoredOffset, offset_record
 from penstock.broker.groups.topic import LAYOUT, Stored, replay
@@ -81,7 +81,7 @@ class GroupStore:
 
     def __init__(
         self,
-        cluster: Topics,
+        cluster: StateTopics,
         logs: Logs,
         kinds: Sequence[GroupKind],
         wrote: Callable[[Any, int], object],
@@ -127,7 +127,7 @@ class GroupStore:
     def _read(self, index: int, losses: Losses) -> None:
         """Replay a partition: the last record of each offset and each group is used."""
         groups: dict[GroupRecords, dict[Any, Any]] = {kind: {} for kind in self._kinds}
-        offsets: dict[tuple[str, PartitionKey], Committed | None] = {}
+        offsets: dict[tuple[str, PartitionKey], CommittedOffset | None] = {}
         pending: dict[int, list[Stored]] = {}
         for stored in replay(self.topic, index, losses, self._kinds, pending):
             if isinstance(stored, StoredOffset):
@@ -182,7 +182,9 @@ class GroupStore:
         if records:
             store_records(lambda: self.append(group_id, records, now_ms), f"group {group_id}")
 
-    def commit(self, group_id: str, commits: Sequence[tuple[PartitionKey, Committed]], now_ms: int) -> None:
+    def commit(
+        self, group_id: str, commits: Sequence[tuple[PartitionKey, CommittedOffset]], now_ms: int
+    ) -> None:
         """Store offsets, then apply them.
 
         Raises:
@@ -199,7 +201,7 @@ class GroupStore:
         self,
         group_id: str,
         producer: tuple[int, int],
-        commits: Sequence[tuple[PartitionKey, Committed]],
+        commits: Sequence[tuple[PartitionKey, CommittedOffset]],
         now_ms: int,
         verification: Any,
     ) -> None:
@@ -277,7 +279,7 @@ class GroupStore:
         self.loaded.clear()
 
 
-def _is_older(committed: Committed | None, present: Committed | None) -> bool:
+def _is_older(committed: CommittedOffset | None, present: CommittedOffset | None) -> bool:
     """Return True if a commit precedes the present one in the log: its transaction ended later."""
     return committed is not None and present is not None and committed.record_offset < present.record_offset
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.coordination.state_topic import Layout
+from penstock.broker.coordination.state_topic import StateTopicLayout
 from penstock.broker.groups.records import GroupRecords, StoredOffset, StoredRecord, read_record
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.broker.coordination.losses import Losses
     from penstock.broker.coordination.state_topic import StateTopic, StoredBatch
 
-LAYOUT = Layout(
+LAYOUT = StateTopicLayout(
     OFFSETS_TOPIC, "offsets.topic.", {"cleanup.policy": "compact", "compression.type": "producer"}
 )
 

@@ -29,7 +29,7 @@ from penstock.protocol.messages.add_partitions_to_txn_response import (
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster import ClusterState
 
 SEVERAL_SINCE = 4
 
@@ -90,7 +90,7 @@ def _add(
     return _results(topics, dict.fromkeys(named, code))
 
 
-def _exists(name: str, index: int, cluster: Cluster) -> bool:
+def _exists(name: str, index: int, cluster: ClusterState) -> bool:
     topic = cluster.topics.get(name)
     return topic is not None and 0 <= index < len(topic.partitions)
 

@@ -10,7 +10,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
-from penstock.broker.groups.consumer.group import Answer, Heartbeat
+from penstock.broker.groups.consumer.group import Heartbeat, HeartbeatResult
 from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.handlers.streams_groups import offers_protocol
 from penstock.broker.metadata.image import GROUP_FEATURE
@@ -92,7 +92,7 @@ def has_consumer_groups(context: Context[ServingNode]) -> bool:
     return node.cluster.features.get(GROUP_FEATURE, 0) > 0 and offers_protocol(node.config, "consumer")
 
 
-def _response(answer: Answer) -> ConsumerGroupHeartbeatResponse:
+def _response(answer: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
     assignment = None
     if answer.assignment is not None:
         topics = by_topic(answer.assignment)

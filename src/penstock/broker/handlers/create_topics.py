@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
-from penstock.broker.metadata.planning import NewTopic, Planner, excess_code
+from penstock.broker.metadata.planning import PlannedTopic, Planner, excess_code
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -39,7 +39,7 @@ def create_topics(request: CreateTopicsRequest, context: Context[ServingNode]) -
     context.begin_claims()
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatableTopicResult] = {}
-    plans: list[NewTopic] = []
+    plans: list[PlannedTopic] = []
     excess = excess_code(context.version >= QUOTA_ERROR_SINCE)
     planner = Planner(cluster, excess, context.mutations)
     for wanted in request.topics:
@@ -63,7 +63,7 @@ def create_topics(request: CreateTopicsRequest, context: Context[ServingNode]) -
     return CreateTopicsResponse(topics=list(results.values()))
 
 
-def _plan(wanted: CreatableTopic, times: int, planner: Planner) -> NewTopic:
+def _plan(wanted: CreatableTopic, times: int, planner: Planner) -> PlannedTopic:
     if times > 1:
         raise error_for(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     if wanted.name == METADATA_TOPIC:
@@ -92,7 +92,7 @@ def _assignments(wanted: CreatableTopic) -> dict[int, list[int]]:
     return found
 
 
-def _success(plan: NewTopic, context: Context[ServingNode]) -> CreatableTopicResult:
+def _success(plan: PlannedTopic, context: Context[ServingNode]) -> CreatableTopicResult:
     # Nothing has been created yet: an answer that becomes too large refuses the whole request.
     keys = plan.config.broker.topic_keys.values() if context.version >= SETTINGS_SINCE else ()
     names = [key.name for key in keys if not key.is_hidden or key.name in plan.config.overrides]

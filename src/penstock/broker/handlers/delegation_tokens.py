@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.config.security_settings import SecuritySettings
+from penstock.broker.config.security_settings import BrokerSecuritySettings
 from penstock.broker.context import Context
 from penstock.broker.security.image import DelegationToken
 from penstock.broker.security.tokens import (
@@ -90,7 +90,7 @@ def create_delegation_token(
             raise error_for(
                 ErrorCode.POLICY_VIOLATION, f"{requester} has {TOKENS_OF_ONE_MAX} tokens; let some expire"
             )
-        now_ms, settings = context.now_ms, SecuritySettings(context.node.config)
+        now_ms, settings = context.now_ms, BrokerSecuritySettings(context.node.config)
         limit_ms = settings.integer("delegation.token.max.lifetime.ms")
         lifetime_ms = min(limit_ms, request.max_lifetime_ms) if request.max_lifetime_ms > 0 else limit_ms
         max_ms = now_ms + lifetime_ms
@@ -132,7 +132,7 @@ def renew_delegation_token(
         return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=-1)
     try:
         token = _find(context, bytes(request.hmac))
-        limit_ms = SecuritySettings(context.node.config).integer("delegation.token.expiry.time.ms")
+        limit_ms = BrokerSecuritySettings(context.node.config).integer("delegation.token.expiry.time.ms")
         token = renewed(
             token, str(context.session.principal), context.now_ms, request.renew_period_ms, limit_ms
         )
@@ -258,7 +258,7 @@ def _check_session(context: Context[ServingNode]) -> None:
 
 
 def _secret(context: Context[ServingNode]) -> Secret:
-    secret = SecuritySettings(context.node.config).secret("delegation.token.secret.key")
+    secret = BrokerSecuritySettings(context.node.config).secret("delegation.token.secret.key")
     if not secret:
         raise error_for(
             ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from penstock.broker.context import Context
-from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.group import ClassicGroup
 from penstock.broker.groups.classic.member import Member
 from penstock.broker.groups.classic.states import State
 from penstock.errors import KafkaError
@@ -103,7 +103,7 @@ def _size(member: Member, protocol: str | None) -> int:
     return names + len(member.metadata(protocol)) + len(member.assignment) + MEMBER_BYTES
 
 
-def _members(group: Group, is_stable: bool) -> list[DescribedGroupMember]:
+def _members(group: ClassicGroup, is_stable: bool) -> list[DescribedGroupMember]:
     """Return the described members.
 
     Only a stable group shows metadata; assignments stay until new ones exist.

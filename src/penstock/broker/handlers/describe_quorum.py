@@ -22,7 +22,7 @@ from penstock.protocol.messages.describe_quorum_response import (
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
-    from penstock.broker.metadata.cluster_view import Observer
+    from penstock.broker.metadata.cluster_view import MetadataObserver
 
 LISTENER = "PLAINTEXT"
 NODES_SINCE, TIMES_SINCE = 2, 1
@@ -70,7 +70,7 @@ def describe_quorum(request: DescribeQuorumRequest, context: Context[ServingNode
     return response
 
 
-def _observer_state(observer: Observer, has_times: bool) -> ReplicaState:
+def _observer_state(observer: MetadataObserver, has_times: bool) -> ReplicaState:
     state = ReplicaState(replica_id=observer.node, log_end_offset=observer.end_offset)
     if has_times:
         state.last_fetch_timestamp = observer.heard_ms

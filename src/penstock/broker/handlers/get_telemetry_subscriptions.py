@@ -9,12 +9,15 @@ from penstock.broker.context import Context
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from penstock.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
-COMPRESSIONS = [int(codec) for codec in (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)]
+COMPRESSIONS = [
+    int(codec)
+    for codec in (CompressionCodec.ZSTD, CompressionCodec.LZ4, CompressionCodec.GZIP, CompressionCodec.SNAPPY)
+]
 """What is preferred first, in Apache Kafka's order."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.broker.config.alterations import (
-    Change,
+    SettingChange,
     answer_each,
     check_changes,
     plan_changes,
@@ -34,7 +34,9 @@ def incremental_alter_configs(
     """Change settings of every resource named: for each resource all changes are made, or none."""
 
     def plan(resource: AlterConfigsResource, suggestions: Suggestions) -> list[ConfigRecord]:
-        changes = [Change(config.name, config.config_operation, config.value) for config in resource.configs]
+        changes = [
+            SettingChange(config.name, config.config_operation, config.value) for config in resource.configs
+        ]
         if resource.resource_type == LOGGER_RESOURCE:
             check_changes(changes)
             check_node(resource.resource_name, context.node.node_id)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.log.contract import Bytes
-    from penstock.log.walk import Entry
+    from penstock.log.walk import BatchEntry
     from penstock.records.compression.budget import UnpackBudget
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
@@ -255,7 +255,7 @@ class _Search:
         self._timestamp_ms = timestamp_ms
         self._wants_latest = wants_latest
         self._from_offset = 0
-        self._batch: tuple[Entry, Bytes] | None = None
+        self._batch: tuple[BatchEntry, Bytes] | None = None
 
     @property
     def visible(self) -> OffsetAndTime | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.config.topic_names import check_topic_name
 from penstock.broker.context import Context
-from penstock.broker.metadata.planning import NewTopic, Planner
+from penstock.broker.metadata.planning import PlannedTopic, Planner
 from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.common.logs import logger_named
@@ -104,7 +104,7 @@ def _create_missing(
     if allowed:
         cluster.catch_up()  # another broker may have made them
     planner = Planner(cluster, ErrorCode.LEADER_NOT_AVAILABLE, context.mutations)
-    plans: list[NewTopic] = []
+    plans: list[PlannedTopic] = []
     excess: KafkaError | None = None
     for name in missing:
         if name is None or name in cluster.topics:

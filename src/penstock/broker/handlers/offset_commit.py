@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.config.definition import LONG_MAX
 from penstock.broker.context import Context
-from penstock.broker.groups.offsets import NEVER_EXPIRES, Committed, PartitionKey
+from penstock.broker.groups.offsets import NEVER_EXPIRES, CommittedOffset, PartitionKey
 from penstock.broker.metadata.replica_manager import Topic
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.common.logs import logger_named
@@ -44,7 +44,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context[ServingNode]) -
     """Store offsets of a group: from members of its current generation, or from any client if it is empty."""
     service = context.node.groups
     response = OffsetCommitResponse()
-    commits: list[tuple[PartitionKey, Committed]] = []
+    commits: list[tuple[PartitionKey, CommittedOffset]] = []
     accepted: list[OffsetCommitResponsePartition] = []
     by_id = context.version >= TOPIC_IDS_SINCE
     for topic in request.topics:
@@ -102,9 +102,9 @@ def storing_error(failure: KafkaError) -> ErrorCode:
 
 def _committed(
     topic: str, partition: OffsetCommitRequestPartition, request: OffsetCommitRequest, now_ms: int
-) -> tuple[PartitionKey, Committed]:
+) -> tuple[PartitionKey, CommittedOffset]:
     keep_ms = request.retention_time_ms
-    committed = Committed(
+    committed = CommittedOffset(
         partition.committed_offset,
         partition.committed_leader_epoch,
         partition.committed_metadata or "",
@@ -117,7 +117,7 @@ def _committed(
 
 def _commit(
     request: OffsetCommitRequest,
-    commits: Sequence[tuple[PartitionKey, Committed]],
+    commits: Sequence[tuple[PartitionKey, CommittedOffset]],
     context: Context[ServingNode],
 ) -> ErrorCode:
     """Check the committing member, and store the offsets; return the error for all of them, or NONE."""

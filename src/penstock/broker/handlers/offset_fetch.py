@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
-from penstock.broker.groups.offsets import Committed, PartitionKey
+from penstock.broker.groups.offsets import CommittedOffset, PartitionKey
 from penstock.broker.handlers.offset_commit import find_topic
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.broker.requests.repetition import merged
@@ -45,7 +45,7 @@ OFFSET_BYTES = 20
 
 _UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 
-NO_OFFSET = Committed(-1, -1, "", -1)
+NO_OFFSET = CommittedOffset(-1, -1, "", -1)
 
 
 def offset_fetch(request: OffsetFetchRequest, context: Context[ServingNode]) -> OffsetFetchResponse:
@@ -183,7 +183,7 @@ def _fetched(
     name: str,
     topic_id: bytes,
     indexes: Iterable[int],
-    find: Callable[[PartitionKey], Committed | None],
+    find: Callable[[PartitionKey], CommittedOffset | None],
     pending: Collection[PartitionKey],
     context: Context[ServingNode],
 ) -> OffsetFetchResponseTopics:

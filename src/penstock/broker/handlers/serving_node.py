@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.groups.service import GroupService
     from penstock.broker.groups.share_state.service import ShareStateService
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster import ClusterState
     from penstock.broker.metadata.cluster_view import ClusterView
     from penstock.broker.metadata.producer_ids import ProducerIds
     from penstock.broker.partitions.fetch_sessions import FetchSessions
@@ -41,7 +41,7 @@ class ServingNode(UsesSideThread, SearchesProducerIds, Protocol):
     authorizer: Authorizer | None
     client_metrics: ClientMetrics | None
     clock: Clock
-    cluster: Cluster
+    cluster: ClusterState
     config: BrokerConfig
     fetch_bytes_max: int
     fetch_sessions: FetchSessions

@@ -18,7 +18,7 @@ from penstock.broker.context import Context
 from penstock.broker.handlers.share_acknowledge import NOT_OFFERED, has_share_groups, reads
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.sharing.acknowledging import Acknowledging
-from penstock.broker.sharing.led_partition import LedPartition, ShareKey
+from penstock.broker.sharing.led_partition import LedPartition, SharePartitionKey
 from penstock.broker.sharing.reading import free_bytes, take
 from penstock.broker.sharing.sessions import (
     FINAL_EPOCH,
@@ -199,7 +199,7 @@ class _Fetching:
             raise error_for(ErrorCode(led.error_code))
         if not self._may_read(self._service.topic_of(topic_id).name):
             raise error_for(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        key = ShareKey(self._member.group_id, topic_id, index)
+        key = SharePartitionKey(self._member.group_id, topic_id, index)
         led = self._leds[partition] = self._service.open(key, self._member.member_id)
         if led.error_code:
             raise error_for(ErrorCode(led.error_code))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
-from penstock.broker.groups.offsets import Committed, PartitionKey
+from penstock.broker.groups.offsets import CommittedOffset, PartitionKey
 from penstock.broker.handlers.offset_commit import offset_error, storing_error
 from penstock.broker.partitions.producers.transactional_appends import join
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
@@ -37,7 +37,7 @@ def txn_offset_commit(
     """Store offsets as part of a transaction; each partition has its own outcome."""
     service = context.node.groups
     response = TxnOffsetCommitResponse()
-    commits: list[tuple[PartitionKey, Committed]] = []
+    commits: list[tuple[PartitionKey, CommittedOffset]] = []
     accepted: list[TxnOffsetCommitResponsePartition] = []
     for topic in request.topics:
         found = context.node.cluster.topics.get(topic.name)
@@ -51,7 +51,7 @@ def txn_offset_commit(
             answer.partitions.append(outcome)
             if not error:
                 accepted.append(outcome)
-                committed = Committed(
+                committed = CommittedOffset(
                     partition.committed_offset,
                     partition.committed_leader_epoch,
                     partition.committed_metadata or "",
@@ -67,7 +67,7 @@ def txn_offset_commit(
 
 def _commit(
     request: TxnOffsetCommitRequest,
-    commits: list[tuple[PartitionKey, Committed]],
+    commits: list[tuple[PartitionKey, CommittedOffset]],
     context: Context[ServingNode],
 ) -> ErrorCode:
     """Add the group's partition to the transaction, check the member, and store the offsets.

@@ -1,6 +1,6 @@
-"""`Cluster`: the cluster's metadata at one broker. Changes are decided, committed, and then applied.
+"""`ClusterState`: the cluster's metadata at one broker. Changes are decided, committed, and then applied.
 
-`Cluster` connects three parts: the metadata (`image`), what this broker stores of the topics
+`ClusterState` connects three parts: the metadata (`image`), what this broker stores of the topics
 (`replica_manager`), and the authority that writes the metadata log. The authority of a single broker is
 `own_authority`, that of a cluster of several the controller
 (`penstock.broker.replication.control.authority`).
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.config.resource_types import TOPIC_RESOURCE
 from penstock.broker.metadata.image import ALL_BROKERS, ClusterImage
 from penstock.broker.metadata.own_authority import OwnAuthority
-from penstock.broker.metadata.planning import NewTopic, Planner, partition_record
+from penstock.broker.metadata.planning import PlannedTopic, Planner, partition_record
 from penstock.broker.metadata.replica_manager import ReplicaManager, Topic
 from penstock.broker.partitions.internal_topics import (
     METADATA_TOPIC,
@@ -58,7 +58,7 @@ _FACTORS = {
 }
 
 
-class Cluster:
+class ClusterState:
     """The metadata of a cluster at one broker, in step with the metadata log."""
 
     def __init__(
@@ -173,7 +173,7 @@ class Cluster:
 
     def plan_topic(
         self, name: str, partitions: int = -1, *, configs: Mapping[str, str | None] | None = None
-    ) -> NewTopic:
+    ) -> PlannedTopic:
         """Check whether a topic can be created, and return its plan; -1 partitions stands for the default.
 
         Raises:
@@ -219,7 +219,7 @@ class Cluster:
         self.create_topics([plan], now_ms)
         return topic
 
-    def create_topics(self, topics: Sequence[NewTopic], now_ms: int) -> list[Topic]:
+    def create_topics(self, topics: Sequence[PlannedTopic], now_ms: int) -> list[Topic]:
         """Create topics that `planning.Planner` has approved, all in one step.
 
         Raises:

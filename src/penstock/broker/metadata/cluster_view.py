@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster import ClusterState
     from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.security.session import Session
 
@@ -29,7 +29,7 @@ class LocatedBroker(NamedTuple):
     """True for a fenced broker: it leads nothing, and Metadata leaves it out."""
 
 
-class Observer(NamedTuple):
+class MetadataObserver(NamedTuple):
     """A node that reads the metadata log, and its progress. Times are milliseconds of the time of day."""
 
     node: int
@@ -48,7 +48,7 @@ class QuorumState(NamedTuple):
     directory_id: bytes
     address: tuple[str, int] | None
     """Host and port of the leader, where clients can reach it."""
-    observers: Sequence[Observer]
+    observers: Sequence[MetadataObserver]
 
 
 class ClusterView(Protocol):
@@ -102,7 +102,7 @@ class ClusterView(Protocol):
 class LoneView:
     """The view of a single broker."""
 
-    def __init__(self, cluster: Cluster, rack: str | None, directory_id: bytes) -> None:
+    def __init__(self, cluster: ClusterState, rack: str | None, directory_id: bytes) -> None:
         self._cluster = cluster
         self._rack = rack
         self._directory_id = directory_id

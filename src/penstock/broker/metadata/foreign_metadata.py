@@ -31,7 +31,7 @@ from penstock.protocol.messages.unregister_broker_record import UnregisterBroker
 from penstock.protocol.uuid import uuid_from_text
 
 if TYPE_CHECKING:
-    from penstock.log.directory.metadata_snapshots import Quorum
+    from penstock.log.directory.metadata_snapshots import QuorumVoters
     from penstock.protocol.message import Message
 
 logger = logger_named("penstock.broker")
@@ -76,7 +76,7 @@ def check_voters(quorum_state: str, node_id: int) -> Found:
     return _found_voters(voters, node_id)
 
 
-def check_quorum(quorum: Quorum, node_id: int) -> Found:
+def check_quorum(quorum: QuorumVoters, node_id: int) -> Found:
     """Check that the voters in control records of the metadata log, if there are any, are only this node."""
     try:
         voters = quorum.voter_ids()

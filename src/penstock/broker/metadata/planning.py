@@ -30,7 +30,7 @@ PARTITIONS_PER_REQUEST_MAX = 10_000
 """Kafka's own limit, which keeps one request from claiming all memory."""
 
 
-class NewTopic(NamedTuple):
+class PlannedTopic(NamedTuple):
     """A topic that passed all checks and can be created."""
 
     name: str
@@ -176,7 +176,7 @@ class Planner:
         replication_factor: int = -1,
         assignments: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str | None] | None = None,
-    ) -> NewTopic:
+    ) -> PlannedTopic:
         """Check whether a topic can be created, and return its plan; -1 stands for the broker's default.
 
         Raises:
@@ -209,7 +209,7 @@ class Planner:
         config = self._topic_config(configs or {})
         self._take(partitions)
         self._folded[folded(name)] = name
-        return NewTopic(name, partitions, config, placed)
+        return PlannedTopic(name, partitions, config, placed)
 
     def growth(
         self, name: str, count: int, assignments: Sequence[Sequence[int]] | None

@@ -19,7 +19,7 @@ from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 
 if TYPE_CHECKING:
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster import ClusterState
     from penstock.common.failures import Failures
 
 logger = logger_named("penstock.broker")
@@ -49,7 +49,7 @@ class SearchesProducerIds(Protocol):
 class ProducerIds:
     """The producer ids of one broker. The object itself is the purgatory key of waiting InitProducerIds."""
 
-    def __init__(self, cluster: Cluster, directories: Sequence[str]) -> None:
+    def __init__(self, cluster: ClusterState, directories: Sequence[str]) -> None:
         """Prepare to assign ids. `directories` are those of the partitions that existed at the start."""
         self._cluster = cluster
         self._directories = directories

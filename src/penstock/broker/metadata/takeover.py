@@ -34,7 +34,7 @@ from penstock.records.format.varint import read_unsigned
 
 if TYPE_CHECKING:
     from penstock.log.directory.identity_files import MetaProperties
-    from penstock.log.directory.metadata_snapshots import Snapshot
+    from penstock.log.directory.metadata_snapshots import SnapshotContents
     from penstock.protocol.message import Message
     from penstock.records.format.batch_header import BatchHeader
 
@@ -263,7 +263,9 @@ def _refusal(path: str, found: str, remedy: str) -> StorageError:
 class MetadataRecords:
     """The records of a metadata log: those of its newest snapshot, and those after it."""
 
-    def __init__(self, path: str, directory: str, bases: list[int], snapshot: Snapshot | None) -> None:
+    def __init__(
+        self, path: str, directory: str, bases: list[int], snapshot: SnapshotContents | None
+    ) -> None:
         self._path = path
         self._directory = directory
         self._bases = bases

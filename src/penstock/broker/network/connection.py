@@ -1,7 +1,7 @@
 """One connection to one client, for asyncio: requests in, answers out in the order of the requests.
 
-`Connection` drives a sans-I/O `ServerConnection` (`penstock.protocol.connection.server`), which cuts frames
-and keeps the order. It adds the socket, the waiting request, quotas and sending from files.
+`ServedConnection` drives a sans-I/O `ServerConnection` (`penstock.protocol.connection.server`), which cuts
+frames and keeps the order. It adds the socket, the waiting request, quotas and sending from files.
 
 A connection has one request at work at a time, as in Apache Kafka. While that request waits (a long poll)
 or its answer is on the way out, later requests stay unread: a little in the backlog, the rest in the socket,
@@ -64,7 +64,7 @@ class FrameFaults(Protocol):
         """End the faults: the connection has ended."""
 
 
-class Connection(asyncio.BufferedProtocol):
+class ServedConnection(asyncio.BufferedProtocol):
     """The asyncio protocol object of one client connection."""
 
     __slots__ = (

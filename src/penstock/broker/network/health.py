@@ -18,7 +18,7 @@ REASONS_MAX = 20
 """How many reasons are shown; a directory that has failed may be one for each of its logs."""
 
 
-class Observed(Protocol):
+class CheckedServer(Protocol):
     """The part of a server that `Health` reads."""
 
     @property
@@ -34,7 +34,7 @@ class Observed(Protocol):
 class Health:
     """Whether a broker serves its clients, and the reasons if it does not."""
 
-    def __init__(self, server: Observed) -> None:
+    def __init__(self, server: CheckedServer) -> None:
         self._server = server
 
     @property

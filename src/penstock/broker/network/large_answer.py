@@ -21,7 +21,7 @@ WRITE_BYTES_MAX = 256 << 10
 """How much of a piece in memory is handed to the transport at a time, which keeps what it cannot send."""
 
 
-class Sender(Protocol):
+class AnswerSender(Protocol):
     """The connection that sends a large answer."""
 
     @property
@@ -52,7 +52,7 @@ class LargeAnswer:
 
     def __init__(
         self,
-        sender: Sender,
+        sender: AnswerSender,
         transport: asyncio.Transport,
         loop: asyncio.AbstractEventLoop,
         pieces: list[Piece],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.broker.groups.service import GroupService
     from penstock.broker.network.frame_buffers import FrameBuffers
     from penstock.broker.node import Node
-    from penstock.broker.requests.routes import Answer, Decoder, Encoder, VersionedRoute
+    from penstock.broker.requests.routes import Answer, Encoder, RequestDecoder, VersionedRoute
     from penstock.protocol.message import Message
 
 BUCKETS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -73,7 +73,7 @@ class ClientCounts:
         self.seconds = 0.0
 
 
-class Clients:
+class ClientIdCounters:
     """Counters for each of the newest `CLIENT_IDS_MAX` client ids."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.apis: dict[int, ApiCounts] = {}
-        self.clients = Clients()
+        self.clients = ClientIdCounters()
         self._client = ClientCounts()
         """The counters of the client whose request is at work."""
         self._size = 0
@@ -157,7 +157,7 @@ class _CountingDecoder:
 
     __slots__ = ("_counts", "_decoder", "_metrics")
 
-    def __init__(self, decoder: Decoder, metrics: Metrics, counts: ApiCounts) -> None:
+    def __init__(self, decoder: RequestDecoder, metrics: Metrics, counts: ApiCounts) -> None:
         self._decoder = decoder
         self._metrics = metrics
         self._counts = counts
@@ -194,7 +194,7 @@ class _CountingEncoder:
         return chunks
 
 
-class Observed(Protocol):
+class MeteredServer(Protocol):
     """The part of a server that metrics and health read."""
 
     node: Node
@@ -220,7 +220,7 @@ class _Family(NamedTuple):
 
 
 @asynccontextmanager
-async def serving_metrics(server: Observed, metrics: Metrics) -> AsyncIterator[int]:
+async def serving_metrics(server: MeteredServer, metrics: Metrics) -> AsyncIterator[int]:
     """Serve ``/metrics`` and ``/health`` for the length of a block; yield the port.
 
     ``/client-metrics`` is served as well if the broker takes metrics from clients.
@@ -252,7 +252,7 @@ async def serving_metrics(server: Observed, metrics: Metrics) -> AsyncIterator[i
         await responder.stop()
 
 
-def render(server: Observed, metrics: Metrics) -> str:
+def render(server: MeteredServer, metrics: Metrics) -> str:
     """Return all metrics as text, in Prometheus's format 0.0.4."""
     lines = []
     for family in (
@@ -292,7 +292,7 @@ def _requests(metrics: Metrics) -> Iterator[_Family]:
         yield _Family(name, "counter", text, values)
 
 
-def _clients(clients: Clients) -> Iterator[_Family]:
+def _clients(clients: ClientIdCounters) -> Iterator[_Family]:
     """Yield the metrics of each client id: requests, bytes and seconds."""
     counted = [(_quoted(name), counts) for name, counts in sorted(clients.counts.items())]
     for what, text in (
@@ -325,7 +325,7 @@ def _single(name: str, kind: str, text: str, value: float) -> _Family:
     return _Family(name, kind, text, [(name, value)])
 
 
-def _connections(server: Observed) -> Iterator[_Family]:
+def _connections(server: MeteredServer) -> Iterator[_Family]:
     yield _single("penstock_connections", "gauge", "Open connections.", len(server.connections))
     yield _single("penstock_connections_accepted_total", "counter", "Connections so far.", server.accepted)
     yield _single(
@@ -345,7 +345,7 @@ def _connections(server: Observed) -> Iterator[_Family]:
     )
 
 
-def _logs(server: Observed) -> Iterator[_Family]:
+def _logs(server: MeteredServer) -> Iterator[_Family]:
     """Yield the metrics of topics, partitions and open logs. Logs not used since the start stay closed."""
     cluster = server.node.cluster
     yield _single("penstock_topics", "gauge", "Topics.", len(cluster.topics))
@@ -364,7 +364,7 @@ def _logs(server: Observed) -> Iterator[_Family]:
         yield _Family(name, "gauge", text, values)
 
 
-def _groups(server: Observed) -> Iterator[_Family]:
+def _groups(server: MeteredServer) -> Iterator[_Family]:
     node = server.node
     # Groups that were stored before the start have a lag as well, though no client has asked for them yet.
     service = node.groups if OFFSETS_TOPIC in node.cluster.topics else node.groups_if_used
@@ -411,7 +411,7 @@ def _label(text: str) -> str:
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
-def _failures(server: Observed) -> Iterator[_Family]:
+def _failures(server: MeteredServer) -> Iterator[_Family]:
     counts = sorted(server.node.failures.counts.items())
     values = [
         (f'penstock_broker_exceptions_total{{component="{component}"}}', float(n)) for component, n in counts
@@ -420,7 +420,7 @@ def _failures(server: Observed) -> Iterator[_Family]:
     yield _Family("penstock_broker_exceptions_total", "counter", text, values)
 
 
-def _kept(server: Observed) -> Iterator[_Family]:
+def _kept(server: MeteredServer) -> Iterator[_Family]:
     kept = server.node.kept
     name = "penstock_kept_state_bytes"
     sizes = [(f'{name}{{kind="{kind}"}}', float(size)) for kind, size in kept.sizes().items()]

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.network.connection import Connection
+from penstock.broker.network.connection import ServedConnection
 from penstock.broker.network.frame_buffers import FrameBuffers
 from penstock.broker.network.kept_answers import KeptAnswers
 from penstock.broker.network.listeners import PLAINTEXT, Listener, bind_error, listeners_of
@@ -77,7 +77,7 @@ class Server:
         self.dies = False
         """Whether the server ends like a killed process: nothing is flushed, no clean shutdown is marked."""
         self._numbers = numbers
-        self._faults_of: Callable[[Connection], FrameFaults] | None = None
+        self._faults_of: Callable[[ServedConnection], FrameFaults] | None = None
         self.login_limits = LoginLimits(
             config.integer("penstock.unauthenticated.connections.max"),
             config.integer("penstock.authentication.timeout.ms") / 1000,
@@ -197,8 +197,8 @@ class Server:
         """Return the function that makes the protocol objects of connections to a listener."""
         security = self.securities.get(listener.name)
 
-        def make() -> Connection:
-            connection = Connection(self)
+        def make() -> ServedConnection:
+            connection = ServedConnection(self)
             connection.listener, connection.security = listener, security
             return connection
 
@@ -307,14 +307,18 @@ class Server:
         self.accepted += 1
         return next(self._numbers)
 
-    def set_faults(self, faults_of: Callable[[Connection], FrameFaults]) -> None:
+    def set_faults(self, faults_of: Callable[[ServedConnection], FrameFaults]) -> None:
         """Give each connection, open or new, an object that injects faults; `faults_of` makes it."""
         self._faults_of = faults_of
         for connection in self.connections:
             self._give_faults(connection)
 
     def _give_faults(self, connection: Hosted) -> None:
-        if self._faults_of is not None and isinstance(connection, Connection) and connection.faults is None:
+        if (
+            self._faults_of is not None
+            and isinstance(connection, ServedConnection)
+            and connection.faults is None
+        ):
             connection.faults = self._faults_of(connection)
 
     def admit(self, connection: Hosted) -> bool:

@@ -1,4 +1,4 @@
-"""TLS between a socket and a `Connection`: a `TlsFront` decrypts what arrives and encrypts what leaves.
+"""TLS between a socket and a `ServedConnection`: a `TlsFront` decrypts what arrives and encrypts what leaves.
 
 The connection is independent of TLS. Ciphertext is read into one buffer that all fronts share and is
 decrypted at once into the connection's own buffer; an idle connection keeps little more than OpenSSL's
@@ -15,7 +15,7 @@ from penstock.security.tls import TlsConnection, TlsError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.broker.network.connection import Connection
+    from penstock.broker.network.connection import ServedConnection
     from penstock.broker.network.host import ConnectionHost
     from penstock.broker.security.listener_security import ListenerSecurity
 
@@ -36,7 +36,9 @@ class TlsFront(asyncio.BufferedProtocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, server: ConnectionHost, connection: Connection, security: ListenerSecurity) -> None:
+    def __init__(
+        self, server: ConnectionHost, connection: ServedConnection, security: ListenerSecurity
+    ) -> None:
         assert security.tls is not None
         self._server = server
         self._connection = connection

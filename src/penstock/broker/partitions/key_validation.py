@@ -15,7 +15,7 @@ from penstock.errors import CorruptRecordError
 from penstock.records.batch import encode_batch
 from penstock.records.checking import walk_batch
 from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import BatchHeader, read_header
 
 logger = logger_named("penstock.broker")
@@ -68,7 +68,10 @@ class KeyCheck:
 
             if COMPILED:
                 find = compiled_finder()
-                for codec in Codec.NONE, Codec.GZIP:  # so that no request waits for imports
+                for codec in (
+                    CompressionCodec.NONE,
+                    CompressionCodec.GZIP,
+                ):  # so that no request waits for imports
                     batch = encode_batch([(b"k", b"v", (("h", b"v"),), 0)], codec=codec)
                     find(memoryview(bytearray(batch)), read_header(batch), UnpackBudget())
                 self._compiled = find

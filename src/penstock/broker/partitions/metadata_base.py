@@ -12,7 +12,7 @@ from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.log.directory.files import create_file, read_text, write_text
-from penstock.log.directory.metadata_snapshots import Snapshot, newest_whole
+from penstock.log.directory.metadata_snapshots import SnapshotContents, newest_whole
 from penstock.log.segments.segment_files import segment_path
 
 logger = logger_named("penstock.broker")
@@ -26,7 +26,7 @@ class MetadataFiles:
     def __init__(self, directory: str, node_id: int) -> None:
         self._directory = directory
         self._node_id = node_id
-        self.snapshot: Snapshot | None = None
+        self.snapshot: SnapshotContents | None = None
         """What stands for the log below its end offset; None where the log is whole."""
         self._state = self._read_state()
 

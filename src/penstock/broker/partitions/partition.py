@@ -32,7 +32,7 @@ from penstock.records.format.batch_header import (
 if TYPE_CHECKING:
     from penstock.broker.config.values import TopicConfig
     from penstock.broker.partitions.log_store import LogStore
-    from penstock.broker.partitions.producers.transactional_appends import Joining
+    from penstock.broker.partitions.producers.transactional_appends import JoinsTransaction
     from penstock.broker.partitions.producers.transactions import AbortedTransaction
     from penstock.log.contract import Log, Slice
     from penstock.records.compression.budget import UnpackBudget
@@ -543,7 +543,7 @@ class Partition:
         produce_version: int,
         now_ms: int,
         budget: UnpackBudget | None = None,
-        joining: Joining | None = None,
+        joining: JoinsTransaction | None = None,
         *,
         acks: int = 1,
     ) -> Appended:
@@ -608,7 +608,7 @@ class Partition:
         now_ms: int,
         older: OlderForm | None = None,
         budget: UnpackBudget | None = None,
-        joining: Joining | None = None,
+        joining: JoinsTransaction | None = None,
         *,
         acks: int = 1,
     ) -> Appended:
@@ -644,7 +644,7 @@ class Partition:
         now_ms: int,
         budget: UnpackBudget | None,
         older: OlderForm | None = None,
-        joining: Joining | None = None,
+        joining: JoinsTransaction | None = None,
     ) -> Appended:
         config = self.config
         if len(batch) > config.segment_bytes:

@@ -19,9 +19,9 @@ from penstock.broker.config.values import TopicConfig
 from penstock.errors import CorruptRecordError, KafkaError, UnpackLimitError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.records.batch import records_bytes
-from penstock.records.checking import Chunk, walk_batch, walk_numbered
+from penstock.records.checking import CheckedRecords, walk_batch, walk_numbered
 from penstock.records.compression.budget import UnpackBudget
-from penstock.records.compression.codecs import Codec, begins_as, compress
+from penstock.records.compression.codecs import CompressionCodec, begins_as, compress
 from penstock.records.compression.ratios import RATIO_MAX
 from penstock.records.format.batch_header import (
     ATTRIBUTES_POSITION,
@@ -65,16 +65,16 @@ _BAD_TIMES = "One or more records have been rejected due to invalid timestamp"
 BLAMED_MAX = 1_000
 """How many records an answer names of those that a batch was refused for."""
 
-_LZ4, _ZSTD = int(Codec.LZ4), int(Codec.ZSTD)
+_LZ4, _ZSTD = int(CompressionCodec.LZ4), int(CompressionCodec.ZSTD)
 _ZSTD_SINCE = 7
 """The Produce version that may carry zstd (KIP-110)."""
 
 _CODECS = {
-    "uncompressed": Codec.NONE,
-    "gzip": Codec.GZIP,
-    "snappy": Codec.SNAPPY,
-    "lz4": Codec.LZ4,
-    "zstd": Codec.ZSTD,
+    "uncompressed": CompressionCodec.NONE,
+    "gzip": CompressionCodec.GZIP,
+    "snappy": CompressionCodec.SNAPPY,
+    "lz4": CompressionCodec.LZ4,
+    "zstd": CompressionCodec.ZSTD,
 }
 
 
@@ -162,7 +162,7 @@ def only_batch(records: memoryview | None, produce_version: int) -> memoryview:
     if (
         produce_version < _ZSTD_SINCE
         and end > HEADER_BYTES
-        and records[ATTRIBUTES_POSITION + 1] & CODEC_MASK == Codec.ZSTD
+        and records[ATTRIBUTES_POSITION + 1] & CODEC_MASK == CompressionCodec.ZSTD
     ):
         raise error_for(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v{_ZSTD_SINCE}")
     return records if end == size else records[:end]
@@ -196,7 +196,7 @@ def check_batch(
     count = header.record_count
     if count <= 0 or (header.last_offset_delta != count - 1 and not _may_have_gaps(header, config)):
         raise _invalid(f"{count} records cannot end at offset {header.last_offset_delta} of their batch")
-    if header.attributes > Codec.ZSTD:
+    if header.attributes > CompressionCodec.ZSTD:
         _check_attributes(header)
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise _invalid(f"producer {header.producer_id} sends no sequence number")
@@ -287,7 +287,7 @@ def _with_greatest_time(batch: memoryview, header: BatchHeader, budget: UnpackBu
     return read_header(batch)
 
 
-def _chunks(batch: memoryview, header: BatchHeader, budget: UnpackBudget | None) -> Iterator[Chunk]:
+def _chunks(batch: memoryview, header: BatchHeader, budget: UnpackBudget | None) -> Iterator[CheckedRecords]:
     """Yield the decoded records of a complete batch in chunks.
 
     Raises:
@@ -318,7 +318,7 @@ def _unreadable(batch: memoryview, error: CorruptRecordError) -> KafkaError:
 
 
 def _check_attributes(header: BatchHeader) -> None:
-    if header.codec > Codec.ZSTD:
+    if header.codec > CompressionCodec.ZSTD:
         # Kafka has no code for it: the exception that it throws there has none.
         raise error_for(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no codec {header.codec}")
     if header.attributes & CONTROL_BIT:
@@ -467,9 +467,9 @@ def storage_codec(sent: int, config: TopicConfig) -> int:
 
 def compression_level(codec: int, config: TopicConfig) -> int | None:
     """Return the topic's compression level for a codec, or None if none is set."""
-    if codec not in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
+    if codec not in (CompressionCodec.GZIP, CompressionCodec.LZ4, CompressionCodec.ZSTD):
         return None
-    name = Codec(codec).name.lower()
+    name = CompressionCodec(codec).name.lower()
     if f"compression.{name}.level" not in config.overrides:
         return None
     return config.integer(f"compression.{name}.level")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.broker.node import Node
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.replication.entrants import Entrant
-    from penstock.broker.replication.member import Member
+    from penstock.broker.replication.member import ClusterMember
     from penstock.broker.requests.purgatory import DelayedOperation
     from penstock.broker.transactions.outbox import Markers
     from penstock.broker.transactions.service import TransactionService
@@ -40,13 +40,13 @@ class Peers(Protocol):
         """Return the coordinators of the node `target`, or None if it cannot be reached from `source` now."""
 
 
-class Coordinators:
+class ClusterCoordinators:
     """The coordinators of one cluster node: they move with partitions, and call other nodes."""
 
     marker_retry_s = 0.001, 0.5
     """How long after a marker was written its replicas are asked about first, and later on at most."""
 
-    def __init__(self, node: Node, member: Member, peers: Peers) -> None:
+    def __init__(self, node: Node, member: ClusterMember, peers: Peers) -> None:
         self.node = node
         self._member = member
         self._peers = peers
@@ -66,13 +66,13 @@ class Coordinators:
         """Let `other` call `action` when a partition of this node commits more, or loses its leadership."""
         return call_when_committed(self.node, partition, other, action)
 
-    def _reach(self, node_id: int) -> Coordinators | None:
+    def _reach(self, node_id: int) -> ClusterCoordinators | None:
         if node_id == self.node.node_id:
             return self
         there = self._peers.reach(self.node.node_id, node_id)
         if there is None:
             return None
-        assert isinstance(there.membership, Coordinators)
+        assert isinstance(there.membership, ClusterCoordinators)
         return there.membership
 
     def send_share_state(self, request: Any, done: Callable[[Any], None]) -> None:
@@ -154,7 +154,7 @@ class Coordinators:
         partitions = self.node.cluster.topics[TRANSACTIONS_TOPIC].partitions
         return partitions[partition_of(transactional_id, len(partitions))]
 
-    def _watch(self, there: Coordinators, partition: Partition, transactional_id: str) -> None:
+    def _watch(self, there: ClusterCoordinators, partition: Partition, transactional_id: str) -> None:
         """Check the markers of a transaction again when the partition commits more.
 
         A timer does the same; but a clock may stand still, and a node may end.
@@ -195,7 +195,7 @@ class Coordinators:
         there = self.coordinators_of(transactional_id)
         return None if there is None else there.node.transactions
 
-    def coordinators_of(self, transactional_id: str) -> Coordinators | None:
+    def coordinators_of(self, transactional_id: str) -> ClusterCoordinators | None:
         """Return the coordinators of the node for a transactional id, or None if it cannot be reached."""
         is_known = TRANSACTIONS_TOPIC in self.node.cluster.topics
         return self._reach(self._state_of(transactional_id).leader) if is_known else None
@@ -208,16 +208,16 @@ class Coordinators:
         """
         return Commitment(self._state_of(transactional_id))
 
-    def entry(self, transactional_id: str, entrants: Sequence[Entrant]) -> Entry:
-        """Return an `Entry`, which adds partitions to a transaction before records are written to them."""
-        return Entry(self, transactional_id, entrants)
+    def entry(self, transactional_id: str, entrants: Sequence[Entrant]) -> PartitionsAddition:
+        """Return the addition of partitions to a transaction, made before records are written to them."""
+        return PartitionsAddition(self, transactional_id, entrants)
 
 
 _COMES_LATER = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 """Errors of a node that is about to coordinate, and has not learned of it yet, or not read what there is."""
 
 
-class Entry:
+class PartitionsAddition:
     """The addition of partitions to a transaction, whose coordinator may be on any node.
 
     A partition must not be written to before the coordinator's replicas have stored that it takes part:
@@ -225,11 +225,11 @@ class Entry:
     there.
     """
 
-    def __init__(self, here: Coordinators, transactional_id: str, entrants: Sequence[Entrant]) -> None:
+    def __init__(self, here: ClusterCoordinators, transactional_id: str, entrants: Sequence[Entrant]) -> None:
         self._here = here
         self._transactional_id = transactional_id
         self._entrants = entrants
-        self._asked: tuple[Coordinators, Commitment] | None = None
+        self._asked: tuple[ClusterCoordinators, Commitment] | None = None
         self._is_watched = False
 
     @property

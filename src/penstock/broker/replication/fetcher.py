@@ -18,7 +18,7 @@ from penstock.protocol.messages.fetch_request import FetchPartition, FetchReques
 if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.replication.local_replica import LocalReplica
-    from penstock.broker.replication.throttles import Throttle
+    from penstock.broker.replication.throttles import ReplicationThrottle
     from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
 
 logger = logger_named("penstock.broker")
@@ -29,7 +29,7 @@ PATIENCE_S = 1.5
 without a sign."""
 
 
-class FetchSettings(NamedTuple):
+class ReplicaFetchSettings(NamedTuple):
     """The limits of a follower's Fetch requests, from the settings `replica.fetch.*` of its broker."""
 
     wait_max_ms: int = 500
@@ -43,7 +43,7 @@ class FetchSettings(NamedTuple):
     """How long a partition is left alone after an error. Metadata, which mend most errors, end it at once."""
 
     @classmethod
-    def of(cls, config: BrokerConfig) -> FetchSettings:
+    def of(cls, config: BrokerConfig) -> ReplicaFetchSettings:
         """Return the fetch limits that a broker's settings contain."""
         return cls(
             config.integer("replica.fetch.wait.max.ms"),
@@ -60,11 +60,15 @@ class _Asked(NamedTuple):
     offset: int
 
 
-class Fetcher:
+class ReplicaFetcher:
     """The partitions that one node fetches from one leader."""
 
     def __init__(
-        self, node_id: int, leader: int, settings: FetchSettings, throttle: Throttle | None = None
+        self,
+        node_id: int,
+        leader: int,
+        settings: ReplicaFetchSettings,
+        throttle: ReplicationThrottle | None = None,
     ) -> None:
         """Prepare to fetch from `leader`. `throttle` limits the bytes for replicas that are not in sync."""
         self._node_id = node_id

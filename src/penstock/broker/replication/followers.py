@@ -12,7 +12,7 @@ UNKNOWN = -1
 NEVER = float("-inf")
 
 
-class Follower:
+class FollowerProgress:
     """One follower's progress: the offsets and times of its fetches, as the leader has recorded them."""
 
     __slots__ = (
@@ -57,14 +57,14 @@ class Followers:
         """Whether a proposal of another ISR is under way; there is never more than one."""
         self.joining: int | None = None
         """The replica whose joining is proposed: the high watermark waits for it already."""
-        self._by_id: dict[int, Follower] = {}
+        self._by_id: dict[int, FollowerProgress] = {}
         self.assign(replicas, now_s)
 
     def assign(self, replicas: Iterable[int], now_s: float) -> None:
         """Set the replicas of the metadata; followers that remain keep their progress."""
         known = self._by_id
         self._by_id = {
-            each: known.get(each) or Follower(now_s if each in self.in_sync else NEVER)
+            each: known.get(each) or FollowerProgress(now_s if each in self.in_sync else NEVER)
             for each in replicas
             if each != self.leader
         }
@@ -75,11 +75,11 @@ class Followers:
         self.pending = False
         self.joining = None
 
-    def get(self, replica: int) -> Follower | None:
+    def get(self, replica: int) -> FollowerProgress | None:
         """Return the follower with this id, or None if it is no replica."""
         return self._by_id.get(replica)
 
-    def items(self) -> Iterable[tuple[int, Follower]]:
+    def items(self) -> Iterable[tuple[int, FollowerProgress]]:
         """Return an iterable of all followers with their broker ids."""
         return self._by_id.items()
 

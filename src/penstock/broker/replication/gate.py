@@ -1,4 +1,4 @@
-"""`Gate`: the interceptor of replication: which node may serve a request, and when it is answered.
+"""`ReplicationGate`: the interceptor of replication: which node may serve a request, and when it is answered.
 
 It is the interceptor nearest to the handlers; a broker without a cluster does not have it. Handlers append
 and read as without replication; the gate delays the response until the in-sync replicas have what was
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from penstock.broker.context import Context
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.replication.coordinated import Parts
-    from penstock.broker.replication.member import Member
+    from penstock.broker.replication.member import ClusterMember
     from penstock.broker.requests.routes import Handler, VersionedRoute
 
 CONSUMER_REPLICA = -1
@@ -63,13 +63,13 @@ RACK_AWARE = ("RackAwareReplicaSelector", "org.apache.kafka.common.replica.RackA
 """The names of the one selector of replicas (KIP-392)."""
 
 
-class Gate:
+class ReplicationGate:
     """The replication interceptor of one node.
 
     `selects_by_rack` sends consumers to replicas in their rack.
     """
 
-    def __init__(self, member: Member, *, selects_by_rack: bool) -> None:
+    def __init__(self, member: ClusterMember, *, selects_by_rack: bool) -> None:
         self._member = member
         self._selects_by_rack = selects_by_rack
 
@@ -93,7 +93,7 @@ class Gate:
         def handle(request: Any, context: Context[Any]) -> Any:
             acks, profile = request.acks, context.node.profile
             if profile is not None and profile.counts_acks and not 0 <= acks <= 1:
-                # 0.8 takes numbers below 0 as all; above 1 a `Counted` waits for as many replicas.
+                # 0.8 takes numbers below 0 as all; above 1 a `CountedRecords` waits for as many replicas.
                 acks = max(acks, ALL_REPLICAS)
                 request = copy.copy(request)
                 request.acks = min(acks, 1)
@@ -126,7 +126,7 @@ class Gate:
                 return _Replicating(waiting, deadline, context, lambda: self._hint(response, context)).check()
         return self._hint(response, context)
 
-    def _written(self, response: Any, version: int, acks: int) -> Iterable[Written]:
+    def _written(self, response: Any, version: int, acks: int) -> Iterable[WrittenRecords]:
         for topic in response.responses:
             found = self._topic(topic.name, topic.topic_id, version >= PRODUCE_IDS_SINCE)
             if found is None:
@@ -135,7 +135,11 @@ class Gate:
                 if not answer.error_code and answer.index < len(found.partitions):
                     partition = found.partitions[answer.index]
                     is_counted = acks != ALL_REPLICAS
-                    yield Counted(partition, answer, acks) if is_counted else Written(partition, answer)
+                    yield (
+                        CountedRecords(partition, answer, acks)
+                        if is_counted
+                        else WrittenRecords(partition, answer)
+                    )
 
     def _topic(self, name: str | None, topic_id: bytes, by_id: bool) -> Any:
         cluster = self._member.cluster
@@ -387,7 +391,7 @@ _COMES_LATER = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRES
 _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-class Written:
+class WrittenRecords:
     """Records of one partition that must be replicated before their response is sent."""
 
     __slots__ = ("_answer", "_commitment", "partition")
@@ -431,7 +435,7 @@ class Written:
         self.fail(ErrorCode.REQUEST_TIMED_OUT)
 
 
-class Counted(Written):
+class CountedRecords(WrittenRecords):
     """Records of one partition that a number of in-sync replicas must have: 0.8's acks above 1.
 
     The wait ends when all in-sync replicas have the records, even if they are fewer: so says the protocol's
@@ -464,7 +468,7 @@ class Counted(Written):
         return have >= min(self._acks, len(followers.in_sync))
 
 
-class _State(Written):
+class _State(WrittenRecords):
     """A coordinator's records that must be replicated before a part of a response is valid."""
 
     __slots__ = ()
@@ -570,11 +574,11 @@ def _then(outcome: Any, then: Callable[[Any], Any]) -> Any:
     return then(outcome)
 
 
-_WRAPPED: dict[int, Callable[[Gate, Handler], Handler]] = {
-    ApiKey.PRODUCE: Gate.produce,
-    ApiKey.FETCH: Gate.fetch,
-    ApiKey.LIST_OFFSETS: Gate.list_offsets,
-    ApiKey.SHARE_FETCH: Gate.share,
-    ApiKey.SHARE_ACKNOWLEDGE: Gate.share,
-    ApiKey.TXN_OFFSET_COMMIT: Gate.commit_in_transaction,
+_WRAPPED: dict[int, Callable[[ReplicationGate, Handler], Handler]] = {
+    ApiKey.PRODUCE: ReplicationGate.produce,
+    ApiKey.FETCH: ReplicationGate.fetch,
+    ApiKey.LIST_OFFSETS: ReplicationGate.list_offsets,
+    ApiKey.SHARE_FETCH: ReplicationGate.share,
+    ApiKey.SHARE_ACKNOWLEDGE: ReplicationGate.share,
+    ApiKey.TXN_OFFSET_COMMIT: ReplicationGate.commit_in_transaction,
 }

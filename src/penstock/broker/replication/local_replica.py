@@ -27,7 +27,7 @@ logger = logger_named("penstock.broker")
 ALL_REPLICAS = -1
 
 
-class Host(Protocol):
+class ReplicaHost(Protocol):
     """The node of a replica, as the replica uses it."""
 
     node_id: int
@@ -76,7 +76,7 @@ class LocalReplica:
         "partition",
     )
 
-    def __init__(self, partition: Partition, host: Host) -> None:
+    def __init__(self, partition: Partition, host: ReplicaHost) -> None:
         self.partition = partition
         self._host = host
         self._gap_to = 0

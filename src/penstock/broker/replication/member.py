@@ -1,4 +1,4 @@
-"""`Member`: one node as a member of a cluster: it registers, sends heartbeats, follows leaders, and leads.
+"""`ClusterMember`: a node in a cluster, which registers, sends heartbeats, follows leaders, and leads.
 
 It connects the parts that decide (partitions, fetchers, followers) with a node's purgatory and clock, and
 with the transport. Messages and timers in the purgatory drive it, so that a simulation runs it as a server
@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.broker.replication.brokers import BrokerStates
-from penstock.broker.replication.fetcher import Fetcher, FetchSettings
+from penstock.broker.replication.fetcher import ReplicaFetcher, ReplicaFetchSettings
 from penstock.broker.replication.local_replica import replica_of
 from penstock.broker.replication.proposals import IsrProposals
 from penstock.broker.replication.replica_fetch import serve
-from penstock.broker.replication.throttles import Throttle
+from penstock.broker.replication.throttles import ReplicationThrottle
 from penstock.broker.replication.transport.messages import (
     CONTROLLER,
-    Batch,
     Feed,
-    Heartbeat,
     HeartbeatAnswer,
+    MetadataBatch,
+    NodeHeartbeat,
+    NodeRegistration,
     Registered,
-    Registration,
 )
 from penstock.broker.requests.purgatory import Wait
 from penstock.common.logs import logger_named
@@ -34,7 +34,7 @@ from penstock.protocol.messages.fetch_request import FetchRequest
 if TYPE_CHECKING:
     from random import Random
 
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster import ClusterState
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.replication.local_replica import LocalReplica
@@ -62,7 +62,7 @@ RETRY_S = 0.2
 """How long a registration waits for its answer before it is sent again."""
 
 
-class Parts(Protocol):
+class MemberParts(Protocol):
     """The parts of a node that its membership uses."""
 
     purgatory: Purgatory
@@ -83,7 +83,7 @@ class Moves(Protocol):
         """React to changed client quotas."""
 
 
-class Member:
+class ClusterMember:
     """The membership of one node in its cluster, from one start to its end.
 
     `lag_s` is `replica.lag.time.max.ms` in seconds, `heartbeat_s` the interval of heartbeats. `saved` has
@@ -104,7 +104,7 @@ class Member:
         random: Random,
         rack: str | None = None,
         saved: dict[tuple[str, int], int] | None = None,
-        fetching: FetchSettings | None = None,
+        fetching: ReplicaFetchSettings | None = None,
         was_clean: bool = True,
     ) -> None:
         self.node_id = node_id
@@ -112,10 +112,10 @@ class Member:
         self.lag_s = lag_s
         self.brokers = BrokerStates()
         self.broker_epoch = -1
-        self.cluster: Cluster
+        self.cluster: ClusterState
         self._publisher: MetadataPublisher
-        self.throttle: Throttle
-        self._own_throttle: Throttle
+        self.throttle: ReplicationThrottle
+        self._own_throttle: ReplicationThrottle
         self.moves: Moves | None = None
         self.frozen = False
         """Whether a test has stopped this node from following others."""
@@ -129,15 +129,15 @@ class Member:
         self._transport = transport
         self._clock = clock
         self._heartbeat_s = heartbeat_s
-        self._fetching = fetching or FetchSettings()
+        self._fetching = fetching or ReplicaFetchSettings()
         self._incarnation = incarnation
         self._was_clean = was_clean
         self._endpoints: dict[str, tuple[str, int]] = {}
-        self._node: Parts
+        self._node: MemberParts
         self._has_begun = False
         self.next_batch = 0
         """The number of the first batch of metadata that this node does not have."""
-        self._fetchers: dict[int, Fetcher] = {}
+        self._fetchers: dict[int, ReplicaFetcher] = {}
         self._followed: dict[LocalReplica, int] = {}
         self._turns: dict[int, DelayedOperation] = {}
         self._proposals = IsrProposals(node_id, random)
@@ -145,13 +145,13 @@ class Member:
         self._next_try: DelayedOperation | None = None
 
     def begin(
-        self, publisher: MetadataPublisher, node: Parts, records: Sequence[Any], next_batch: int
+        self, publisher: MetadataPublisher, node: MemberParts, records: Sequence[Any], next_batch: int
     ) -> None:
         """Set the node and its metadata, to which `records` have been applied."""
         self._publisher, self._node, self.next_batch = publisher, node, next_batch
         self.cluster = cluster = publisher.cluster
-        self.throttle = Throttle("leader", self.node_id, cluster.config)
-        self._own_throttle = Throttle("follower", self.node_id, cluster.config)
+        self.throttle = ReplicationThrottle("leader", self.node_id, cluster.config)
+        self._own_throttle = ReplicationThrottle("follower", self.node_id, cluster.config)
         self._has_begun = True
         for record in records:
             self.brokers.apply(record)
@@ -226,7 +226,7 @@ class Member:
     # --- the controller ----------------------------------------------------------------------------------
 
     def _register(self) -> None:
-        asked = Registration(self.node_id, self._incarnation, self.rack, self._endpoints, self._was_clean)
+        asked = NodeRegistration(self.node_id, self._incarnation, self.rack, self._endpoints, self._was_clean)
 
         def answered(answer: Registered | None) -> None:
             if self.ended or self.broker_epoch >= 0:
@@ -252,7 +252,7 @@ class Member:
         """Send a heartbeat. Its answer brings the metadata that this node lacks."""
         if self.broker_epoch < 0:
             return
-        asked = Heartbeat(self.node_id, self.broker_epoch, self.next_batch, self.wants_stop)
+        asked = NodeHeartbeat(self.node_id, self.broker_epoch, self.next_batch, self.wants_stop)
         self._transport.send(self.node_id, CONTROLLER, asked, self._beaten)
 
     def _beaten(self, answer: HeartbeatAnswer | None) -> None:
@@ -264,7 +264,7 @@ class Member:
         self.take(answer.batches)
         self.may_stop = self.may_stop or answer.may_stop
 
-    def take(self, batches: Sequence[Batch]) -> None:
+    def take(self, batches: Sequence[MetadataBatch]) -> None:
         """Apply metadata batches, each once and in order. A batch that comes too early is ignored.
 
         The next heartbeat requests ignored batches again.
@@ -338,7 +338,7 @@ class Member:
         leader = partition.leader
         fetcher = self._fetchers.get(leader)
         if fetcher is None:
-            fetcher = self._fetchers[leader] = Fetcher(
+            fetcher = self._fetchers[leader] = ReplicaFetcher(
                 self.node_id, leader, self._fetching, self._own_throttle
             )
         fetcher.add(replica)
@@ -363,7 +363,7 @@ class Member:
             self._transport.send(self.node_id, leader, request, answered)
         self._set_turn(leader, fetcher)
 
-    def _set_turn(self, leader: int, fetcher: Fetcher) -> None:
+    def _set_turn(self, leader: int, fetcher: ReplicaFetcher) -> None:
         """Set the timer for the next Fetch, or for the time at which a response counts as lost."""
         when = fetcher.next_turn()
         alarm = self._turns.get(leader)
@@ -374,7 +374,7 @@ class Member:
         seconds = max(when - self.monotonic(), 0.001)
         self._turns[leader] = self._alarm(seconds, lambda: self._fetch(leader))
 
-    def _fetched(self, fetcher: Fetcher, answer: Any) -> None:
+    def _fetched(self, fetcher: ReplicaFetcher, answer: Any) -> None:
         now_s = self.monotonic()
         if answer is None or self.frozen:
             fetcher.failed(now_s)
@@ -393,7 +393,7 @@ class Member:
     # --- leading -----------------------------------------------------------------------------------------
 
     def topic_of(self, asked: FetchTopic, version: int) -> Topic:
-        """Return the topic that a follower's request names; raise the same errors as `Cluster.topic`."""
+        """Return the topic that a follower's request names; raise the same errors as `ClusterState.topic`."""
         cluster = self.cluster
         return (
             cluster.topic_by_id(asked.topic_id) if version >= TOPIC_IDS_SINCE else cluster.topic(asked.topic)

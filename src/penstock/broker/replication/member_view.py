@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.metadata.cluster_view import LocatedBroker, QuorumState
-from penstock.broker.replication.control.elections import Kind
+from penstock.broker.replication.control.elections import ElectionKind
 from penstock.broker.replication.control.quorum import CONTROLLER_ID
 
 if TYPE_CHECKING:
     from random import Random
 
-    from penstock.broker.metadata.cluster_view import Observer
+    from penstock.broker.metadata.cluster_view import MetadataObserver
     from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.replication.brokers import BrokerStates
     from penstock.broker.security.session import Session
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Deciding(Protocol):
     """The controller's decisions that requests ask for. Its errors become the answers."""
 
-    def elect(self, topic: str, index: int, kind: Kind) -> list[Message]:
+    def elect(self, topic: str, index: int, kind: ElectionKind) -> list[Message]:
         """Hold an election; return the records to write."""
 
     def reassign(
@@ -46,7 +46,7 @@ class Keeping(Protocol):
     def controller(self) -> Deciding:
         """The controller, which decides about elections and reassignments."""
 
-    def observers(self) -> list[Observer]:
+    def observers(self) -> list[MetadataObserver]:
         """Return the nodes that read the metadata log."""
 
 
@@ -88,7 +88,7 @@ class MemberView:
 
     def elect(self, topic: str, index: int, kind: int, now_ms: int) -> None:
         """Let the controller hold an election. Raises as `ClusterView.elect`."""
-        self._commit(self._quorum.controller.elect(topic, index, Kind(kind)), now_ms)
+        self._commit(self._quorum.controller.elect(topic, index, ElectionKind(kind)), now_ms)
 
     def reassign(
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool, now_ms: int

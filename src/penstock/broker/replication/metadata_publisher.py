@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.metadata.cluster import Cluster
+from penstock.broker.metadata.cluster import ClusterState
 from penstock.broker.partitions.partition import NO_LEADER
-from penstock.broker.replication.local_replica import Host, LocalReplica, replica_of
+from penstock.broker.replication.local_replica import LocalReplica, ReplicaHost, replica_of
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, PenstockError, StorageError
 from penstock.protocol.messages.client_quota_record import ClientQuotaRecord
@@ -43,7 +43,7 @@ class MetadataPublisher:
         config: BrokerConfig,
         store: LogStore,
         now_ms: int,
-        host: Host,
+        host: ReplicaHost,
         authority: Authority,
         records: Sequence[Message],
     ) -> None:
@@ -62,7 +62,7 @@ class MetadataPublisher:
         """Topics that have been deleted, in the same way."""
         self.have_quotas_changed = False
         """Whether quotas of clients have changed, in the same way."""
-        self.cluster = Cluster(config, store, now_ms, authority, self)
+        self.cluster = ClusterState(config, store, now_ms, authority, self)
         """The cluster, as this node has it."""
         self.publish(records)
         topics = self.cluster.topics

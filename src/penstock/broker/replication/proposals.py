@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.replication.transport.messages import Decision, IsrChange, Proposal
+from penstock.broker.replication.transport.messages import IsrChange, Proposal, ProposalAnswer
 from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class IsrProposals:
         changes = tuple(item.change for item in self._asked)
         return Proposal(self._node_id, broker_epoch, changes, self._number)
 
-    def answered(self, number: int, answer: Decision | None, now_s: float) -> bool:
+    def answered(self, number: int, answer: ProposalAnswer | None, now_s: float) -> bool:
         """Handle the answer to the request `number`; None if no answer will come.
 
         Returns True if the answer mentions metadata that this node lacks. An answer to an earlier request

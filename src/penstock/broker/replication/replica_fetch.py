@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.replication.brokers import BrokerStates
     from penstock.broker.replication.local_replica import LocalReplica
-    from penstock.broker.replication.throttles import Throttle
+    from penstock.broker.replication.throttles import ReplicationThrottle
     from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 
 
@@ -32,7 +32,7 @@ class Serving(Protocol):
     """The parts of a node that are needed to answer followers."""
 
     brokers: BrokerStates
-    throttle: Throttle
+    throttle: ReplicationThrottle
     """What followers that are not in sync may take of what is led here."""
 
     def monotonic(self) -> float:

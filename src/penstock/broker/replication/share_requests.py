@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.broker.groups.share_state.requests import KINDS, answer_of, keys_of, part_of
-from penstock.broker.groups.share_state.service import Outcome
+from penstock.broker.groups.share_state.service import ShareStateOutcome
 from penstock.broker.replication.commitment import Commitment, call_when_committed
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import KafkaError, StorageError
@@ -46,9 +46,9 @@ class SharedRequest:
         self._kind = KINDS[request.API_KEY]
         self._left: dict[ShareKey, Any] = dict(keys_of(request))
         """What has not been asked for with success."""
-        self._stored: dict[ShareKey, tuple[Outcome, Commitment]] = {}
+        self._stored: dict[ShareKey, tuple[ShareStateOutcome, Commitment]] = {}
         """What has been stored, and is not replicated yet."""
-        self._outcomes: dict[ShareKey, Outcome] = {}
+        self._outcomes: dict[ShareKey, ShareStateOutcome] = {}
         self._deadline = 0.0
 
     def begin(self) -> None:
@@ -68,7 +68,7 @@ class SharedRequest:
             return
         now = self._node.clock.monotonic()
         if now >= self._deadline:
-            late = Outcome(
+            late = ShareStateOutcome(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, "the share coordinator has not answered in time"
             )
             for key in (*self._left, *self._stored):

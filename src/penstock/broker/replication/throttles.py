@@ -34,7 +34,7 @@ def _parsed(text: str, node_id: int) -> _Listed:
     return _Listed("*" in parts, frozenset(int(index) for index, broker in pairs if int(broker) == node_id))
 
 
-class Throttle:
+class ReplicationThrottle:
     """The replication quota of one side, ``leader`` or ``follower``, on one broker."""
 
     def __init__(self, side: str, node_id: int, config: BrokerConfig) -> None:

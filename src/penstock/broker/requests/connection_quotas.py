@@ -31,14 +31,14 @@ ADDRESSES_MAX = 10_000
 """Addresses that are measured at a time; beyond that, the measurement of the least recent one is dropped."""
 
 
-class Text(Protocol):
+class SettingText(Protocol):
     """A value that was set for a setting, as text."""
 
     @property
     def text(self) -> str | None: ...
 
 
-class Settings(Protocol):
+class QuotaSettings(Protocol):
     """The settings of the broker that are in force."""
 
     def integer(self, name: str) -> int:
@@ -47,7 +47,7 @@ class Settings(Protocol):
     def text(self, name: str) -> str | None:
         """Return the text in force, or None if nothing is set."""
 
-    def set_texts(self, name: str) -> Iterable[Text]:
+    def set_texts(self, name: str) -> Iterable[SettingText]:
         """Return every value that was set for this name, the value in force first."""
 
 
@@ -67,22 +67,22 @@ class HasQuotas(Protocol):
         """The end of the metadata log, which changes whenever quotas change."""
 
 
-class Named(Protocol):
+class NamedListener(Protocol):
     """A listener, with its name."""
 
     @property
     def name(self) -> str: ...
 
 
-class Counted(Protocol):
+class CountedConnection(Protocol):
     """A connection that has been accepted."""
 
     @property
-    def listener(self) -> Named | None:
+    def listener(self) -> NamedListener | None:
         """The listener that has accepted this connection."""
 
 
-C = TypeVar("C", bound=Counted)
+C = TypeVar("C", bound=CountedConnection)
 
 
 class ConnectionQuotas:
@@ -92,7 +92,7 @@ class ConnectionQuotas:
         ConfigError: `max.connections.per.ip.overrides` is malformed, or names a host that does not exist.
     """
 
-    def __init__(self, config: Settings, listeners: list[str], cluster: HasQuotas) -> None:
+    def __init__(self, config: QuotaSettings, listeners: list[str], cluster: HasQuotas) -> None:
         self._config = config
         self._cluster = cluster
         cluster.setting_checks.append(check_overrides)

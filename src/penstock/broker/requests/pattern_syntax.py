@@ -43,7 +43,7 @@ class One(NamedTuple):
     size: int = 1
 
 
-class Place(NamedTuple):
+class Anchor(NamedTuple):
     """A node that matches no character, but demands a condition of the place."""
 
     at: At
@@ -73,7 +73,7 @@ class Repeat(NamedTuple):
     size: int
 
 
-Node = One | Place | Sequence | Choice | Repeat
+Node = One | Anchor | Sequence | Choice | Repeat
 
 EMPTY = Sequence([], 0)
 
@@ -257,9 +257,9 @@ class _Parser:
         if character == ".":
             return One((lambda c: True) if flags.dot_is_all else (lambda c: c != "\n"))
         if character == "^":
-            return Place(At.LINE_BEGIN if flags.lines else At.TEXT_BEGIN)
+            return Anchor(At.LINE_BEGIN if flags.lines else At.TEXT_BEGIN)
         if character == "$":
-            return Place(At.LINE_END if flags.lines else At.TEXT_END)
+            return Anchor(At.LINE_END if flags.lines else At.TEXT_END)
         if character == "[":
             return One(self._class(flags))
         if character in "*+?":
@@ -268,7 +268,7 @@ class _Parser:
             return _literal(character, flags)
         letter = self._next("a \\ at the end")
         if letter in _AT:
-            return Place(_AT[letter])
+            return Anchor(_AT[letter])
         test = self._named_class(letter)
         return One(test) if test is not None else _literal(self._escaped(letter), flags)
 

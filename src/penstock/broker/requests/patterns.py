@@ -10,12 +10,12 @@ met with the sets that follow. A set not met before costs work, of which each pa
 from __future__ import annotations
 
 from penstock.broker.requests.pattern_syntax import (
+    Anchor,
     At,
     Choice,
     Node,
     One,
     PatternError,
-    Place,
     Repeat,
     Test,
     is_word,
@@ -186,7 +186,7 @@ class Pattern:
             # `begin` is the last that was made: the state behind the test has the next number.
             self._tests[begin] = node.test
             return self._state()
-        if isinstance(node, Place):
+        if isinstance(node, Anchor):
             self._sees_kinds = True
             end = self._state()
             self._step(begin, end, node.at)

@@ -26,7 +26,7 @@ Handler: TypeAlias = "Callable[[Any, Context[Any]], Answer]"
 """A function of a decoded request and its context. Each handler takes the request class of its API."""
 
 
-class Decoder(Protocol):
+class RequestDecoder(Protocol):
     """The part of a codec that decodes requests."""
 
     @property
@@ -90,7 +90,7 @@ class VersionedRoute:
         key: int,
         version: int,
         handle: Handler,
-        request: Decoder,
+        request: RequestDecoder,
         response: Encoder,
         has_tagged_header: bool,
         in_pieces: bool,

@@ -50,7 +50,7 @@ def to_be_raised_later(error: E) -> E:
     return error
 
 
-class Job:
+class SideJob:
     """One piece of work. The object itself is the purgatory key of the request that waits for it."""
 
     __slots__ = ("failure", "size_bytes", "work")
@@ -78,9 +78,9 @@ class SideThread:
         """Return True if jobs with `size_bytes` more may wait. A single job always may."""
         return not self.queued_bytes or self.queued_bytes + size_bytes <= QUEUED_BYTES_MAX
 
-    def begin(self, work: Callable[[], None], size_bytes: int) -> Job:
+    def begin(self, work: Callable[[], None], size_bytes: int) -> SideJob:
         """Run `work` in the thread; return the job, which counts `size_bytes` until it is done."""
-        job = Job(work, size_bytes)
+        job = SideJob(work, size_bytes)
         self._has_worked = True
         self.queued_bytes += size_bytes
         self._thread.submit(self._run, job)
@@ -92,7 +92,7 @@ class SideThread:
             self._has_worked = False
             self._thread.submit(_trim_heap)
 
-    def _run(self, job: Job) -> None:
+    def _run(self, job: SideJob) -> None:
         try:
             job.work()
         except BaseException as error:
@@ -103,7 +103,7 @@ class SideThread:
         except RuntimeError:
             return  # the broker has stopped
 
-    def _done(self, job: Job) -> None:
+    def _done(self, job: SideJob) -> None:
         self.queued_bytes -= job.size_bytes
         self._purgatory.notify(job)
 

@@ -38,7 +38,7 @@ MUTATING = {*STRICT_SINCE, ApiKey.METADATA}
 """The APIs that create and delete partitions. Those that Metadata creates are counted, and never refused."""
 
 
-class Throttle:
+class ClientThrottle:
     """Charges clients against `limits` and throttles them. `monotonic` is the clock, in seconds.
 
     `mutation_tokens` has the tokens of quotas on created and deleted partitions, measured in

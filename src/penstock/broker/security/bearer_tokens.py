@@ -16,7 +16,7 @@ from penstock.errors import ConfigError, MissingDependencyError, PenstockError
 from penstock.security.oauth import base64url_decoded
 
 if TYPE_CHECKING:
-    from penstock.broker.config.security_settings import SecuritySettings
+    from penstock.broker.config.security_settings import BrokerSecuritySettings
     from penstock.clock import Clock
 
 logger = logger_named("penstock.broker")
@@ -57,7 +57,7 @@ class TokenError(PenstockError):
     """A token is malformed, not signed by the provider, not for this broker, or not valid now."""
 
 
-class Claims(NamedTuple):
+class TokenClaims(NamedTuple):
     """The claims that a token must have to be accepted. Times are in seconds."""
 
     subject_claim: str
@@ -176,7 +176,7 @@ def _parse_keys(text: str) -> dict[str, tuple[str, Any]]:
     return found
 
 
-def verify(text: str, keys: Keys, claims: Claims, now_s: float) -> GoodToken:
+def verify(text: str, keys: Keys, claims: TokenClaims, now_s: float) -> GoodToken:
     """Check the signature and claims of a token; return its content.
 
     Raises:
@@ -225,7 +225,7 @@ def _is_signed(key: Any, kind: str, hash_name: str, signed: bytes, signature: by
     return True
 
 
-def validator_of(settings: SecuritySettings, clock: Clock) -> Callable[[str], GoodToken]:
+def validator_of(settings: BrokerSecuritySettings, clock: Clock) -> Callable[[str], GoodToken]:
     """Return a function that checks the tokens of a listener.
 
     Raises:
@@ -249,7 +249,7 @@ def validator_of(settings: SecuritySettings, clock: Clock) -> Callable[[str], Go
         return settings.text(f"sasl.oauthbearer.{name}", "OAUTHBEARER")
 
     audiences = [part.strip() for part in (text("expected.audience") or "").split(",") if part.strip()]
-    claims = Claims(
+    claims = TokenClaims(
         text("sub.claim.name") or "sub",
         text("expected.issuer") or None,
         frozenset(audiences),

@@ -23,7 +23,7 @@ class Issued(NamedTuple):
         return "Issued([hidden])"
 
 
-class Authority:
+class CertificateAuthority:
     """A certificate authority for tests, which signs certificates of servers and clients.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.broker.context import CloseConnection
 from penstock.broker.requests.dispatch import LateRefusal, Unanswered, answer
 from penstock.broker.security.session import Principal
-from penstock.security.sasl_server import PASS, Authenticator
+from penstock.security.sasl_server import PASS, SaslServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ class SaslGate:
                 raise CloseConnection("ApiVersions without an answer")
             return outcome[0]
 
-        self.authenticator = Authenticator(
+        self.authenticator = SaslServer(
             security.mechanisms, security.begin_exchange, answer_api_versions, security.lifetime_max_ms
         )
 

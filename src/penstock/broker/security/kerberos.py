@@ -14,7 +14,7 @@ from penstock.security.sasl_mechanisms import AuthenticationFailed, Identity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.broker.config.security_settings import SecuritySettings
+    from penstock.broker.config.security_settings import BrokerSecuritySettings
 
 GSSAPI = "GSSAPI"
 
@@ -22,7 +22,7 @@ _OFFER = b"\x01\x00\x00\x00"
 """The layers there are: none; and the longest message that could be wrapped."""
 
 
-class Acceptor:
+class KerberosService:
     """The Kerberos service of one listener: its key, and the rules for names of principals.
 
     Raises:
@@ -30,7 +30,7 @@ class Acceptor:
         MissingDependencyError: the library is missing.
     """
 
-    def __init__(self, settings: SecuritySettings, note: Callable[[str], object]) -> None:
+    def __init__(self, settings: BrokerSecuritySettings, note: Callable[[str], object]) -> None:
         try:
             import gssapi  # type: ignore[import-not-found, unused-ignore]
         except ImportError as error:
@@ -58,7 +58,7 @@ class Acceptor:
             ) from None
 
 
-def _jaas_options(settings: SecuritySettings) -> dict[str, str]:
+def _jaas_options(settings: BrokerSecuritySettings) -> dict[str, str]:
     """Return the options of Krb5LoginModule in the JAAS setting, with names in lower case."""
     from penstock.security.jaas import parse_jaas
 
@@ -74,7 +74,7 @@ class GssapiExchange:
     The reason why Kerberos refuses a client goes to the log; the client gets a general text.
     """
 
-    def __init__(self, acceptor: Acceptor) -> None:
+    def __init__(self, acceptor: KerberosService) -> None:
         self.identity: Identity | None = None
         self._acceptor = acceptor
         gssapi = acceptor.gssapi

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.config.security_settings import SecuritySettings
+from penstock.broker.config.security_settings import BrokerSecuritySettings
 from penstock.broker.security.session import ANONYMOUS, Principal
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, DecodeError
@@ -15,9 +15,9 @@ from penstock.errors import ConfigError, DecodeError
 if TYPE_CHECKING:
     import ssl
 
-    from penstock.broker.config.security_settings import Texts
-    from penstock.broker.metadata.cluster import Cluster
-    from penstock.broker.security.kerberos import Acceptor
+    from penstock.broker.config.security_settings import SettingTexts
+    from penstock.broker.metadata.cluster import ClusterState
+    from penstock.broker.security.kerberos import KerberosService
     from penstock.broker.security.principal_rules import PrincipalRule
     from penstock.broker.security.users import ListenerUsers
     from penstock.clock import Clock
@@ -41,14 +41,14 @@ class SecuredListener(Protocol):
     def has_sasl(self) -> bool: ...
 
 
-class Parts(Protocol):
+class ListenerParts(Protocol):
     """The parts of a broker that the security of a listener needs."""
 
     @property
-    def config(self) -> Texts: ...
+    def config(self) -> SettingTexts: ...
 
     @property
-    def cluster(self) -> Cluster: ...
+    def cluster(self) -> ClusterState: ...
 
     @property
     def clock(self) -> Clock: ...
@@ -69,9 +69,9 @@ class ListenerSecurity:
         ConfigError: a setting is missing or malformed, or a file cannot be read.
     """
 
-    def __init__(self, listener: SecuredListener, node: Parts) -> None:
+    def __init__(self, listener: SecuredListener, node: ListenerParts) -> None:
         self.listener = listener
-        self.settings = SecuritySettings(node.config, listener.name)
+        self.settings = BrokerSecuritySettings(node.config, listener.name)
         self._node = node
         self.tls: ssl.SSLContext | None = None
         """The context of new connections; None without TLS."""
@@ -89,7 +89,7 @@ class ListenerSecurity:
         self.mechanisms: list[str] = []
         self.users: ListenerUsers | None = None
         self.validate_token: ValidateToken | None = None
-        self._acceptor: Acceptor | None = None
+        self._acceptor: KerberosService | None = None
         if listener.has_sasl:
             self._prepare_sasl()
         self.failure_delay_s = self.settings.integer("connection.failed.authentication.delay.ms") / 1000
@@ -113,9 +113,9 @@ class ListenerSecurity:
         if OAUTHBEARER in self.mechanisms:
             self.validate_token = self._make_validator()
         if "GSSAPI" in self.mechanisms:
-            from penstock.broker.security.kerberos import Acceptor
+            from penstock.broker.security.kerberos import KerberosService
 
-            self._acceptor = Acceptor(self.settings, self._note_token)
+            self._acceptor = KerberosService(self.settings, self._note_token)
 
     def _make_validator(self) -> ValidateToken:
         from penstock.broker.security.bearer_tokens import validator_of
@@ -150,7 +150,7 @@ class ListenerSecurity:
 
     # --- TLS ---------------------------------------------------------------------------------------------
 
-    def tls_settings(self, settings: SecuritySettings) -> TlsSettings:
+    def tls_settings(self, settings: BrokerSecuritySettings) -> TlsSettings:
         """Return the settings for a TLS context.
 
         Raises:
@@ -192,7 +192,7 @@ class ListenerSecurity:
             ciphers=settings.text("ssl.cipher.suites") or None,
         )
 
-    def _make_context(self, settings: SecuritySettings) -> ssl.SSLContext:
+    def _make_context(self, settings: BrokerSecuritySettings) -> ssl.SSLContext:
         from penstock.security.tls_context import server_context
 
         context = server_context(self.tls_settings(settings))
@@ -200,12 +200,12 @@ class ListenerSecurity:
         context.num_tickets = 0
         return context
 
-    def _read_certificate(self, settings: SecuritySettings) -> bytes:
+    def _read_certificate(self, settings: BrokerSecuritySettings) -> bytes:
         from penstock.security.tls_context import own_certificate
 
         return own_certificate(self.tls_settings(settings)) or b""
 
-    def _check_successor(self, settings: SecuritySettings) -> bytes:
+    def _check_successor(self, settings: BrokerSecuritySettings) -> bytes:
         """Return the new certificate that settings name, as DER, if it may replace the one in force.
 
         Raises:
@@ -240,12 +240,14 @@ class ListenerSecurity:
                 replace the one in force.
         """
         config = self._node.cluster.config
-        settings = SecuritySettings(config.with_dynamic(texts, config.dynamic_defaults), self.listener.name)
+        settings = BrokerSecuritySettings(
+            config.with_dynamic(texts, config.dynamic_defaults), self.listener.name
+        )
         if self._read_tls_state(settings) != self._tls_state:
             self._make_context(settings)
             self._check_successor(settings)
 
-    def _read_tls_state(self, settings: SecuritySettings) -> object:
+    def _read_tls_state(self, settings: BrokerSecuritySettings) -> object:
         """Return a value that changes when certificates do, from settings and the state of their files."""
         files = [settings.text(name) for name in _FILES]
         stats = []

@@ -25,14 +25,14 @@ ANONYMOUS = Principal("User", "ANONYMOUS")
 PLAINTEXT = "PLAINTEXT"
 
 
-class Resource(Protocol):
+class SessionResource(Protocol):
     """State that belongs to one connection, such as its fetch sessions."""
 
     def close(self) -> None:
         """Release the resource; called once, when the connection has ended."""
 
 
-R = TypeVar("R", bound=Resource)
+R = TypeVar("R", bound=SessionResource)
 
 
 class Session:
@@ -88,7 +88,7 @@ class Session:
         """The SASL mechanism that has authenticated the principal; None without SASL."""
         self.is_token = False
         """Whether the principal has shown a delegation token instead of a password."""
-        self._resources: dict[type[Resource], Resource] | None = None
+        self._resources: dict[type[SessionResource], SessionResource] | None = None
         """What handlers keep for this connection, by class. Most connections have nothing."""
 
     def resource(self, kind: type[R]) -> R | None:
@@ -98,7 +98,7 @@ class Session:
         found = self._resources.get(kind)
         return found if isinstance(found, kind) else None
 
-    def keep(self, resource: Resource) -> None:
+    def keep(self, resource: SessionResource) -> None:
         """Keep a resource until the connection ends; it replaces another one of its class."""
         if self._resources is None:
             self._resources = {}

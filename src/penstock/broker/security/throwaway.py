@@ -23,7 +23,7 @@ from penstock.security.secrets import Secret
 
 if TYPE_CHECKING:
     from penstock.broker.node import Node
-    from penstock.broker.security.certificates import Authority
+    from penstock.broker.security.certificates import CertificateAuthority
 
 PROTOCOLS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 ADMIN, USER = "admin", "user"
@@ -70,7 +70,7 @@ class Security:
         self._client_certificates = client_certificates
         self._host = host
         self._directory: Path | None = None
-        self._authority: Authority | None = None
+        self._authority: CertificateAuthority | None = None
         self._seeded = False
 
     def __repr__(self) -> str:
@@ -165,12 +165,12 @@ class Security:
         return self._directory
 
     @property
-    def authority(self) -> Authority:
+    def authority(self) -> CertificateAuthority:
         """The authority that signs all certificates, created on first use."""
         if self._authority is None:
-            from penstock.broker.security.certificates import Authority
+            from penstock.broker.security.certificates import CertificateAuthority
 
-            self._authority = Authority()
+            self._authority = CertificateAuthority()
             (self.directory / "ca.pem").write_bytes(self._authority.certificate_pem)
         return self._authority
 

@@ -10,7 +10,7 @@ from penstock.errors import ConfigError
 from penstock.security.sasl_mechanisms import PLAIN, SCRAM_CODES
 
 if TYPE_CHECKING:
-    from penstock.broker.config.security_settings import SecuritySettings
+    from penstock.broker.config.security_settings import BrokerSecuritySettings
     from penstock.broker.security.image import SecurityImage
     from penstock.security.scram import ScramCredential
     from penstock.security.secrets import Secret
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _USER = "user_"
 
 
-def plain_users(settings: SecuritySettings) -> dict[str, Secret]:
+def plain_users(settings: BrokerSecuritySettings) -> dict[str, Secret]:
     """Return a listener's PLAIN users: options ``user_NAME="PASSWORD"`` of its `sasl.jaas.config`.
 
     Raises:
@@ -80,7 +80,7 @@ class ListenerUsers:
         return fake_credential(mechanism, self._salt_key, name, shapes)
 
 
-def enabled_mechanisms(settings: SecuritySettings, supported: tuple[str, ...]) -> list[str]:
+def enabled_mechanisms(settings: BrokerSecuritySettings, supported: tuple[str, ...]) -> list[str]:
     """Return the SASL mechanisms that a listener offers.
 
     Raises:

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 
-class AcknowledgeType(IntEnum):
+class AckType(IntEnum):
     """A member's acknowledgement of a record. The numbers are those of the protocol."""
 
     GAP = 0
@@ -39,7 +39,7 @@ class Acknowledged(NamedTuple):
 
     first: int
     last: int
-    type: AcknowledgeType
+    type: AckType
 
 
 def ranges_of(batches: Sequence[AckBatch], *, with_renewals: bool) -> list[Acknowledged]:
@@ -51,7 +51,7 @@ def ranges_of(batches: Sequence[AckBatch], *, with_renewals: bool) -> list[Ackno
         KafkaError: INVALID_REQUEST (42), offsets are not in order, a type is not allowed here, or
             the number of types is neither 1 nor that of the offsets.
     """
-    highest = AcknowledgeType.RENEW if with_renewals else AcknowledgeType.REJECT
+    highest = AckType.RENEW if with_renewals else AckType.REJECT
     found: list[Acknowledged] = []
     last_before = -1
     for batch in batches:
@@ -69,12 +69,12 @@ def ranges_of(batches: Sequence[AckBatch], *, with_renewals: bool) -> list[Ackno
                 raise _refusal(f"offsets {first} to {last} have type {type_}; 0 to {int(highest)} may be")
         last_before = last
         if len(types) == 1:
-            found.append(Acknowledged(first, last, AcknowledgeType(types[0])))
+            found.append(Acknowledged(first, last, AckType(types[0])))
             continue
         offset = first
         for type_, group in groupby(types):
             length = sum(1 for _ in group)
-            found.append(Acknowledged(offset, offset + length - 1, AcknowledgeType(type_)))
+            found.append(Acknowledged(offset, offset + length - 1, AckType(type_)))
             offset += length
     return found
 

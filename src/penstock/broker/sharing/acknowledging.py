@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.sharing.acknowledgements import AckBatch, ranges_of
-from penstock.broker.sharing.led_partition import ShareKey
+from penstock.broker.sharing.led_partition import SharePartitionKey
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.broker.sharing.led_partition import LedPartition
     from penstock.broker.sharing.service import ShareService
     from penstock.broker.sharing.sessions import MemberKey, TopicIdPartition
-    from penstock.broker.sharing.share_partition import Change
+    from penstock.broker.sharing.share_partition import DeliveryChange
 
 PATIENCE_S = 15.0
 """How long an answer waits for what it says to be stored. Share coordinators answer sooner, if they do."""
@@ -22,7 +22,7 @@ PATIENCE_S = 15.0
 
 class _Begun(NamedTuple):
     led: LedPartition
-    change: Change
+    change: DeliveryChange
 
 
 class Acknowledging:
@@ -65,7 +65,7 @@ class Acknowledging:
                 raise error_for(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             topic.partition(index)
             ranges = ranges_of(batches, with_renewals=self._with_renewals)
-            led = self._service.find(ShareKey(self._member.group_id, topic_id, index))
+            led = self._service.find(SharePartitionKey(self._member.group_id, topic_id, index))
             if led is None:
                 raise error_for(ErrorCode.INVALID_RECORD_STATE, "nothing is acquired in this partition")
             change = led.acknowledge(self._member.member_id, ranges, self._now)

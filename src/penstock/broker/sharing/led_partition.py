@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from penstock.broker.coordination.timers import Timer
 from penstock.broker.requests.purgatory import Wait
 from penstock.broker.sharing.runs import RecordState
-from penstock.broker.sharing.settings import EARLIEST, ShareGroupSettings, duration_ms
-from penstock.broker.sharing.share_partition import Change, SharePartition, Stored, Write
+from penstock.broker.sharing.settings import EARLIEST, SharingSettings, duration_ms
+from penstock.broker.sharing.share_partition import DeliveryChange, SharePartition, Stored, Write
 from penstock.errors import KafkaError, StorageError
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages import read_share_group_state_request as reading
@@ -61,7 +61,7 @@ _FENCED = {
 """Errors after which what is in memory does not count any more, and what clients get."""
 
 
-class ShareKey(NamedTuple):
+class SharePartitionKey(NamedTuple):
     """The key of a share partition: a group, a topic and a partition."""
 
     group_id: str
@@ -69,7 +69,7 @@ class ShareKey(NamedTuple):
     partition: int
 
 
-class Host(Protocol):
+class LedPartitionHost(Protocol):
     """The parts of the broker and of the share service that a share partition needs."""
 
     @property
@@ -93,10 +93,10 @@ class LedPartition:
 
     def __init__(
         self,
-        key: ShareKey,
+        key: SharePartitionKey,
         partition: Partition,
-        host: Host,
-        settings: Callable[[], ShareGroupSettings],
+        host: LedPartitionHost,
+        settings: Callable[[], SharingSettings],
         set_timer: Callable[[Timer, float], None],
         ended: Callable[[LedPartition], None],
     ) -> None:
@@ -262,7 +262,7 @@ class LedPartition:
 
     # --- records -----------------------------------------------------------------------------------------
 
-    def acknowledge(self, member: str, ranges: Sequence[Acknowledged], now: float) -> Change | None:
+    def acknowledge(self, member: str, ranges: Sequence[Acknowledged], now: float) -> DeliveryChange | None:
         """Apply a member's acknowledgements; return the change that the response waits for, or None.
 
         Raises:

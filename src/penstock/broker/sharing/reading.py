@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.partitions.producers.transactions import AbortedTransaction
     from penstock.broker.sharing.led_partition import LedPartition
-    from penstock.broker.sharing.settings import ShareGroupSettings
+    from penstock.broker.sharing.settings import SharingSettings
 
 CHUNK_BYTES = 256 << 10
 """How much of a partition is read at a time, beside a larger batch: more of it only where it is taken."""
@@ -29,7 +29,7 @@ CHUNKS_MAX = 256
 _PRODUCER_ID = Struct(">q")
 
 
-class Chunk(NamedTuple):
+class LogChunk(NamedTuple):
     """Consecutive batches of the log, with their positions in `data`."""
 
     data: memoryview
@@ -54,7 +54,7 @@ def read_chunk(
     *,
     committed_only: bool,
     at_least_one: bool = True,
-) -> Chunk | None:
+) -> LogChunk | None:
     """Read batches from an offset on; return None if there are none that the group may read.
 
     With `at_least_one`, the first batch may be larger than `max_bytes`.
@@ -77,7 +77,7 @@ def read_chunk(
         batches.append(FoundBatch(first, entry.last_offset, is_dropped))
         bounds.append((entry.position, entry.position + entry.size))
         expected = entry.last_offset + 1
-    return Chunk(data, read_from, batches, bounds)
+    return LogChunk(data, read_from, batches, bounds)
 
 
 def _is_aborted(
@@ -91,7 +91,7 @@ def _is_aborted(
     )
 
 
-def free_bytes(led: LedPartition, settings: ShareGroupSettings, most: int) -> int:
+def free_bytes(led: LedPartition, settings: SharingSettings, most: int) -> int:
     """Return how many bytes of batches a member could acquire now, counting up to `most`.
 
     Raises the errors of `read_chunk`.
@@ -117,7 +117,7 @@ def free_bytes(led: LedPartition, settings: ShareGroupSettings, most: int) -> in
 def take(
     led: LedPartition,
     member: str,
-    settings: ShareGroupSettings,
+    settings: SharingSettings,
     now: float,
     *,
     max_bytes: int,
@@ -184,7 +184,7 @@ def _join(ranges: list[Acquired], each: Acquired, batch_size: int) -> None:
         ranges.append(each)
 
 
-def _pieces(chunk: Chunk, acquired: Sequence[Acquired]) -> list[memoryview]:
+def _pieces(chunk: LogChunk, acquired: Sequence[Acquired]) -> list[memoryview]:
     """Return the bytes of the batches that have acquired records; adjacent batches are one piece."""
     pieces: list[tuple[int, int]] = []
     ranges = iter(acquired)

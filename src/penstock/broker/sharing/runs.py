@@ -1,6 +1,6 @@
 """Runs of offsets in flight: consecutive offsets that share a state, a delivery count and an owner.
 
-A `Window` has the offsets that a share group has in flight in one partition, from the start offset to the
+A `RunWindow` has the offsets that a share group has in flight in one partition, from the start offset to the
 last offset that was delivered, without gaps. It is a sorted list of runs, which are split if a part of one
 changes, and joined again if they no longer differ. It is independent of the rules of share groups.
 """
@@ -31,7 +31,7 @@ DONE = (ACKNOWLEDGED, ARCHIVED)
 """States that a record does not leave."""
 
 
-class Run:
+class DeliveryRun:
     """The offsets `first` to `last`, which were delivered `deliveries` times.
 
     `member` owns the acquisition lock until `deadline`, in seconds of the monotonic clock. `change` is the
@@ -72,9 +72,9 @@ class Run:
         """Remove the acquisition lock."""
         self.member, self.deadline = None, NEVER
 
-    def split(self, offset: int) -> Run:
+    def split(self, offset: int) -> DeliveryRun:
         """Keep the offsets below `offset`; return a new run with the others and the same properties."""
-        other = Run(offset, self.last, self.state, self.deliveries)
+        other = DeliveryRun(offset, self.last, self.state, self.deliveries)
         other.member, other.deadline = self.member, self.deadline
         other.change, other.next_state, other.size = self.change, self.next_state, self.size
         self.last = offset - 1
@@ -84,16 +84,16 @@ class Run:
 _first = attrgetter("first")
 
 
-class Window:
+class RunWindow:
     """The runs from `start` to `end`, in order and without gaps. If `end` is `start` - 1, it is empty."""
 
     __slots__ = ("runs", "start")
 
     def __init__(self, start: int) -> None:
         self.start = start
-        self.runs: list[Run] = []
+        self.runs: list[DeliveryRun] = []
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[DeliveryRun]:
         return iter(self.runs)
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ class Window:
         """Return the index of the run that contains an offset of the window."""
         return bisect_right(self.runs, offset, key=_first) - 1
 
-    def overlapping(self, first: int, last: int) -> Iterator[Run]:
+    def overlapping(self, first: int, last: int) -> Iterator[DeliveryRun]:
         """Yield the runs that have any offset from `first` to `last`, as whole runs."""
         runs = self.runs
         for index in range(max(0, self.index_of(first)), len(runs)):
@@ -119,7 +119,7 @@ class Window:
             if run.last >= first:
                 yield run
 
-    def cut(self, first: int, last: int) -> list[Run]:
+    def cut(self, first: int, last: int) -> list[DeliveryRun]:
         """Split runs at `first` and after `last`; return those with exactly the offsets in between."""
         first, last = max(first, self.start), min(last, self.end)
         if first > last:
@@ -134,7 +134,7 @@ class Window:
             if self.runs[index].first < offset:
                 self.runs.insert(index + 1, self.runs[index].split(offset))
 
-    def put(self, run: Run) -> None:
+    def put(self, run: DeliveryRun) -> None:
         """Replace all runs within a run's offsets by the run, or append it, if it follows the last offset."""
         if run.first > self.end:
             assert run.first == self.end + 1, (run, self.end)
@@ -153,7 +153,7 @@ class Window:
         runs = self.runs
         index = max(0, self.index_of(first) - 1)
         end = min(len(runs), self.index_of(last) + 2)
-        joined: list[Run] = []
+        joined: list[DeliveryRun] = []
         for run in runs[index:end]:
             before = joined[-1] if joined else None
             if before is not None and before.is_done and before.state is run.state:

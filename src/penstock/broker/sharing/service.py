@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.broker.config.resource_types import GROUP_RESOURCE, NumericSettings
 from penstock.broker.coordination.alarm import Alarm
 from penstock.broker.coordination.timers import NEVER, Timer, Timers
-from penstock.broker.sharing.led_partition import LED_BYTES, LedPartition, ShareKey
+from penstock.broker.sharing.led_partition import LED_BYTES, LedPartition, SharePartitionKey
 from penstock.broker.sharing.sessions import (
     MemberKey,
     OwnedShareSessions,
@@ -20,7 +20,7 @@ from penstock.broker.sharing.sessions import (
     ShareSessions,
     TopicIdPartition,
 )
-from penstock.broker.sharing.settings import ShareGroupSettings, settings_of
+from penstock.broker.sharing.settings import SharingSettings, settings_of
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
@@ -37,7 +37,7 @@ IDLE_S = 300.0
 """How long a share partition without fetches stays in memory."""
 
 
-class Metadata(Protocol):
+class ShareHostMetadata(Protocol):
     """The metadata of the broker that share groups need."""
 
     @property
@@ -51,7 +51,7 @@ class Metadata(Protocol):
         """
 
 
-class Host(Protocol):
+class ShareHost(Protocol):
     """The parts of the broker that share groups need."""
 
     @property
@@ -59,7 +59,7 @@ class Host(Protocol):
     @property
     def clock(self) -> Clock: ...
     @property
-    def cluster(self) -> Metadata: ...
+    def cluster(self) -> ShareHostMetadata: ...
     @property
     def purgatory(self) -> Purgatory: ...
     @property
@@ -75,19 +75,19 @@ class Host(Protocol):
 class ShareService:
     """The share partitions that one broker leads, and the share sessions of members with this broker."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: ShareHost) -> None:
         self._host = host
         self.sessions = ShareSessions(
             lambda: host.config.integer("group.share.max.share.sessions"), host.kept
         )
-        self.partitions: dict[ShareKey, LedPartition] = {}
+        self.partitions: dict[SharePartitionKey, LedPartition] = {}
         """The share partitions that have been read, or are being read."""
         self._timers = Timers()
         self._alarm = Alarm(host.purgatory, self._wake)
         host.kept.add("share sessions", lambda: self.sessions.size_bytes)
         host.kept.add("share partitions", self._size_bytes, self._drop_idlest, loss=1)
 
-    def settings_of(self, group_id: str) -> ShareGroupSettings:
+    def settings_of(self, group_id: str) -> SharingSettings:
         """Return the settings of a group: its own, or else the broker's."""
         own = self._host.cluster.resource_configs.get((GROUP_RESOURCE, group_id), {})
         return settings_of(own, self._host.config)
@@ -102,7 +102,7 @@ class ShareService:
         """
         return self._host.cluster.topic_by_id(topic_id)
 
-    def find(self, key: ShareKey) -> LedPartition | None:
+    def find(self, key: SharePartitionKey) -> LedPartition | None:
         """Return a share partition that has been or is being read, or None if it was not requested yet.
 
         Raises:
@@ -116,7 +116,7 @@ class ShareService:
         partition.check_leads()
         return led
 
-    def open(self, key: ShareKey, member_id: str) -> LedPartition:
+    def open(self, key: SharePartitionKey, member_id: str) -> LedPartition:
         """Return a share partition for a member's session, and begin to read its state if that was not done.
 
         For the first member the state is read again, since the offsets of a group without members can be set.
@@ -196,7 +196,7 @@ class ShareService:
         """Remove a member from share partitions; return those that have been read."""
         found = []
         for topic_id, index in partitions:
-            led = self.partitions.get(ShareKey(session.key.group_id, topic_id, index))
+            led = self.partitions.get(SharePartitionKey(session.key.group_id, topic_id, index))
             if led is not None:
                 led.members.discard(session.key.member_id)
                 found.append(led)

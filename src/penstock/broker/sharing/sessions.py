@@ -36,7 +36,7 @@ class MemberKey(NamedTuple):
     member_id: str
 
 
-class KeptBudget(Protocol):
+class SessionBudget(Protocol):
     """The memory budget for state that a broker keeps for its clients."""
 
     def has_room_for(self, size: int, *, stays: bool = False) -> bool:
@@ -70,7 +70,7 @@ class ShareSession:
 
 
 class OwnedShareSessions:
-    """The share sessions begun on one connection, as a `Resource` of the connection."""
+    """The share sessions begun on one connection, as a `SessionResource` of the connection."""
 
     def __init__(self, close_one: Callable[[ShareSession], None]) -> None:
         self._close_one = close_one
@@ -85,7 +85,7 @@ class OwnedShareSessions:
 class ShareSessions:
     """The share sessions of one broker. `most` returns `group.share.max.share.sessions`."""
 
-    def __init__(self, most: Callable[[], int], kept: KeptBudget) -> None:
+    def __init__(self, most: Callable[[], int], kept: SessionBudget) -> None:
         self._most = most
         self._kept = kept
         self._sessions: dict[MemberKey, ShareSession] = {}

@@ -17,7 +17,7 @@ _DURATION = re.compile(
 )
 
 
-class ShareGroupSettings(NamedTuple):
+class SharingSettings(NamedTuple):
     """The settings of a share group: its own, or else the broker's. The defaults are Apache Kafka's."""
 
     lock_duration_ms: int = 30_000
@@ -34,12 +34,12 @@ class ShareGroupSettings(NamedTuple):
     """`share.renew.acknowledge.enable`: whether members may renew locks."""
 
 
-def settings_of(own: Mapping[str, str], broker: NumericSettings) -> ShareGroupSettings:
+def settings_of(own: Mapping[str, str], broker: NumericSettings) -> SharingSettings:
     """Return the settings of a group; `own` are the texts of its own settings.
 
     A value outside of the bounds of the broker, which may have changed since it was set, is limited to them.
     """
-    return ShareGroupSettings(
+    return SharingSettings(
         group_setting(own, broker, "share", "record.lock.duration.ms"),
         group_setting(own, broker, "share", "delivery.count.limit"),
         group_setting(own, broker, "share", "partition.max.record.locks"),

@@ -16,18 +16,18 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from penstock.broker.coordination.timers import NEVER
-from penstock.broker.sharing.acknowledgements import Acknowledged, AcknowledgeType
+from penstock.broker.sharing.acknowledgements import Acknowledged, AckType
 from penstock.broker.sharing.runs import (
     ACKNOWLEDGED,
     ACQUIRED,
     ARCHIVED,
     AVAILABLE,
     DONE,
+    DeliveryRun,
     RecordState,
-    Run,
-    Window,
+    RunWindow,
 )
-from penstock.broker.sharing.settings import ShareGroupSettings
+from penstock.broker.sharing.settings import SharingSettings
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 
@@ -57,7 +57,7 @@ class Acquired(NamedTuple):
     deliveries: int
 
 
-class Change:
+class DeliveryChange:
     """New states of records that are stored together. When `settled` is True, `error_code` has the result."""
 
     __slots__ = ("error_code", "is_applied", "settled", "states")
@@ -77,7 +77,7 @@ class Write(NamedTuple):
     done_count: int
     """The acknowledged and archived offsets behind the start."""
     states: list[Stored]
-    changes: list[Change]
+    changes: list[DeliveryChange]
 
 
 class SharePartition:
@@ -88,8 +88,8 @@ class SharePartition:
     """
 
     def __init__(self, start_offset: int, stored: Iterable[Stored] = (), *, is_stored: bool = True) -> None:
-        self.window = Window(start_offset)
-        self._queue: list[Change] = []
+        self.window = RunWindow(start_offset)
+        self._queue: list[DeliveryChange] = []
         self._writing: Write | None = None
         self._free_from = start_offset
         """No offset below it is free."""
@@ -107,9 +107,9 @@ class SharePartition:
         if first > stored.last:
             return
         if first > window.end + 1:
-            window.put(Run(window.end + 1, first - 1, AVAILABLE))
+            window.put(DeliveryRun(window.end + 1, first - 1, AVAILABLE))
         state = AVAILABLE if stored.state is ACQUIRED else stored.state
-        window.put(Run(first, stored.last, state, stored.deliveries))
+        window.put(DeliveryRun(first, stored.last, state, stored.deliveries))
 
     # --- what there is -----------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class SharePartition:
         self._free_from = window.end + 1
         return self._free_from
 
-    def has_room(self, settings: ShareGroupSettings) -> bool:
+    def has_room(self, settings: SharingSettings) -> bool:
         """Return True if records may be acquired: released ones, or new ones if the window is not full."""
         return self.next_offset <= self.window.end or len(self.window) < settings.max_record_locks
 
@@ -162,7 +162,7 @@ class SharePartition:
         member: str,
         read_from: int,
         batches: Sequence[FoundBatch],
-        settings: ShareGroupSettings,
+        settings: SharingSettings,
         now: float,
         *,
         most: int,
@@ -193,7 +193,7 @@ class SharePartition:
             expected = batch.last + 1
         deadline = now + settings.lock_duration_ms / 1000
         for first, last, count in taking.taken:
-            run = Run(first, last, ACQUIRED, count)
+            run = DeliveryRun(first, last, ACQUIRED, count)
             run.member, run.deadline = member, deadline
             before = next(iter(self.window.overlapping(first, first)), None)
             if before is not None and before.deliveries and last <= before.last:
@@ -209,8 +209,8 @@ class SharePartition:
     # --- acknowledging -----------------------------------------------------------------------------------
 
     def acknowledge(
-        self, member: str, ranges: Sequence[Acknowledged], settings: ShareGroupSettings, now: float
-    ) -> Change | None:
+        self, member: str, ranges: Sequence[Acknowledged], settings: SharingSettings, now: float
+    ) -> DeliveryChange | None:
         """Begin a member's acknowledgements of acquired records, which are accepted or refused as a whole.
 
         Returns the change to be stored, which takes effect once it is stored, or None if nothing is to be
@@ -222,8 +222,8 @@ class SharePartition:
                 or
                 the group does not allow renewals.
         """
-        change = Change(is_applied=False)
-        renewed: list[Run] = []
+        change = DeliveryChange(is_applied=False)
+        renewed: list[DeliveryRun] = []
         try:
             for first, last, type_ in ranges:
                 if last < self.window.start:
@@ -232,7 +232,7 @@ class SharePartition:
                     raise error_for(
                         ErrorCode.INVALID_REQUEST, f"offset {last} has not been acquired by any member"
                     )
-                if type_ is AcknowledgeType.RENEW and not settings.renews:
+                if type_ is AckType.RENEW and not settings.renews:
                     raise error_for(ErrorCode.INVALID_RECORD_STATE, "this group takes no renewals of locks")
                 for run in self.window.cut(first, last):
                     if run.state is not ACQUIRED or run.member != member or run.change is not None:
@@ -242,7 +242,7 @@ class SharePartition:
                         )
                     run.change = change
                     run.next_state = _after(type_, run.deliveries, settings)
-                    if type_ is AcknowledgeType.RENEW:
+                    if type_ is AckType.RENEW:
                         renewed.append(run)
                     else:
                         change.states.append(Stored(run.first, run.last, run.next_state, run.deliveries))
@@ -256,18 +256,18 @@ class SharePartition:
         self._queue.append(change)
         return change
 
-    def _let_go(self, change: Change) -> None:
+    def _let_go(self, change: DeliveryChange) -> None:
         for run in self.window:
             if run.change is change:
                 run.change = None
 
     # --- locks that end ----------------------------------------------------------------------------------
 
-    def release(self, member: str, settings: ShareGroupSettings) -> bool:
+    def release(self, member: str, settings: SharingSettings) -> bool:
         """Release all records of a member, because its session has ended; return True if it had some."""
         return self._release([run for run in self.window if run.member == member], settings)
 
-    def end_locks(self, settings: ShareGroupSettings) -> int:
+    def end_locks(self, settings: SharingSettings) -> int:
         """Release all acquired records, as if their locks had expired; return the number of records.
 
         Records whose changes are being stored are left out.
@@ -277,7 +277,7 @@ class SharePartition:
         self._release(held, settings)
         return count
 
-    def expire(self, settings: ShareGroupSettings, now: float) -> bool:
+    def expire(self, settings: SharingSettings, now: float) -> bool:
         """Release the records whose locks have expired; return True if there were some."""
         if now < self._next_expiry:
             return False
@@ -286,11 +286,11 @@ class SharePartition:
         self._next_expiry = min((run.deadline for run in self.window if run.change is None), default=NEVER)
         return freed
 
-    def _release(self, runs: Sequence[Run], settings: ShareGroupSettings) -> bool:
-        change = Change(is_applied=True)
+    def _release(self, runs: Sequence[DeliveryRun], settings: SharingSettings) -> bool:
+        change = DeliveryChange(is_applied=True)
         for run in runs:
             if run.change is None:
-                run.state = run.next_state = _after(AcknowledgeType.RELEASE, run.deliveries, settings)
+                run.state = run.next_state = _after(AckType.RELEASE, run.deliveries, settings)
                 run.unlock()
                 if run.state in DONE:
                     run.change = change  # the start moves over it once that is stored
@@ -317,7 +317,7 @@ class SharePartition:
         self._writing = Write(start, done_count, states, changes)
         return self._writing
 
-    def _after(self, changes: Sequence[Change]) -> tuple[int, int]:
+    def _after(self, changes: Sequence[DeliveryChange]) -> tuple[int, int]:
         """Return the start offset, and the number of done records after it, as they will be after changes."""
         coming = set(map(id, changes))
         start, done_count = self.window.start, 0
@@ -360,7 +360,7 @@ class SharePartition:
             change.settled, change.error_code = True, error_code
         return freed
 
-    def _end_applied(self, change: Change) -> None:
+    def _end_applied(self, change: DeliveryChange) -> None:
         """Advance past records that have reached the delivery limit, once this was written.
 
         As in Apache Kafka, this happens even if the write failed: the start offset in the next write includes
@@ -385,7 +385,7 @@ class SharePartition:
         for change in changes:
             change.settled, change.error_code = True, error_code
 
-    def _changed(self, change: Change) -> bool:
+    def _changed(self, change: DeliveryChange) -> bool:
         """Join runs and advance the start after state changes; return True if records became available."""
         freed = False
         for first, last, state, _ in change.states:
@@ -404,7 +404,7 @@ class _Taking:
     def __init__(
         self,
         partition: SharePartition,
-        settings: ShareGroupSettings,
+        settings: SharingSettings,
         most: int,
         batch_size: int,
         is_exact: bool,
@@ -418,7 +418,7 @@ class _Taking:
         self._end = self._window.end
         """The end of the window, with what is taken."""
         self.taken: list[tuple[int, int, int]] = []
-        self.dropped: Change | None = None
+        self.dropped: DeliveryChange | None = None
         self.is_over = most <= 0
 
     @property
@@ -445,15 +445,15 @@ class _Taking:
     def _drop(self, first: int, last: int, count: int) -> None:
         self._flush()
         if self.dropped is None:
-            self.dropped = Change(is_applied=True)
-        self._window.put(Run(first, last, ARCHIVED, count))
+            self.dropped = DeliveryChange(is_applied=True)
+        self._window.put(DeliveryRun(first, last, ARCHIVED, count))
         self._window.join_done(first, last)
         self.dropped.states.append(Stored(first, last, ARCHIVED, count))
 
     def _flush(self) -> None:
         """Extend the window up to the end of the acquired records, so that more can be put behind."""
         if self._end > self._window.end:
-            self._window.put(Run(self._window.end + 1, self._end, AVAILABLE))
+            self._window.put(DeliveryRun(self._window.end + 1, self._end, AVAILABLE))
 
     def take(self, first: int, last: int) -> None:
         """Acquire the free and new records of a batch."""
@@ -468,7 +468,7 @@ class _Taking:
         if self._left <= 0:
             self.is_over = True
 
-    def _take_free(self, run: Run, first: int, last: int) -> bool:
+    def _take_free(self, run: DeliveryRun, first: int, last: int) -> bool:
         """Acquire records that were delivered before; return True if more may be acquired."""
         limit = self._settings.delivery_count_limit
         threshold = max(2, -(-limit // 2))
@@ -511,10 +511,10 @@ class _Taking:
         self.taken.append((first, last, count))
 
 
-def _after(type_: AcknowledgeType, count: int, settings: ShareGroupSettings) -> RecordState:
+def _after(type_: AckType, count: int, settings: SharingSettings) -> RecordState:
     """Return the state of a record after an acknowledgement, if it was delivered `count` times."""
-    if type_ is AcknowledgeType.ACCEPT:
+    if type_ is AckType.ACCEPT:
         return ACKNOWLEDGED
-    if type_ is AcknowledgeType.RELEASE and count < settings.delivery_count_limit:
+    if type_ is AckType.RELEASE and count < settings.delivery_count_limit:
         return AVAILABLE
     return ARCHIVED

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
-from penstock.broker.transactions.ending import End, judge_end, judge_old_end
+from penstock.broker.transactions.ending import EndOutcome, judge_end, judge_old_end
 from penstock.broker.transactions.initialization import (
     TWO_PHASE_TIMEOUT_MS,
     Initialization,
@@ -23,9 +23,15 @@ from penstock.broker.transactions.initialization import (
     judge_initialization,
 )
 from penstock.broker.transactions.marking import Marking
-from penstock.broker.transactions.outbox import Outcome, Ticket
-from penstock.broker.transactions.registry import IMPLICIT_ADDS_SINCE, Change, Registry
-from penstock.broker.transactions.states import FINISHED, PREPARED, Event, State, next_state
+from penstock.broker.transactions.outbox import ApiOutcome, Ticket
+from penstock.broker.transactions.registry import IMPLICIT_ADDS_SINCE, TransactionChange, TransactionRegistry
+from penstock.broker.transactions.states import (
+    FINISHED,
+    PREPARED,
+    TransactionEvent,
+    TransactionState,
+    next_state,
+)
 from penstock.broker.transactions.transaction import (
     EPOCH_MAX,
     NEVER,
@@ -45,7 +51,7 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.transaction_log_value import TransactionLogValue
 
 
-class Coordinator:
+class TransactionCoordinator:
     """The transactional ids whose partitions of `__transaction_state` this broker leads.
 
     `partition_count` is that of the topic; `feature_level` that of `transaction.version`. `new_id` returns
@@ -59,7 +65,7 @@ class Coordinator:
         new_id: Callable[[], int | None],
         feature_level: int = IMPLICIT_ADDS_SINCE,
     ) -> None:
-        self.registry = Registry(partition_count, feature_level)
+        self.registry = TransactionRegistry(partition_count, feature_level)
         """The ids that are loaded, and what is being stored of them."""
         self.marking = Marking(self.registry)
         self.registry.followers += [self.marking, self]
@@ -79,16 +85,16 @@ class Coordinator:
         """
         refusal = self._refuse_initialization(request)
         if refusal:
-            self.registry.reply(ticket, Outcome(refusal))
+            self.registry.reply(ticket, ApiOutcome(refusal))
             return
         timeout_ms = TWO_PHASE_TIMEOUT_MS if request.two_phase_commit else request.timeout_ms
         transaction, error = self.registry.find(request.transactional_id)
         if error:
-            self.registry.reply(ticket, Outcome(error))
+            self.registry.reply(ticket, ApiOutcome(error))
         elif transaction is None:
             self._initialize_new(request.transactional_id, timeout_ms, ticket, now)
         elif transaction.storing is not None:
-            self.registry.reply(ticket, Outcome(ErrorCode.CONCURRENT_TRANSACTIONS))
+            self.registry.reply(ticket, ApiOutcome(ErrorCode.CONCURRENT_TRANSACTIONS))
         else:
             self._initialize_known(transaction, request, timeout_ms, ticket, now)
 
@@ -109,10 +115,10 @@ class Coordinator:
     def _initialize_new(self, transactional_id: str, timeout_ms: int, ticket: Ticket, now: Instant) -> None:
         producer_id = self._new_id()
         if producer_id is None:
-            self.registry.reply(ticket, Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+            self.registry.reply(ticket, ApiOutcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
             return
         image = Image(
-            state=State.EMPTY,
+            state=TransactionState.EMPTY,
             producer_id=producer_id,
             epoch=NO_EPOCH,
             previous_producer_id=producer_id,
@@ -133,15 +139,15 @@ class Coordinator:
         image = transaction.image
         judgement = judge_initialization(transaction, request)
         if judgement is Judgement.FENCED:
-            self.registry.reply(ticket, Outcome(ErrorCode.PRODUCER_FENCED))
+            self.registry.reply(ticket, ApiOutcome(ErrorCode.PRODUCER_FENCED))
         elif judgement is Judgement.WAIT:
-            self.registry.reply(ticket, Outcome(ErrorCode.CONCURRENT_TRANSACTIONS))
+            self.registry.reply(ticket, ApiOutcome(ErrorCode.CONCURRENT_TRANSACTIONS))
         elif judgement is Judgement.ABORT_FIRST:
             self._abort(transaction, now, ticket)
         elif judgement is Judgement.NEW_ID:
             producer_id = self._new_id()
             if producer_id is None:
-                self.registry.reply(ticket, Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+                self.registry.reply(ticket, ApiOutcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
                 return
             last_epoch = image.epoch if request.names_producer else NO_EPOCH
             self._store_producer(transaction, producer_id, 0, last_epoch, timeout_ms, ticket, now)
@@ -166,7 +172,7 @@ class Coordinator:
         now: Instant,
     ) -> None:
         image = transaction.image._replace(
-            state=next_state(transaction.state, Event.INITIALIZE),
+            state=next_state(transaction.state, TransactionEvent.INITIALIZE),
             producer_id=producer_id,
             epoch=epoch,
             previous_producer_id=transaction.image.producer_id,
@@ -176,8 +182,8 @@ class Coordinator:
             updated_ms=now.time_ms,
             started_ms=NO_TIME,
         )
-        outcome = Outcome(producer_id=producer_id, epoch=epoch)
-        self.registry.store(transaction, Change(image, last_epoch, ticket, outcome))
+        outcome = ApiOutcome(producer_id=producer_id, epoch=epoch)
+        self.registry.store(transaction, TransactionChange(image, last_epoch, ticket, outcome))
 
     # --- partitions of a transaction ---------------------------------------------------------------------
 
@@ -200,29 +206,31 @@ class Coordinator:
         """
         transaction, error = self._find_for(transactional_id, producer_id, epoch)
         if error or transaction is None:
-            self.registry.reply(ticket, Outcome(error))
+            self.registry.reply(ticket, ApiOutcome(error))
             return
         if is_implicit and self.registry.feature_level < IMPLICIT_ADDS_SINCE:
-            self.registry.reply(ticket, Outcome(ErrorCode.UNSUPPORTED_VERSION))
+            self.registry.reply(ticket, ApiOutcome(ErrorCode.UNSUPPORTED_VERSION))
             return
         image = transaction.image
         added = frozenset(partitions)
-        is_open = image.state is State.ONGOING
+        is_open = image.state is TransactionState.ONGOING
         if not is_open:
             transaction.newest_connection = NO_CONNECTION
         transaction.newest_connection = max(transaction.newest_connection, connection)
         if is_open and added <= image.partitions:
-            self.registry.reply(ticket, Outcome())
+            self.registry.reply(ticket, ApiOutcome())
             return
         changed = image._replace(
-            state=next_state(image.state, Event.ADD),
+            state=next_state(image.state, TransactionEvent.ADD),
             previous_producer_id=image.producer_id,
             partitions=image.partitions | added if is_open else added,
             client_version=IMPLICIT_ADDS_SINCE if is_implicit else 0,
             updated_ms=now.time_ms,
             started_ms=image.started_ms if is_open else now.time_ms,
         )
-        self.registry.store(transaction, Change(changed, transaction.last_epoch, ticket, Outcome()))
+        self.registry.store(
+            transaction, TransactionChange(changed, transaction.last_epoch, ticket, ApiOutcome())
+        )
 
     def verify(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Iterable[TopicPartition]
@@ -286,23 +294,23 @@ class Coordinator:
         if not error and raises_epoch and self.registry.feature_level < IMPLICIT_ADDS_SINCE:
             error = ErrorCode.UNSUPPORTED_VERSION
         if error or transaction is None:
-            self.registry.reply(ticket, Outcome(error))
+            self.registry.reply(ticket, ApiOutcome(error))
             return
         judged = self._judge_end(transaction, producer_id, epoch, is_commit, raises_epoch)
         if isinstance(judged, ErrorCode):
-            self.registry.reply(ticket, Outcome(judged))
-        elif judged is End.REPEAT:
+            self.registry.reply(ticket, ApiOutcome(judged))
+        elif judged is EndOutcome.REPEAT:
             image = transaction.image
-            self.registry.reply(ticket, Outcome(producer_id=image.producer_id, epoch=image.epoch))
+            self.registry.reply(ticket, ApiOutcome(producer_id=image.producer_id, epoch=image.epoch))
         elif not raises_epoch and NO_CONNECTION < connection < transaction.newest_connection:
-            self.registry.reply(ticket, Outcome(closes_connection=True))
+            self.registry.reply(ticket, ApiOutcome(closes_connection=True))
         else:
             self._prepare(transaction, is_commit, ticket, now, raises_epoch=raises_epoch)
 
     @staticmethod
     def _judge_end(
         transaction: Transaction, producer_id: int, epoch: int, is_commit: bool, raises_epoch: bool
-    ) -> End | ErrorCode:
+    ) -> EndOutcome | ErrorCode:
         image = transaction.image
         busy = transaction.storing is not None or image.state in PREPARED
         if raises_epoch:
@@ -324,25 +332,25 @@ class Coordinator:
         if raises_epoch and transaction.is_exhausted:
             found = self._new_id()
             if found is None:
-                self.registry.reply(ticket, Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+                self.registry.reply(ticket, ApiOutcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
                 return
             next_id = found
         epoch = min(image.epoch + 1, EPOCH_MAX) if raises_epoch else image.epoch
         changed = image._replace(
-            state=next_state(image.state, Event.COMMIT if is_commit else Event.ABORT),
+            state=next_state(image.state, TransactionEvent.COMMIT if is_commit else TransactionEvent.ABORT),
             epoch=epoch,
             previous_producer_id=image.producer_id,
             next_producer_id=next_id,
             client_version=IMPLICIT_ADDS_SINCE if raises_epoch else 0,
             updated_ms=now.time_ms,
-            partitions=image.partitions if image.state is State.ONGOING else frozenset(),
-            started_ms=image.started_ms if image.state is State.ONGOING else now.time_ms,
+            partitions=image.partitions if image.state is TransactionState.ONGOING else frozenset(),
+            started_ms=image.started_ms if image.state is TransactionState.ONGOING else now.time_ms,
         )
-        outcome = Outcome(producer_id=image.producer_id, epoch=epoch)
+        outcome = ApiOutcome(producer_id=image.producer_id, epoch=epoch)
         if next_id != NO_ID:
-            outcome = Outcome(producer_id=next_id, epoch=0)
+            outcome = ApiOutcome(producer_id=next_id, epoch=0)
         last_epoch = image.epoch if raises_epoch else transaction.last_epoch
-        self.registry.store(transaction, Change(changed, last_epoch, ticket, outcome))
+        self.registry.store(transaction, TransactionChange(changed, last_epoch, ticket, outcome))
 
     def _abort(self, transaction: Transaction, now: Instant, ticket: Ticket | None = None) -> None:
         """Abort an open transaction that timed out or whose producer is replaced, and raise its epoch.
@@ -356,28 +364,30 @@ class Coordinator:
         last_epoch = image.epoch
         client_version = IMPLICIT_ADDS_SINCE
         if self.registry.feature_level < IMPLICIT_ADDS_SINCE:
-            state = next_state(state, Event.FENCE)
+            state = next_state(state, TransactionEvent.FENCE)
             last_epoch, client_version = NO_EPOCH, 0
             if transaction.has_raised_epoch:
                 raised = image.epoch
             transaction.image = image = image._replace(epoch=raised)
             transaction.last_epoch = NO_EPOCH
         changed = image._replace(
-            state=next_state(state, Event.ABORT),
+            state=next_state(state, TransactionEvent.ABORT),
             epoch=raised,
             previous_producer_id=image.producer_id,
             client_version=client_version,
             updated_ms=now.time_ms,
         )
-        outcome = Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
-        self.registry.store(transaction, Change(changed, last_epoch, ticket, outcome, is_fence=True))
+        outcome = ApiOutcome(ErrorCode.CONCURRENT_TRANSACTIONS)
+        self.registry.store(
+            transaction, TransactionChange(changed, last_epoch, ticket, outcome, is_fence=True)
+        )
 
     # --- time --------------------------------------------------------------------------------------------
 
     def load(
         self, index: int, epoch: int, stored: Mapping[str, TransactionLogValue], now: Instant
     ) -> list[str]:
-        """Load transactions with `Registry.load`; timeouts continue, and missing markers are sent again."""
+        """Load transactions as `TransactionRegistry.load`; timeouts go on, missing markers are sent again."""
         unusable = self.registry.load(index, epoch, stored, now)
         self._set_expiry(now)
         return unusable
@@ -385,14 +395,14 @@ class Coordinator:
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
         """Resume the timeout of an open transaction that was read from the log."""
         image = transaction.image
-        if image.state is State.ONGOING:
+        if image.state is TransactionState.ONGOING:
             # The clock may have been put back meanwhile: never more than the whole timeout is left.
             elapsed_ms = min(max(now.time_ms - image.started_ms, 0), image.timeout_ms)
             self._set_deadline(transaction, image.timeout_ms - elapsed_ms, now)
 
     def was_stored(self, transaction: Transaction, now: Instant) -> None:
         """Start the timeout of a transaction that has begun, or end it."""
-        if transaction.state is not State.ONGOING:
+        if transaction.state is not TransactionState.ONGOING:
             transaction.deadline_s = NEVER
             self._open.pop(transaction.id, None)
         elif transaction.deadline_s == NEVER:
@@ -446,8 +456,8 @@ class Coordinator:
             if transaction.state not in FINISHED or transaction.storing is not None:
                 continue
             if idle_ms >= self.settings.expiration_ms:
-                next_state(transaction.state, Event.EXPIRE)
-                self.registry.store(transaction, Change(None, NO_EPOCH, None, Outcome()))
+                next_state(transaction.state, TransactionEvent.EXPIRE)
+                self.registry.store(transaction, TransactionChange(None, NO_EPOCH, None, ApiOutcome()))
 
 
 def _refuse_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from penstock.broker.transactions.states import State
+from penstock.broker.transactions.states import TransactionState
 from penstock.broker.transactions.transaction import LAST_CLIENT_EPOCH, Image
 from penstock.protocol.error_codes import ErrorCode
 
 
-class End(Enum):
+class EndOutcome(Enum):
     """The outcome of an EndTxn request that is not refused."""
 
     PREPARE = auto()
@@ -22,7 +22,7 @@ class End(Enum):
     """It has been done before: success, with the producer id and epoch that are current."""
 
 
-class Epoch(Enum):
+class EpochComparison(Enum):
     """How the producer id and epoch of a request compare with the current ones."""
 
     CURRENT = auto()
@@ -37,35 +37,35 @@ _FENCED = ErrorCode.PRODUCER_FENCED
 
 COMMIT, ABORT = True, False
 
-ENDS_OLD: dict[tuple[State, bool], End | ErrorCode] = {
-    (State.EMPTY, COMMIT): _INVALID,
-    (State.EMPTY, ABORT): _INVALID,
-    (State.ONGOING, COMMIT): End.PREPARE,
-    (State.ONGOING, ABORT): End.PREPARE,
-    (State.PREPARE_COMMIT, COMMIT): _CONCURRENT,
-    (State.PREPARE_COMMIT, ABORT): _CONCURRENT,
-    (State.PREPARE_ABORT, COMMIT): _CONCURRENT,
-    (State.PREPARE_ABORT, ABORT): _CONCURRENT,
-    (State.COMPLETE_COMMIT, COMMIT): End.REPEAT,
-    (State.COMPLETE_COMMIT, ABORT): _INVALID,
-    (State.COMPLETE_ABORT, COMMIT): _INVALID,
-    (State.COMPLETE_ABORT, ABORT): End.REPEAT,
+ENDS_OLD: dict[tuple[TransactionState, bool], EndOutcome | ErrorCode] = {
+    (TransactionState.EMPTY, COMMIT): _INVALID,
+    (TransactionState.EMPTY, ABORT): _INVALID,
+    (TransactionState.ONGOING, COMMIT): EndOutcome.PREPARE,
+    (TransactionState.ONGOING, ABORT): EndOutcome.PREPARE,
+    (TransactionState.PREPARE_COMMIT, COMMIT): _CONCURRENT,
+    (TransactionState.PREPARE_COMMIT, ABORT): _CONCURRENT,
+    (TransactionState.PREPARE_ABORT, COMMIT): _CONCURRENT,
+    (TransactionState.PREPARE_ABORT, ABORT): _CONCURRENT,
+    (TransactionState.COMPLETE_COMMIT, COMMIT): EndOutcome.REPEAT,
+    (TransactionState.COMPLETE_COMMIT, ABORT): _INVALID,
+    (TransactionState.COMPLETE_ABORT, COMMIT): _INVALID,
+    (TransactionState.COMPLETE_ABORT, ABORT): EndOutcome.REPEAT,
 }
 """Before KIP-890, with the current epoch: by state and by whether it is a commit."""
 
-ENDS: dict[tuple[State, Epoch, bool], End | ErrorCode] = {
-    (State.EMPTY, Epoch.CURRENT, COMMIT): _INVALID,
-    (State.EMPTY, Epoch.CURRENT, ABORT): End.PREPARE,
-    (State.ONGOING, Epoch.CURRENT, COMMIT): End.PREPARE,
-    (State.ONGOING, Epoch.CURRENT, ABORT): End.PREPARE,
-    (State.COMPLETE_COMMIT, Epoch.CURRENT, COMMIT): _INVALID,
-    (State.COMPLETE_COMMIT, Epoch.CURRENT, ABORT): End.PREPARE,
-    (State.COMPLETE_COMMIT, Epoch.PREVIOUS, COMMIT): End.REPEAT,
-    (State.COMPLETE_COMMIT, Epoch.PREVIOUS, ABORT): _INVALID,
-    (State.COMPLETE_ABORT, Epoch.CURRENT, COMMIT): _INVALID,
-    (State.COMPLETE_ABORT, Epoch.CURRENT, ABORT): End.PREPARE,
-    (State.COMPLETE_ABORT, Epoch.PREVIOUS, COMMIT): _INVALID,
-    (State.COMPLETE_ABORT, Epoch.PREVIOUS, ABORT): End.REPEAT,
+ENDS: dict[tuple[TransactionState, EpochComparison, bool], EndOutcome | ErrorCode] = {
+    (TransactionState.EMPTY, EpochComparison.CURRENT, COMMIT): _INVALID,
+    (TransactionState.EMPTY, EpochComparison.CURRENT, ABORT): EndOutcome.PREPARE,
+    (TransactionState.ONGOING, EpochComparison.CURRENT, COMMIT): EndOutcome.PREPARE,
+    (TransactionState.ONGOING, EpochComparison.CURRENT, ABORT): EndOutcome.PREPARE,
+    (TransactionState.COMPLETE_COMMIT, EpochComparison.CURRENT, COMMIT): _INVALID,
+    (TransactionState.COMPLETE_COMMIT, EpochComparison.CURRENT, ABORT): EndOutcome.PREPARE,
+    (TransactionState.COMPLETE_COMMIT, EpochComparison.PREVIOUS, COMMIT): EndOutcome.REPEAT,
+    (TransactionState.COMPLETE_COMMIT, EpochComparison.PREVIOUS, ABORT): _INVALID,
+    (TransactionState.COMPLETE_ABORT, EpochComparison.CURRENT, COMMIT): _INVALID,
+    (TransactionState.COMPLETE_ABORT, EpochComparison.CURRENT, ABORT): EndOutcome.PREPARE,
+    (TransactionState.COMPLETE_ABORT, EpochComparison.PREVIOUS, COMMIT): _INVALID,
+    (TransactionState.COMPLETE_ABORT, EpochComparison.PREVIOUS, ABORT): EndOutcome.REPEAT,
 }
 """Since KIP-890; what is not listed is fenced. Between Prepare* and Complete* no request gets here."""
 
@@ -75,23 +75,23 @@ def is_exhausted_pair(image: Image, producer_id: int, epoch: int) -> bool:
     return producer_id == image.previous_producer_id and epoch == LAST_CLIENT_EPOCH and image.epoch == 0
 
 
-def judge_old_end(image: Image, epoch: int, is_commit: bool) -> End | ErrorCode:
+def judge_old_end(image: Image, epoch: int, is_commit: bool) -> EndOutcome | ErrorCode:
     """Decide about an EndTxn before KIP-890 (v0 to v4) that has the current producer id."""
     if epoch != image.epoch:
         return _FENCED
     return ENDS_OLD[image.state, is_commit]
 
 
-def judge_end(image: Image, producer_id: int, epoch: int, is_commit: bool) -> End | ErrorCode:
+def judge_end(image: Image, producer_id: int, epoch: int, is_commit: bool) -> EndOutcome | ErrorCode:
     """Decide about an EndTxn of KIP-890 (v5)."""
     replaced = producer_id != image.producer_id and is_exhausted_pair(image, producer_id, epoch)
     if producer_id != image.producer_id and not replaced:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    relation = Epoch.OTHER
+    relation = EpochComparison.OTHER
     if image.client_version >= 2 and (replaced or 0 <= epoch == image.epoch - 1):
         # From version 2 on, the end raised the epoch. Otherwise this is the producer before the current
         # one, which must not get its epoch.
-        relation = Epoch.PREVIOUS
+        relation = EpochComparison.PREVIOUS
     elif epoch == image.epoch:
-        relation = Epoch.CURRENT
+        relation = EpochComparison.CURRENT
     return ENDS.get((image.state, relation, is_commit), _FENCED)

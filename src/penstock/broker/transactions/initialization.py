@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import NamedTuple
 
-from penstock.broker.transactions.states import FINISHED, State
+from penstock.broker.transactions.states import FINISHED, TransactionState
 from penstock.broker.transactions.transaction import LAST_CLIENT_EPOCH, NO_EPOCH, NO_ID, Transaction
 
 TWO_PHASE_TIMEOUT_MS = 2**31 - 1
@@ -57,7 +57,7 @@ def judge_initialization(transaction: Transaction, request: Initialization) -> J
         )
         if not was_replaced:
             return Judgement.FENCED
-    if image.state is State.ONGOING:
+    if image.state is TransactionState.ONGOING:
         return Judgement.ABORT_FIRST
     if image.state not in FINISHED:
         return Judgement.WAIT

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.broker.transactions.outbox import Markers, Outcome
-from penstock.broker.transactions.registry import Change, Registry
-from penstock.broker.transactions.states import PREPARED, Event, State, next_state
+from penstock.broker.transactions.outbox import ApiOutcome, Markers
+from penstock.broker.transactions.registry import TransactionChange, TransactionRegistry
+from penstock.broker.transactions.states import PREPARED, TransactionEvent, TransactionState, next_state
 from penstock.broker.transactions.transaction import NEVER, NO_ID, Instant, TopicPartition, Transaction
 from penstock.protocol.error_codes import ErrorCode
 
@@ -27,7 +27,7 @@ _MARKED = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.U
 class Marking:
     """Completes the prepared transactions of a registry by markers."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: TransactionRegistry) -> None:
         self._registry = registry
         self.retry_first_s = RETRY_FIRST_S
         self.retry_max_s = RETRY_MAX_S
@@ -69,7 +69,7 @@ class Marking:
             transaction.id,
             image.producer_id,
             image.epoch,
-            image.state is State.PREPARE_COMMIT,
+            image.state is TransactionState.PREPARE_COMMIT,
             self._registry.epoch_for(transaction),
             image.client_version,
             tuple(sorted(transaction.unmarked)),
@@ -109,7 +109,7 @@ class Marking:
         image = transaction.image
         is_replaced = image.next_producer_id != NO_ID
         changed = image._replace(
-            state=next_state(image.state, Event.MARKED),
+            state=next_state(image.state, TransactionEvent.MARKED),
             producer_id=image.next_producer_id if is_replaced else image.producer_id,
             epoch=0 if is_replaced else image.epoch,
             previous_producer_id=image.producer_id,
@@ -117,7 +117,9 @@ class Marking:
             partitions=frozenset(),
             updated_ms=now.time_ms,
         )
-        self._registry.store(transaction, Change(changed, transaction.last_epoch, None, Outcome()))
+        self._registry.store(
+            transaction, TransactionChange(changed, transaction.last_epoch, None, ApiOutcome())
+        )
 
     def retry(self, transactional_id: str, now: Instant) -> None:
         """Send the missing markers of a transaction again at once, since one may succeed now."""

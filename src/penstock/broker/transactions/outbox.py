@@ -1,8 +1,8 @@
 """The coordinator's output, for its driver: records to store, markers to write, requests to answer.
 
-Every entry is taken once. A `Store` is answered with `Coordinator.stored` or `not_stored`, a `Markers` with
-`Coordinator.marked`, each exactly once. A coordinator partition that is lost drops its pending entries, and
-late reports about them are ignored.
+Every entry is taken once. A `StoreRecord` is answered with `TransactionCoordinator.stored` or `not_stored`, a
+`Markers` with `TransactionCoordinator.marked`, each exactly once. A coordinator partition that is lost drops
+its pending entries, and late reports about them are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Ticket = object
 """What a request is known by that waits for its answer; any object."""
 
 
-class Outcome(NamedTuple):
+class ApiOutcome(NamedTuple):
     """The answer to a request of any API, with error codes of the API's newest version."""
 
     error: ErrorCode = ErrorCode.NONE
@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
     the answer asks again on a new connection, and gets it there."""
 
 
-class Store:
+class StoreRecord:
     """A record for partition `index` of `__transaction_state`. Compared by identity."""
 
     __slots__ = ("coordinator_epoch", "index", "record", "transactional_id")
@@ -57,18 +57,18 @@ class Markers(NamedTuple):
     partitions: tuple[TopicPartition, ...]
 
 
-class Outbox:
+class TransactionOutbox:
     """The entries that have not been taken yet, in the order in which they were added."""
 
     def __init__(self) -> None:
-        self.stores: list[Store] = []
+        self.stores: list[StoreRecord] = []
         self.markers: list[Markers] = []
-        self.replies: list[tuple[Ticket, Outcome]] = []
+        self.replies: list[tuple[Ticket, ApiOutcome]] = []
 
     def __bool__(self) -> bool:
         return bool(self.stores or self.markers or self.replies)
 
-    def take_stores(self) -> list[Store]:
+    def take_stores(self) -> list[StoreRecord]:
         """Remove and return the records to store."""
         taken, self.stores = self.stores, []
         return taken
@@ -78,7 +78,7 @@ class Outbox:
         taken, self.markers = self.markers, []
         return taken
 
-    def take_replies(self) -> list[tuple[Ticket, Outcome]]:
+    def take_replies(self) -> list[tuple[Ticket, ApiOutcome]]:
         """Remove and return the answers to send."""
         taken, self.replies = self.replies, []
         return taken

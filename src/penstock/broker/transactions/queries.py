@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from penstock.broker.transactions.coordinator import Coordinator
-from penstock.broker.transactions.states import PREPARED, State
+from penstock.broker.transactions.coordinator import TransactionCoordinator
+from penstock.broker.transactions.states import PREPARED, TransactionState
 from penstock.broker.transactions.transaction import NO_TIME, Instant, TopicPartition, Transaction
 from penstock.protocol.error_codes import ErrorCode
 
-STATE_NAMES = frozenset(state.value for state in State)
+STATE_NAMES = frozenset(state.value for state in TransactionState)
 """The names by which requests may filter."""
 
 
@@ -27,7 +27,7 @@ class Description(NamedTuple):
     """Those of an open transaction; of one that is being ended, those that miss the marker."""
 
 
-def describe(coordinator: Coordinator, transactional_id: str) -> Description:
+def describe(coordinator: TransactionCoordinator, transactional_id: str) -> Description:
     """Return the description of one transactional id."""
     if not transactional_id:
         return Description(ErrorCode.INVALID_REQUEST)
@@ -51,7 +51,7 @@ def describe(coordinator: Coordinator, transactional_id: str) -> Description:
 
 
 def listed(
-    coordinator: Coordinator,
+    coordinator: TransactionCoordinator,
     now: Instant,
     states: Collection[str] = (),
     producer_ids: Collection[int] = (),

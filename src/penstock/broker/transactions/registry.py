@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.broker.transactions.outbox import Outbox, Outcome, Store, Ticket
+from penstock.broker.transactions.outbox import ApiOutcome, StoreRecord, Ticket, TransactionOutbox
 from penstock.broker.transactions.records import TAGGED_VALUE_VERSION, transaction_record, value_version
 from penstock.broker.transactions.transaction import (
     NO_EPOCH,
@@ -47,7 +47,7 @@ _STORE_ERRORS: dict[int, ErrorCode] = {
 """The error of a response by the error of the append to `__transaction_state`."""
 
 
-class Change:
+class TransactionChange:
     """A change of one transaction that is being stored, and what happens after that."""
 
     __slots__ = ("image", "is_fence", "last_epoch", "outcome", "ticket")
@@ -57,7 +57,7 @@ class Change:
         image: Image | None,
         last_epoch: int,
         ticket: Ticket | None,
-        outcome: Outcome,
+        outcome: ApiOutcome,
         *,
         is_fence: bool = False,
     ) -> None:
@@ -69,7 +69,7 @@ class Change:
         self.is_fence = is_fence
 
 
-class Follower(Protocol):
+class TransactionFollower(Protocol):
     """A part that reacts to changes of transactions: it sends markers, or keeps deadlines."""
 
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
@@ -85,16 +85,16 @@ class Follower(Protocol):
         """React to an id that has been removed."""
 
 
-class Registry:
+class TransactionRegistry:
     """The ids of all loaded partitions of `__transaction_state`. `followers` react to their changes."""
 
     def __init__(self, partition_count: int, feature_level: int) -> None:
-        self.followers: list[Follower] = []
+        self.followers: list[TransactionFollower] = []
         self.partition_count = partition_count
         """The number of partitions that `__transaction_state` has."""
         self.feature_level = feature_level
         """The level of `transaction.version`, which may change at any time."""
-        self.outbox = Outbox()
+        self.outbox = TransactionOutbox()
         self.transactions: dict[str, Transaction] = {}
         self.size_bytes = 0
         """About what the transactional ids take in memory."""
@@ -102,7 +102,7 @@ class Registry:
         """Partitions that are being read: their ids are answered COORDINATOR_LOAD_IN_PROGRESS."""
         self._epochs: dict[int, int] = {}
         """The coordinator epoch of each partition that is loaded."""
-        self._changes: dict[Store, tuple[Transaction, Change]] = {}
+        self._changes: dict[StoreRecord, tuple[Transaction, TransactionChange]] = {}
 
     # --- partitions of __transaction_state ---------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class Registry:
         for store, (_, change) in list(self._changes.items()):
             if store.index == index:
                 del self._changes[store]
-                self.reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
+                self.reply(change.ticket, ApiOutcome(ErrorCode.NOT_COORDINATOR))
 
     def find(self, transactional_id: str) -> tuple[Transaction | None, ErrorCode]:
         """Return an id's transaction, or None for an unknown id, and the error if the id cannot be used."""
@@ -190,7 +190,7 @@ class Registry:
 
     # --- storing -----------------------------------------------------------------------------------------
 
-    def store(self, transaction: Transaction, change: Change) -> None:
+    def store(self, transaction: Transaction, change: TransactionChange) -> None:
         """Put a change into the outbox.
 
         It takes effect, and its request is answered, once `stored` is called.
@@ -201,19 +201,19 @@ class Registry:
             # Assigning a producer id has applied metadata by which another node coordinates the id.
             if self.transactions.get(transaction.id) is transaction:
                 self._forget(transaction)
-            self.reply(change.ticket, Outcome(ErrorCode.NOT_COORDINATOR))
+            self.reply(change.ticket, ApiOutcome(ErrorCode.NOT_COORDINATOR))
             return
         version = value_version(self.feature_level)
         if image is not None and image.next_producer_id != NO_ID:
             version = TAGGED_VALUE_VERSION  # the producer has got it, and no other version has the field
         value = None if image is None else stored_form(image, version)
         record = transaction_record(transaction.id, value, version)
-        store = Store(transaction.id, index, self._epochs[index], record)
+        store = StoreRecord(transaction.id, index, self._epochs[index], record)
         transaction.storing = store
         self._changes[store] = transaction, change
         self.outbox.stores.append(store)
 
-    def stored(self, store: Store, now: Instant) -> None:
+    def stored(self, store: StoreRecord, now: Instant) -> None:
         """Apply the change of a record that is in the log, and answer its request."""
         found = self._changes.pop(store, None)
         if found is None:
@@ -231,7 +231,7 @@ class Registry:
         for follower in self.followers:
             follower.was_stored(transaction, now)
 
-    def not_stored(self, store: Store, error: ErrorCode, now: Instant) -> None:
+    def not_stored(self, store: StoreRecord, error: ErrorCode, now: Instant) -> None:
         """Drop the change of a record that could not be written, and answer its request with an error."""
         found = self._changes.pop(store, None)
         if found is None:
@@ -245,9 +245,9 @@ class Registry:
         else:
             for follower in self.followers:
                 follower.was_not_stored(transaction, now)
-        self.reply(change.ticket, Outcome(_STORE_ERRORS.get(error, error)))
+        self.reply(change.ticket, ApiOutcome(_STORE_ERRORS.get(error, error)))
 
-    def reply(self, ticket: Ticket | None, outcome: Outcome) -> None:
+    def reply(self, ticket: Ticket | None, outcome: ApiOutcome) -> None:
         """Answer the request of a ticket, if there is one."""
         if ticket is not None:
             self.outbox.replies.append((ticket, outcome))

@@ -18,8 +18,8 @@ from penstock.broker.metadata.image import TRANSACTION_FEATURE
 from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC
 from penstock.broker.partitions.producers.transactional_appends import append_marker
 from penstock.broker.transactions.answers import answer_of_offsets, answer_of_produce
-from penstock.broker.transactions.coordinator import Coordinator
-from penstock.broker.transactions.outbox import Markers, Outcome, Store
+from penstock.broker.transactions.coordinator import TransactionCoordinator
+from penstock.broker.transactions.outbox import ApiOutcome, Markers, StoreRecord
 from penstock.broker.transactions.records import read_record
 from penstock.broker.transactions.registry import PARTITION_BYTES, TRANSACTION_BYTES
 from penstock.broker.transactions.settings import TransactionSettings
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.coordination.losses import Losses
     from penstock.broker.groups.service import GroupService
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster import ClusterState
     from penstock.broker.metadata.producer_ids import ProducerIds
     from penstock.broker.partitions.partition import Partition
     from penstock.broker.requests.kept_state import KeptState
@@ -54,7 +54,7 @@ class TransactionHost(Protocol):
     """The parts of a broker that transactions use."""
 
     config: BrokerConfig
-    cluster: Cluster
+    cluster: ClusterState
     clock: Clock
     purgatory: Purgatory
     failures: Failures
@@ -90,13 +90,13 @@ class Elsewhere(Protocol):
         """Drop the markers of transactions that this node does not coordinate any more."""
 
 
-class Answer:
+class PendingAnswer:
     """The answer that one request waits for. It is the request's ticket at the coordinator."""
 
     __slots__ = ("outcome",)
 
     def __init__(self) -> None:
-        self.outcome: Outcome | None = None
+        self.outcome: ApiOutcome | None = None
 
 
 class TransactionService:
@@ -119,7 +119,7 @@ class TransactionService:
             config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"),
             config.boolean("transaction.two.phase.commit.enable"),
         )
-        self.coordinator = Coordinator(settings, self.topic.partition_count, self._new_id)
+        self.coordinator = TransactionCoordinator(settings, self.topic.partition_count, self._new_id)
         if elsewhere is not None:
             marking = self.coordinator.marking
             marking.retry_first_s, marking.retry_max_s = elsewhere.marker_retry_s
@@ -129,7 +129,7 @@ class TransactionService:
 
     # --- loading -----------------------------------------------------------------------------------------
 
-    def open(self) -> Coordinator:
+    def open(self) -> TransactionCoordinator:
         """Return the coordinator, with all stored state read and the present feature level set."""
         coordinator = self.coordinator
         level, profile = self._node.cluster.features.get(TRANSACTION_FEATURE, 0), self._node.profile
@@ -199,13 +199,13 @@ class TransactionService:
 
     # --- requests ----------------------------------------------------------------------------------------
 
-    def initialize(self, request: Initialization) -> Outcome:
+    def initialize(self, request: Initialization) -> ApiOutcome:
         """Handle InitProducerId with a transactional id."""
         coordinator = self.open()
         known = request.transactional_id in coordinator.registry.transactions
         size = TRANSACTION_BYTES + len(request.transactional_id)
         if not known and not self._node.kept.has_room_for(size, stays=True):
-            return Outcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            return ApiOutcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return self._ask(coordinator.initialize, request)
 
     def add_partitions(
@@ -251,7 +251,7 @@ class TransactionService:
         *,
         raises_epoch: bool,
         connection: int = NO_CONNECTION,
-    ) -> Outcome:
+    ) -> ApiOutcome:
         """Handle EndTxn. The markers are written when this returns, unless a partition refuses its marker."""
         return self._ask(
             self.open().end,
@@ -263,14 +263,14 @@ class TransactionService:
             connection=connection,
         )
 
-    def _ask(self, method: Any, *what: Any, **more: Any) -> Outcome:
-        answer = Answer()
+    def _ask(self, method: Any, *what: Any, **more: Any) -> ApiOutcome:
+        answer = PendingAnswer()
         try:
             self.coordinator.advance(self.now)
             method(*what, answer, self.now, **more)
         finally:
             self.settle()
-        return answer.outcome or Outcome(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return answer.outcome or ApiOutcome(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def joining(self, transactional_id: str, version: int, *, of_offsets: bool = False) -> Joining:
         """Return an object that adds partitions to the transaction of a Produce request of `version`.
@@ -293,14 +293,14 @@ class TransactionService:
                 for store in outbox.take_stores():
                     self._store(store)
                 for ticket, outcome in outbox.take_replies():
-                    if isinstance(ticket, Answer):
+                    if isinstance(ticket, PendingAnswer):
                         ticket.outcome = outcome
                 for markers in outbox.take_markers():
                     self.coordinator.marking.marked(markers, self._mark(markers), self.now)
         finally:
             self._alarm.set(self.coordinator.next_deadline())
 
-    def _store(self, store: Store) -> None:
+    def _store(self, store: StoreRecord) -> None:
         now = self.now
         error = ErrorCode.NONE
         try:

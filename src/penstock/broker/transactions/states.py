@@ -11,7 +11,7 @@ from enum import StrEnum
 from penstock.common.transitions import Transitions
 
 
-class State(StrEnum):
+class TransactionState(StrEnum):
     """The state of a transactional id. Values are the names in DescribeTransactions and ListTransactions."""
 
     EMPTY = "Empty"
@@ -32,31 +32,35 @@ class State(StrEnum):
     """Its producer is being fenced, before the abort that follows. Never stored."""
 
 
-NUMBERS: dict[State, int] = {
-    State.EMPTY: 0,
-    State.ONGOING: 1,
-    State.PREPARE_COMMIT: 2,
-    State.PREPARE_ABORT: 3,
-    State.COMPLETE_COMMIT: 4,
-    State.COMPLETE_ABORT: 5,
-    State.DEAD: 6,
-    State.PREPARE_EPOCH_FENCE: 7,
+NUMBERS: dict[TransactionState, int] = {
+    TransactionState.EMPTY: 0,
+    TransactionState.ONGOING: 1,
+    TransactionState.PREPARE_COMMIT: 2,
+    TransactionState.PREPARE_ABORT: 3,
+    TransactionState.COMPLETE_COMMIT: 4,
+    TransactionState.COMPLETE_ABORT: 5,
+    TransactionState.DEAD: 6,
+    TransactionState.PREPARE_EPOCH_FENCE: 7,
 }
 """The number of each state in the records of `__transaction_state`."""
 
-STORED: dict[int, State] = {
-    number: state for state, number in NUMBERS.items() if state not in (State.DEAD, State.PREPARE_EPOCH_FENCE)
+STORED: dict[int, TransactionState] = {
+    number: state
+    for state, number in NUMBERS.items()
+    if state not in (TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE)
 }
 """The states that a record may name, by their numbers."""
 
-PREPARED = frozenset((State.PREPARE_COMMIT, State.PREPARE_ABORT))
+PREPARED = frozenset((TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT))
 """The outcome is decided and stored; markers are missing."""
 
-FINISHED = frozenset((State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT))
+FINISHED = frozenset(
+    (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+)
 """No transaction is open: the id may begin one, get another producer id, or expire."""
 
 
-class Event(StrEnum):
+class TransactionEvent(StrEnum):
     """An event that changes the state of a transactional id."""
 
     INITIALIZE = "a producer gets its id and epoch"
@@ -68,27 +72,27 @@ class Event(StrEnum):
     EXPIRE = "the id has not been used for too long"
 
 
-TRANSITIONS = Transitions[State, Event](
+TRANSITIONS = Transitions[TransactionState, TransactionEvent](
     {
-        (State.EMPTY, Event.INITIALIZE): State.EMPTY,
-        (State.EMPTY, Event.ADD): State.ONGOING,
-        (State.EMPTY, Event.ABORT): State.PREPARE_ABORT,
-        (State.EMPTY, Event.EXPIRE): State.DEAD,
-        (State.ONGOING, Event.ADD): State.ONGOING,
-        (State.ONGOING, Event.COMMIT): State.PREPARE_COMMIT,
-        (State.ONGOING, Event.ABORT): State.PREPARE_ABORT,
-        (State.ONGOING, Event.FENCE): State.PREPARE_EPOCH_FENCE,
-        (State.PREPARE_EPOCH_FENCE, Event.ABORT): State.PREPARE_ABORT,
-        (State.PREPARE_COMMIT, Event.MARKED): State.COMPLETE_COMMIT,
-        (State.PREPARE_ABORT, Event.MARKED): State.COMPLETE_ABORT,
-        (State.COMPLETE_COMMIT, Event.INITIALIZE): State.EMPTY,
-        (State.COMPLETE_COMMIT, Event.ADD): State.ONGOING,
-        (State.COMPLETE_COMMIT, Event.ABORT): State.PREPARE_ABORT,
-        (State.COMPLETE_COMMIT, Event.EXPIRE): State.DEAD,
-        (State.COMPLETE_ABORT, Event.INITIALIZE): State.EMPTY,
-        (State.COMPLETE_ABORT, Event.ADD): State.ONGOING,
-        (State.COMPLETE_ABORT, Event.ABORT): State.PREPARE_ABORT,
-        (State.COMPLETE_ABORT, Event.EXPIRE): State.DEAD,
+        (TransactionState.EMPTY, TransactionEvent.INITIALIZE): TransactionState.EMPTY,
+        (TransactionState.EMPTY, TransactionEvent.ADD): TransactionState.ONGOING,
+        (TransactionState.EMPTY, TransactionEvent.ABORT): TransactionState.PREPARE_ABORT,
+        (TransactionState.EMPTY, TransactionEvent.EXPIRE): TransactionState.DEAD,
+        (TransactionState.ONGOING, TransactionEvent.ADD): TransactionState.ONGOING,
+        (TransactionState.ONGOING, TransactionEvent.COMMIT): TransactionState.PREPARE_COMMIT,
+        (TransactionState.ONGOING, TransactionEvent.ABORT): TransactionState.PREPARE_ABORT,
+        (TransactionState.ONGOING, TransactionEvent.FENCE): TransactionState.PREPARE_EPOCH_FENCE,
+        (TransactionState.PREPARE_EPOCH_FENCE, TransactionEvent.ABORT): TransactionState.PREPARE_ABORT,
+        (TransactionState.PREPARE_COMMIT, TransactionEvent.MARKED): TransactionState.COMPLETE_COMMIT,
+        (TransactionState.PREPARE_ABORT, TransactionEvent.MARKED): TransactionState.COMPLETE_ABORT,
+        (TransactionState.COMPLETE_COMMIT, TransactionEvent.INITIALIZE): TransactionState.EMPTY,
+        (TransactionState.COMPLETE_COMMIT, TransactionEvent.ADD): TransactionState.ONGOING,
+        (TransactionState.COMPLETE_COMMIT, TransactionEvent.ABORT): TransactionState.PREPARE_ABORT,
+        (TransactionState.COMPLETE_COMMIT, TransactionEvent.EXPIRE): TransactionState.DEAD,
+        (TransactionState.COMPLETE_ABORT, TransactionEvent.INITIALIZE): TransactionState.EMPTY,
+        (TransactionState.COMPLETE_ABORT, TransactionEvent.ADD): TransactionState.ONGOING,
+        (TransactionState.COMPLETE_ABORT, TransactionEvent.ABORT): TransactionState.PREPARE_ABORT,
+        (TransactionState.COMPLETE_ABORT, TransactionEvent.EXPIRE): TransactionState.DEAD,
     }
 )
 """From a state, by an event, to a state. An abort with no transaction open exists since KIP-890 only."""

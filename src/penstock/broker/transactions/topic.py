@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.broker.coordination.state_topic import Layout
+from penstock.broker.coordination.state_topic import StateTopicLayout
 from penstock.broker.partitions.internal_topics import TRANSACTIONS_TOPIC
 
-LAYOUT = Layout(
+LAYOUT = StateTopicLayout(
     TRANSACTIONS_TOPIC,
     "transaction.state.log.",
     {

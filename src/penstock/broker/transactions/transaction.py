@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from penstock.broker.transactions.records import TAGGED_VALUE_VERSION
-from penstock.broker.transactions.states import NUMBERS, STORED, State
+from penstock.broker.transactions.states import NUMBERS, STORED, TransactionState
 from penstock.errors import DecodeError
 from penstock.protocol.messages.transaction_log_value import PartitionsSchema, TransactionLogValue
 
@@ -39,7 +39,7 @@ class Instant(NamedTuple):
 class Image(NamedTuple):
     """The stored part of a transaction: Apache Kafka's `TransactionLogValue`, field by field."""
 
-    state: State
+    state: TransactionState
     producer_id: int
     epoch: int
     previous_producer_id: int
@@ -96,7 +96,7 @@ class Transaction:
         self.weight = 0
 
     @property
-    def state(self) -> State:
+    def state(self) -> TransactionState:
         return self.image.state
 
     @property
@@ -116,7 +116,7 @@ def stored_form(image: Image, version: int) -> TransactionLogValue:
         producer_epoch=image.epoch,
         transaction_timeout_ms=image.timeout_ms,
         transaction_status=NUMBERS[image.state],
-        transaction_partitions=None if image.state is State.EMPTY else listed,
+        transaction_partitions=None if image.state is TransactionState.EMPTY else listed,
         transaction_last_update_timestamp_ms=image.updated_ms,
         transaction_start_timestamp_ms=image.started_ms,
     )

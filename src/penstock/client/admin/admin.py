@@ -54,7 +54,7 @@ from penstock.client.arguments import (
 )
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.instance_id import HasInstanceId
-from penstock.client.cluster.metadata import Node
+from penstock.client.cluster.metadata import BrokerNode
 from penstock.client.config import ClientConfig
 from penstock.client.fetch.cursors import ISOLATION_LEVELS
 from penstock.client.fetch.offsets import Answers, fetch_offsets
@@ -82,7 +82,7 @@ class ClusterDescription(NamedTuple):
 
     cluster_id: str | None
     controller: int
-    nodes: Sequence[Node]
+    nodes: Sequence[BrokerNode]
 
 
 @with_hints("AsyncAdmin")

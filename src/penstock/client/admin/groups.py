@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from penstock.client.assignors.member_metadata import PROTOCOL_TYPE, decode_assignment, group_by_topic
 from penstock.client.cluster.answers import check_complete, left_out, only
 from penstock.client.cluster.client import MAIN
-from penstock.client.cluster.metadata import Node
-from penstock.client.group.coordinator import Coordinator
-from penstock.client.group.offsets import Committable, GroupOffsets, Identity, OffsetAndMetadata
+from penstock.client.cluster.metadata import BrokerNode
+from penstock.client.group.coordinator import CoordinatorFinder
+from penstock.client.group.offsets import Committable, GroupOffsets, MemberIdentity, OffsetAndMetadata
 from penstock.client.group.old_groups import peer_for_groups
 from penstock.errors import (
     KafkaError,
@@ -94,7 +94,7 @@ class GroupDescription(NamedTuple):
     state: str
     protocol_type: str
     assignor: str
-    coordinator: Node
+    coordinator: BrokerNode
     members: tuple[MemberDescription, ...]
 
 
@@ -215,7 +215,7 @@ class GroupAdministration:
         node: int,
         api: str,
         explain: Callable[[int, str], Exception],
-    ) -> tuple[Any, Node]:
+    ) -> tuple[Any, BrokerNode]:
         """Return the one share or streams group of a response, and the node that coordinates it.
 
         Raises the error that `explain` returns for an error code and the group, and KafkaError if the
@@ -230,7 +230,7 @@ class GroupAdministration:
             raise left_out(broker, f"group {group_id!r}", api)
         return group, coordinator
 
-    def _described(self, groups: Sequence[Any], group_id: str, node: int, api: str) -> tuple[Any, Node]:
+    def _described(self, groups: Sequence[Any], group_id: str, node: int, api: str) -> tuple[Any, BrokerNode]:
         """Return the one group of a response, and the node that coordinates it.
 
         Raises KafkaError if it is missing.
@@ -281,7 +281,7 @@ class GroupAdministration:
     async def alter_offsets(self, group_id: str, offsets: Committable) -> None:
         """Set the committed offsets of a group without members. A group that does not exist is created."""
         try:
-            await self._offsets(group_id).commit(offsets, lambda before: Identity())
+            await self._offsets(group_id).commit(offsets, lambda before: MemberIdentity())
         except KafkaError as error:
             if error.code == ErrorCode.UNKNOWN_MEMBER_ID:
                 raise refused(ErrorCode.NON_EMPTY_GROUP, group_id) from error
@@ -311,7 +311,7 @@ class GroupAdministration:
         await self.ask_coordinator(group_id, "removing offsets", request, read)
 
     def _offsets(self, group_id: str) -> GroupOffsets:
-        return GroupOffsets(self._client, Coordinator(self._client, group_id))
+        return GroupOffsets(self._client, CoordinatorFinder(self._client, group_id))
 
     async def ask_coordinator(
         self, group_id: str, what: str, request: Message, read: Callable[[Any, int], T]
@@ -320,7 +320,7 @@ class GroupAdministration:
 
         `read` gets the response and the id of the node.
         """
-        coordinator = Coordinator(self._client, group_id)
+        coordinator = CoordinatorFinder(self._client, group_id)
 
         async def attempt() -> T:
             node = await coordinator.known()

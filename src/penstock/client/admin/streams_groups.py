@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.admin.groups import GroupAdministration, GroupListing, refused_to
-from penstock.client.cluster.metadata import Node
+from penstock.client.cluster.metadata import BrokerNode
 from penstock.errors import PenstockError
 from penstock.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 
@@ -60,7 +60,7 @@ class StreamsGroupDescription(NamedTuple):
     epoch: int
     assignment_epoch: int
     topology_epoch: int
-    coordinator: Node
+    coordinator: BrokerNode
     subtopologies: tuple[StreamsSubtopology, ...]
     members: tuple[StreamsMemberDescription, ...]
 

@@ -28,7 +28,7 @@ from penstock.client.cluster.metadata import (
 from penstock.client.cluster.metadata_requests import MetadataRequests
 from penstock.client.cluster.obstacles import Troubles, register
 from penstock.client.cluster.other_protocols import wants_sasl
-from penstock.client.cluster.retry import Backoff, Verdict, judge, timed_out
+from penstock.client.cluster.retry import Backoff, RetryVerdict, judge, timed_out
 from penstock.client.config import ClientConfig
 from penstock.common.logs import logger_named
 from penstock.errors import AuthenticationError, ConfigError, KafkaError, NetworkError, PenstockError
@@ -177,14 +177,14 @@ class AsyncClient:
             except TimeoutError:
                 break
             verdict = judge(cause)
-            if verdict is Verdict.FATAL or (isinstance(cause, NetworkError) and not self.is_reached):
+            if verdict is RetryVerdict.FATAL or (isinstance(cause, NetworkError) and not self.is_reached):
                 raise cause
             self.troubles.note(what, cause)
             delay = self.backoff.seconds(tries, self.dice)
             if loop.time() + delay > deadline:
                 break
             await asyncio.sleep(delay)
-            if verdict is Verdict.REFRESH:
+            if verdict is RetryVerdict.REFRESH:
                 try:
                     async with asyncio.timeout_at(deadline):
                         await self.refresh()
@@ -420,7 +420,7 @@ class AsyncClient:
                 deadline = deadline or loop.time() + self._patience_s()
                 # A broker of 0.8 that is not in ZooKeeper yet answers -1 for a topic to be created.
                 is_unknown = isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_SERVER_ERROR
-                passes = judge(error) is not Verdict.FATAL or is_unknown
+                passes = judge(error) is not RetryVerdict.FATAL or is_unknown
                 if not passes or loop.time() >= deadline:
                     raise await self._with_hint(missing[0], error)
                 await asyncio.sleep(self.backoff.seconds(tries - 1, self.dice))

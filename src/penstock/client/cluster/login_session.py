@@ -37,7 +37,7 @@ class Requests(Protocol):
         """Close the connection."""
 
 
-class Held(NamedTuple):
+class HeldRequest(NamedTuple):
     """A request that is held back during a re-authentication. `future` is None if it has no response."""
 
     message: Message
@@ -58,7 +58,7 @@ class LoginSession:
         self._connection = connection
         self._log_in = log_in
         self._loop = asyncio.get_running_loop()
-        self._held: list[Held] | None = None
+        self._held: list[HeldRequest] | None = None
         """The requests that are held back; None while no re-authentication is under way."""
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -93,14 +93,14 @@ class LoginSession:
     def hold(self, message: Message, version: int, timeout_s: float) -> asyncio.Future[Any]:
         """Hold a request back until the login ends; return the future of its response."""
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._hold(Held(message, version, timeout_s, future))
+        self._hold(HeldRequest(message, version, timeout_s, future))
         return future
 
     def hold_unanswered(self, message: Message, version: int) -> None:
         """Hold a request that has no response back until the login ends."""
-        self._hold(Held(message, version, 0.0, None))
+        self._hold(HeldRequest(message, version, 0.0, None))
 
-    def _hold(self, held: Held) -> None:
+    def _hold(self, held: HeldRequest) -> None:
         assert self._held is not None  # `must_wait` has just returned so
         self._held.append(held)
 

@@ -31,7 +31,7 @@ LATE_ANSWERS_MAX = 5
 cluster was then set back to an earlier state."""
 
 
-class Node(NamedTuple):
+class BrokerNode(NamedTuple):
     """A broker of the cluster."""
 
     node_id: int
@@ -78,7 +78,7 @@ class ClusterMetadata:
     """The latest known state of the cluster, merged from Metadata responses."""
 
     def __init__(self) -> None:
-        self.nodes: dict[int, Node] = {}
+        self.nodes: dict[int, BrokerNode] = {}
         self.topics: dict[str, TopicInfo] = {}
         self.controller_id = NO_NODE
         self.cluster_id: str | None = None
@@ -93,7 +93,7 @@ class ClusterMetadata:
         A requested topic with an error is kept with the error and without partitions, unless the error leaves
         the known partitions valid (no leader now).
         """
-        self.nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in answer.brokers}
+        self.nodes = {b.node_id: BrokerNode(b.node_id, b.host, b.port, b.rack) for b in answer.brokers}
         self.controller_id = answer.controller_id
         self.cluster_id = answer.cluster_id or self.cluster_id
         told = {topic.name: topic for topic in answer.topics if topic.name is not None}
@@ -149,7 +149,9 @@ class ClusterMetadata:
         info = self.partition(where)
         return info.leader if info and info.leader in self.nodes else None
 
-    def note_leader(self, where: TopicPartition, leader: int, leader_epoch: int, node: Node | None) -> bool:
+    def note_leader(
+        self, where: TopicPartition, leader: int, leader_epoch: int, node: BrokerNode | None
+    ) -> bool:
         """Take a partition's leader from another broker's response (KIP-951), unless the metadata are newer.
 
         Returns True if the leader can be asked now. `node` is its address, or None.

@@ -68,7 +68,7 @@ class Troubles:
                 yield Obstacle(f"{text}; trying again", since, is_effect=isinstance(what, str))
 
 
-class Asked(Protocol):
+class ObservedConnection(Protocol):
     """The parts of a connection that an observer reads from another thread."""
 
     @property
@@ -81,12 +81,12 @@ class Asked(Protocol):
         ...
 
 
-class Observed(Protocol):
+class ObservedClient(Protocol):
     """The parts of a client that an observer reads from another thread."""
 
     troubles: Troubles
 
-    def connections(self) -> Sequence[Asked]:
+    def connections(self) -> Sequence[ObservedConnection]:
         """Return the open connections."""
         ...
 
@@ -95,10 +95,10 @@ class Observed(Protocol):
         ...
 
 
-_clients: weakref.WeakSet[Observed] = weakref.WeakSet()
+_clients: weakref.WeakSet[ObservedClient] = weakref.WeakSet()
 
 
-def register(client: Observed) -> None:
+def register(client: ObservedClient) -> None:
     """Let observers see `client` as long as it exists."""
     _clients.add(client)
 
@@ -127,7 +127,7 @@ class Observer:
         return min(found, key=lambda one: (one.is_effect, one.since), default=None)
 
 
-def _copy(clients: Iterable[Observed]) -> list[Observed]:
+def _copy(clients: Iterable[ObservedClient]) -> list[ObservedClient]:
     for _ in range(10):
         try:
             return list(clients)

@@ -34,7 +34,7 @@ class Backoff:
         return delay_ms * (1 - JITTER + 2 * JITTER * dice()) / 1000
 
 
-class Verdict(Enum):
+class RetryVerdict(Enum):
     """The reaction to an error: give up, try again, or refresh metadata and try again."""
 
     FATAL = "give up"
@@ -46,19 +46,19 @@ REFRESH_CODES = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
 """The error codes after which metadata may be out of date (protocol table of error codes)."""
 
 
-def judge(error: BaseException) -> Verdict:
+def judge(error: BaseException) -> RetryVerdict:
     """Return whether to give up after `error`, try again, or refresh metadata and try again."""
     if isinstance(error, KafkaError):
         if not error.retriable:
-            return Verdict.FATAL
-        return Verdict.REFRESH if error.code in REFRESH_CODES else Verdict.RETRY
+            return RetryVerdict.FATAL
+        return RetryVerdict.REFRESH if error.code in REFRESH_CODES else RetryVerdict.RETRY
     if isinstance(error, ProtocolViolationError):
-        return Verdict.REFRESH
+        return RetryVerdict.REFRESH
     if isinstance(error, DecodeError):
-        return Verdict.FATAL
+        return RetryVerdict.FATAL
     if isinstance(error, (NetworkError, RequestTimeoutError)):
-        return Verdict.REFRESH
-    return Verdict.FATAL
+        return RetryVerdict.REFRESH
+    return RetryVerdict.FATAL
 
 
 def timed_out(what: str, timeout_ms: float, cause: BaseException | None) -> PenstockError:

@@ -16,7 +16,7 @@ from penstock.client.cluster.answers import left_out
 from penstock.client.cluster.client import FETCH, AsyncClient
 from penstock.client.cluster.connection import AbandonedError
 from penstock.client.cluster.metadata import NO_NODE, NO_TOPIC_ID, is_recreated, recreated
-from penstock.client.cluster.retry import Verdict, judge, timed_out
+from penstock.client.cluster.retry import RetryVerdict, judge, timed_out
 from penstock.client.cluster.topic_settings import is_compacted
 from penstock.client.fetch.cursors import (
     Cursor,
@@ -441,12 +441,12 @@ class Fetcher:
         """
         now = self._loop.time()
         verdict = judge(error)
-        if verdict is not Verdict.FATAL:
+        if verdict is not RetryVerdict.FATAL:
             self._client.troubles.note("fetching", error)
         for cursor in cursors:
             if cursor.is_dropped:
                 continue
-            if verdict is Verdict.FATAL:
+            if verdict is RetryVerdict.FATAL:
                 self._give_up(cursor, error)
                 continue
             self._replicas.failed(cursor, node_id, now)
@@ -462,7 +462,7 @@ class Fetcher:
             self._complain(cursor, error, now)
             cursor.not_before = now + self._client.backoff.seconds(cursor.tries, self._client.dice)
             cursor.tries += 1
-        if verdict is Verdict.REFRESH:
+        if verdict is RetryVerdict.REFRESH:
             self._tasks.start("metadata", self._fetch_metadata())
         self.wake()
 

@@ -14,20 +14,20 @@ from collections.abc import Callable, Iterable, Mapping
 
 from penstock.client.group.errors import explain_heartbeat
 from penstock.client.group.in_flight import InFlight
-from penstock.client.group.ownership import NOTHING, Ownership, Target
+from penstock.client.group.ownership import NOTHING, AssignmentTarget, Ownership
 from penstock.client.group.requests import (
     COORDINATOR_CODES,
     JOIN_EPOCH,
     LEAVE_EPOCH,
+    AssignmentChange,
     Call,
-    Change,
-    FindCoordinator,
+    ChangeKind,
+    FindGroupCoordinator,
     Heartbeats,
-    Kind,
     MemberSettings,
     NameTopics,
     Outgoing,
-    Wanted,
+    WantedTopics,
 )
 from penstock.client.group.state_machine import Phase
 from penstock.client.group.timeouts import NEVER, Attempts, PollInterval, Timeouts
@@ -83,9 +83,9 @@ class ConsumerMembership:
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
         """Returns the name of a node for messages."""
         self._make_id = make_id
-        self._subscription = Wanted()
+        self._subscription = WantedTopics()
         self._heartbeats = Heartbeats(settings)
-        self._target = Target()
+        self._target = AssignmentTarget()
         self._in_flight = InFlight()
         self._attempts = Attempts(backoff_ms)
         self._naming = Attempts(backoff_ms)
@@ -163,7 +163,7 @@ class ConsumerMembership:
             self.error = None
             self._is_leaving = False
             self._poll.awaits_poll = True
-        self._subscription = Wanted.of(topics)
+        self._subscription = WantedTopics.of(topics)
         if self.phase in (Phase.JOINING, Phase.STABLE) and not self._heartbeats.has_sent(self._subscription):
             self._heartbeat_at = now
         self.advance(now)
@@ -190,24 +190,29 @@ class ConsumerMembership:
         self._ownership.withdraw_grant()
         self.advance(now)
 
-    def next_change(self) -> Change | None:
+    def next_change(self) -> AssignmentChange | None:
         """Return the next change to notify the application of, or None; the same one until `confirm`.
 
         New partitions are held back while the coordinator may be reading a list of this member's partitions
         that lacks them: if the assignment shrinks meanwhile, it would give them to other members at once.
         """
         change = self._ownership.next_change(self._to_revoke())
-        if self._awaits_receipt and change is not None and change.kind is Kind.ASSIGNED and change.partitions:
+        if (
+            self._awaits_receipt
+            and change is not None
+            and change.kind is ChangeKind.ASSIGNED
+            and change.partitions
+        ):
             return None
         return change
 
-    def confirm(self, change: Change, now: float) -> None:
+    def confirm(self, change: AssignmentChange, now: float) -> None:
         """Note that the application has been notified of `change`, and that its callback has returned."""
         self._ownership.confirm(change, self.generation)
         self._target.note_owned(self.owned)
         if self._target.is_known and not self._is_leaving and not self._ownership.is_lost:
             # As in Java, something revoked is followed by something assigned, be it nothing.
-            self._grant(always=change.kind is Kind.REVOKED)
+            self._grant(always=change.kind is ChangeKind.REVOKED)
             if self._ownership.granted is None:
                 self._lists_owned = True
                 self._heartbeat_at = now
@@ -260,7 +265,7 @@ class ConsumerMembership:
             return
         if isinstance(outcome, PenstockError):
             self._failed(call, outcome, now)
-        elif isinstance(call, FindCoordinator) and isinstance(outcome, int):
+        elif isinstance(call, FindGroupCoordinator) and isinstance(outcome, int):
             self.coordinator = outcome
         elif isinstance(call, NameTopics) and isinstance(outcome, Mapping):
             self._named(outcome, now)
@@ -307,7 +312,7 @@ class ConsumerMembership:
             self._stop_for_slow_application()
         if now >= self._attempts.not_before:
             if self._must_find:
-                self._in_flight.send(FindCoordinator(), None, self.settings.request_timeout_ms)
+                self._in_flight.send(FindGroupCoordinator(), None, self.settings.request_timeout_ms)
             if self._may_join:
                 self.phase = Phase.JOINING
                 self._beat(now)
@@ -328,7 +333,7 @@ class ConsumerMembership:
         return (
             self.coordinator is None
             and not self._poll.awaits_poll
-            and not self._in_flight.has(FindCoordinator)
+            and not self._in_flight.has(FindGroupCoordinator)
         )
 
     @property

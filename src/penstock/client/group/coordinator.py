@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client.cluster.answers import only
 from penstock.client.cluster.client import ANY_NODE, MAIN
-from penstock.client.cluster.metadata import Node
+from penstock.client.cluster.metadata import BrokerNode
 from penstock.client.group.old_groups import check_offsets, peer_for_groups
 from penstock.errors import ProtocolViolationError, UnsupportedVersionError
 from penstock.protocol.api import ApiKey
@@ -42,7 +42,7 @@ NEEDS_SHARE_GROUPS = (
 )
 
 
-class Coordinator:
+class CoordinatorFinder:
     """Finds the coordinator of one group and keeps its node id, on one event loop."""
 
     def __init__(self, client: AsyncClient, group_id: str) -> None:
@@ -83,7 +83,7 @@ class Coordinator:
                 f"broker {broker} says that node {found.node_id} coordinates group {self.group_id!r}"
             )
         if found.node_id not in client.cluster.nodes:
-            client.cluster.nodes[found.node_id] = Node(found.node_id, found.host, found.port)
+            client.cluster.nodes[found.node_id] = BrokerNode(found.node_id, found.host, found.port)
         self.has_rebalance_timeout = peer.versions.highest(ApiKey.JOIN_GROUP) > 0
         self.node = found.node_id
         return self.node

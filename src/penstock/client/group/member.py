@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from penstock.client.group.coordinator import Coordinator
+from penstock.client.group.coordinator import CoordinatorFinder
 from penstock.client.group.requests import (
     CountPartitions,
-    FindCoordinator,
+    FindGroupCoordinator,
     NameTopics,
     Outgoing,
     is_farewell,
@@ -41,13 +41,13 @@ log = logger_named("penstock.client.group")
 M = TypeVar("M", bound=Driven)
 
 
-class Member(Generic[M]):
+class MembershipDriver(Generic[M]):
     """Drives one membership. `on_change` is called whenever the application may have to act."""
 
     def __init__(
         self,
         client: AsyncClient,
-        coordinator: Coordinator,
+        coordinator: CoordinatorFinder,
         membership: M,
         *,
         on_change: Callable[[], None],
@@ -145,7 +145,7 @@ class Member(Generic[M]):
 
     async def _perform(self, outgoing: Outgoing) -> Any:
         call = outgoing.call
-        if isinstance(call, FindCoordinator):
+        if isinstance(call, FindGroupCoordinator):
             node = await self._coordinator.find()
             self.membership.timeouts.has_rebalance_timeout = self._coordinator.has_rebalance_timeout
             return node

@@ -26,10 +26,10 @@ from penstock.client.group.leadership import Leadership
 from penstock.client.group.ownership import NOTHING, Ownership
 from penstock.client.group.requests import (
     COORDINATOR_CODES,
+    AssignmentChange,
     Call,
-    Change,
     CountPartitions,
-    FindCoordinator,
+    FindGroupCoordinator,
     MemberSettings,
     Outgoing,
     heartbeat_request,
@@ -176,11 +176,11 @@ class Membership:
         self._ownership.granted = None
         self.advance(now)
 
-    def next_change(self) -> Change | None:
+    def next_change(self) -> AssignmentChange | None:
         """Return the next change to notify the application of, or None; the same one until `confirm`."""
         return self._ownership.next_change(self._to_revoke())
 
-    def confirm(self, change: Change, now: float) -> None:
+    def confirm(self, change: AssignmentChange, now: float) -> None:
         """Note that the application has been notified of `change`, and that its callback has returned."""
         if self._ownership.confirm(change, self.generation):
             self._ask_rejoin("what was revoked can be handed on")
@@ -250,7 +250,7 @@ class Membership:
             self._synced(outcome, now)
         elif isinstance(outcome, HeartbeatResponse):
             self._heard(outcome, now)
-        elif isinstance(call, FindCoordinator) and isinstance(outcome, int):
+        elif isinstance(call, FindGroupCoordinator) and isinstance(outcome, int):
             self.coordinator = outcome
             self._attempts.tries = 0
         elif isinstance(call, CountPartitions) and isinstance(outcome, Mapping):
@@ -288,7 +288,7 @@ class Membership:
         if now >= self._poll.deadline:
             self._stop_for_slow_application(now)
         if self._must_find and not self._poll.awaits_poll and now >= self._attempts.not_before:
-            self._send(FindCoordinator(), self.settings.request_timeout_ms, to_coordinator=False)
+            self._send(FindGroupCoordinator(), self.settings.request_timeout_ms, to_coordinator=False)
         if self._may_join and self.coordinator is not None and now >= self._attempts.not_before:
             self._join()
         if self._beats and now >= self._heartbeat_at:
@@ -302,7 +302,7 @@ class Membership:
 
     @property
     def _must_find(self) -> bool:
-        return self.coordinator is None and not self._in_flight.has(FindCoordinator)
+        return self.coordinator is None and not self._in_flight.has(FindGroupCoordinator)
 
     @property
     def _may_join(self) -> bool:

@@ -10,7 +10,7 @@ from penstock.client.arguments import by_partition, whole
 from penstock.client.assignors.member_metadata import NO_GENERATION, group_by_topic
 from penstock.client.cluster.answers import check_complete, left_out
 from penstock.client.cluster.client import MAIN
-from penstock.client.group.coordinator import MEMBER_CODES, Coordinator
+from penstock.client.group.coordinator import MEMBER_CODES, CoordinatorFinder
 from penstock.client.group.errors import explain_commit
 from penstock.client.group.old_groups import peer_for_groups
 from penstock.common.hints import with_hints
@@ -83,7 +83,7 @@ class GroupMetadata(NamedTuple):
             raise ConfigError(f"generation {self.generation} of group {self.group_id!r} needs a member id")
 
 
-class Identity(NamedTuple):
+class MemberIdentity(NamedTuple):
     """The member that commits. The default is no member, for consumers with assigned partitions."""
 
     generation: int = NO_GENERATION
@@ -94,7 +94,7 @@ class Identity(NamedTuple):
 class GroupOffsets:
     """The committed offsets of one group. Commits reach the coordinator in the order of the calls."""
 
-    def __init__(self, client: AsyncClient, coordinator: Coordinator) -> None:
+    def __init__(self, client: AsyncClient, coordinator: CoordinatorFinder) -> None:
         self._client = client
         self._coordinator = coordinator
         self._in_order = asyncio.Lock()
@@ -108,7 +108,7 @@ class GroupOffsets:
     async def commit(
         self,
         offsets: Committable,
-        identify: Callable[[Identity | None], Identity],
+        identify: Callable[[MemberIdentity | None], MemberIdentity],
         timeout_ms: float | None = None,
     ) -> None:
         """Commit offsets. `identify` gets the identity of the previous attempt, and returns the one to use.
@@ -125,7 +125,7 @@ class GroupOffsets:
         topics = _topics(offsets)
         if not topics:
             return
-        identity: Identity | None = None
+        identity: MemberIdentity | None = None
 
         async def attempt() -> None:
             nonlocal identity
@@ -151,7 +151,7 @@ class GroupOffsets:
         async with self._in_order:
             await self._retrying("committing offsets", attempt, timeout_ms)
 
-    async def _commit(self, topics: list[OffsetCommitRequestTopic], identity: Identity) -> None:
+    async def _commit(self, topics: list[OffsetCommitRequestTopic], identity: MemberIdentity) -> None:
         group_id = self._coordinator.group_id
         request = OffsetCommitRequest(
             group_id=group_id,
@@ -180,7 +180,7 @@ class GroupOffsets:
         *,
         require_stable: bool = False,
         timeout_ms: float | None = None,
-        identify: Callable[[], Identity] = lambda: Identity(),
+        identify: Callable[[], MemberIdentity] = lambda: MemberIdentity(),
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the committed offset of each partition, or None without one.
 
@@ -204,7 +204,7 @@ class GroupOffsets:
         return found if asked is None else {tp: found.get(tp) for tp in asked}
 
     async def _fetch(
-        self, asked: list[TopicPartition] | None, require_stable: bool, identity: Identity
+        self, asked: list[TopicPartition] | None, require_stable: bool, identity: MemberIdentity
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         group_id = self._coordinator.group_id
         request = _fetch_request(group_id, asked, require_stable, identity)
@@ -234,7 +234,7 @@ class GroupOffsets:
         check_complete(asked or (), found, broker, "OffsetFetch")
         return found
 
-    async def _unread(self, code: int, what: str, identity: Identity) -> KafkaError:
+    async def _unread(self, code: int, what: str, identity: MemberIdentity) -> KafkaError:
         """Return the exception for an OffsetFetch error; retriable if the member only needs its new epoch.
 
         An error is never taken for "nothing committed", because reading would begin at a wrong offset.
@@ -307,7 +307,7 @@ def _topics(offsets: Committable) -> list[OffsetCommitRequestTopic]:
 
 
 def _fetch_request(
-    group_id: str, asked: list[TopicPartition] | None, require_stable: bool, identity: Identity
+    group_id: str, asked: list[TopicPartition] | None, require_stable: bool, identity: MemberIdentity
 ) -> OffsetFetchRequest:
     """Return an OffsetFetch request with its topics in the fields of every version; `_fitted` chooses."""
     old: list[OffsetFetchRequestTopic] | None = None

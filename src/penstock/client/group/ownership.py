@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from penstock.client.group.requests import Change, Kind
+from penstock.client.group.requests import AssignmentChange, ChangeKind
 from penstock.model import TopicPartition
 from penstock.protocol.messages.consumer_group_heartbeat_response import Assignment
 
@@ -44,27 +44,27 @@ class Ownership:
         self.withdraw_grant()
         self.is_lost = bool(self.owned)
 
-    def next_change(self, to_revoke: frozenset[TopicPartition]) -> Change | None:
+    def next_change(self, to_revoke: frozenset[TopicPartition]) -> AssignmentChange | None:
         """Return the next change to notify the application of, or None. `to_revoke` comes before a grant."""
         if self.is_lost:
-            return Change(Kind.LOST, tuple(sorted(self.owned)))
+            return AssignmentChange(ChangeKind.LOST, tuple(sorted(self.owned)))
         if to_revoke:
-            return Change(Kind.REVOKED, tuple(sorted(to_revoke)))
+            return AssignmentChange(ChangeKind.REVOKED, tuple(sorted(to_revoke)))
         if self.granted is not None:
-            return Change(Kind.ASSIGNED, tuple(sorted(self.granted - self.owned)))
+            return AssignmentChange(ChangeKind.ASSIGNED, tuple(sorted(self.granted - self.owned)))
         return None
 
-    def confirm(self, change: Change, generation: int) -> bool:
+    def confirm(self, change: AssignmentChange, generation: int) -> bool:
         """Apply `change` after the application has been notified; return True if the member must join again.
 
         It must if partitions were revoked before those of this generation were assigned, so that the group
         can assign them to other members.
         """
-        if change.kind is Kind.LOST:
+        if change.kind is ChangeKind.LOST:
             self.is_lost = False
             self.owned = NOTHING
             self._since = {}
-        elif change.kind is Kind.REVOKED:
+        elif change.kind is ChangeKind.REVOKED:
             self._has_revoked |= self.granted is not None
             self.owned -= frozenset(change.partitions)
             self._since = {tp: since for tp, since in self._since.items() if tp in self.owned}
@@ -82,7 +82,7 @@ class Ownership:
         return frozenset(tp for tp in self.owned if self._since.get(tp, generation + 1) <= generation)
 
 
-class Target:
+class AssignmentTarget:
     """A member's assignment by topic id, and the topic ids of its application's partitions (KIP-848).
 
     The application has partitions by name. If a topic was deleted and created anew under another id, its new

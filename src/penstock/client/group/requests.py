@@ -29,7 +29,7 @@ STATIC_LEAVE_EPOCH = -2
 """The epoch with which a static member leaves temporarily: its partitions are kept until its session ends."""
 
 
-class Kind(Enum):
+class ChangeKind(Enum):
     """A change for partitions of a member: they are assigned, revoked or lost."""
 
     ASSIGNED = "assigned"
@@ -37,14 +37,14 @@ class Kind(Enum):
     LOST = "lost"
 
 
-class Change(NamedTuple):
+class AssignmentChange(NamedTuple):
     """A change to notify the application of: partitions are assigned, must be revoked, or are lost."""
 
-    kind: Kind
+    kind: ChangeKind
     partitions: tuple[TopicPartition, ...]
 
 
-class FindCoordinator(NamedTuple):
+class FindGroupCoordinator(NamedTuple):
     """A request to any broker for the group's coordinator. The outcome is a node id."""
 
 
@@ -64,7 +64,7 @@ class NameTopics(NamedTuple):
 
 
 Call = (
-    FindCoordinator
+    FindGroupCoordinator
     | CountPartitions
     | NameTopics
     | ConsumerGroupHeartbeatRequest
@@ -177,14 +177,14 @@ def is_farewell(call: Call) -> bool:
     return isinstance(call, LeaveGroupRequest) or is_first_join(call)
 
 
-class Wanted(NamedTuple):
+class WantedTopics(NamedTuple):
     """A subscription of a member: topic names, a regular expression for the broker (RE2), or both."""
 
     names: tuple[str, ...] = ()
     regex: str = ""
 
     @classmethod
-    def of(cls, topics: Iterable[str]) -> Wanted:
+    def of(cls, topics: Iterable[str]) -> WantedTopics:
         """Return names and patterns separately. Patterns, which begin with ``^``, become one expression."""
         wanted = sorted(set(topics))
         patterns = [each for each in wanted if each.startswith("^")]
@@ -202,14 +202,14 @@ class Heartbeats:
 
     def __init__(self, settings: MemberSettings) -> None:
         self._settings = settings
-        self._sent: Wanted | None = None
+        self._sent: WantedTopics | None = None
         """The subscription that the coordinator has; None if the next heartbeat must have all fields."""
 
     def reset(self) -> None:
         """Send all fields with the next heartbeat, because the coordinator may lack some of them."""
         self._sent = None
 
-    def has_sent(self, subscription: Wanted) -> bool:
+    def has_sent(self, subscription: WantedTopics) -> bool:
         """Return True if the last heartbeat that was sent had, or relied on, this subscription."""
         return self._sent == subscription
 
@@ -217,7 +217,7 @@ class Heartbeats:
         self,
         member_id: str,
         epoch: int,
-        subscription: Wanted,
+        subscription: WantedTopics,
         owned: Iterable[tuple[bytes, int]],
         *,
         lists_owned: bool,

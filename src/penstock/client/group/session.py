@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from penstock.client.arguments import by_partition, topics_or_pattern
 from penstock.client.assignors import Assignor, assignor_named
 from penstock.client.group.consumer_membership import ConsumerMembership
-from penstock.client.group.coordinator import Coordinator
+from penstock.client.group.coordinator import CoordinatorFinder
 from penstock.client.group.errors import explain_commit
-from penstock.client.group.member import Member
+from penstock.client.group.member import MembershipDriver
 from penstock.client.group.membership import Membership
 from penstock.client.group.offsets import (
     Committable,
     GroupMetadata,
     GroupOffsets,
-    Identity,
+    MemberIdentity,
     OffsetAndMetadata,
 )
 from penstock.client.group.protocol_choice import ProtocolChoice
-from penstock.client.group.requests import Change, Kind, MemberSettings
+from penstock.client.group.requests import AssignmentChange, ChangeKind, MemberSettings
 from penstock.client.group.state_machine import Phase, StateMachine
 from penstock.common.logs import logger_named
 from penstock.errors import PenstockError
@@ -59,7 +59,7 @@ SHOWN_MAX = 10
 class Notice(NamedTuple):
     """A change of partitions, and the application's callback for it, or None."""
 
-    change: Change
+    change: AssignmentChange
     callback: Callback | None
 
 
@@ -101,7 +101,7 @@ class GroupSession:
         self._client = client
         self._config = config
         self._holder = holder
-        self._coordinator = Coordinator(client, config.group_id)
+        self._coordinator = CoordinatorFinder(client, config.group_id)
         self._offsets = GroupOffsets(client, self._coordinator)
         self._offsets.on_refused = self._refused
         self._offsets.join_answered = self._join_answered
@@ -113,7 +113,7 @@ class GroupSession:
         self._callbacks = Callbacks()
         self._is_changed = False
         self._is_leaving = False
-        self._member: Member[StateMachine] | None = None
+        self._member: MembershipDriver[StateMachine] | None = None
         self._commits_by_itself = config.enable_auto_commit
         self._is_commit_due = False
         self._commit_timer: asyncio.TimerHandle | None = None
@@ -182,8 +182,8 @@ class GroupSession:
         return None
 
     async def _switch_protocol(
-        self, member: Member[StateMachine], error: PenstockError
-    ) -> Member[StateMachine] | None:
+        self, member: MembershipDriver[StateMachine], error: PenstockError
+    ) -> MembershipDriver[StateMachine] | None:
         """Join the group by the other protocol after a refusal; return the new member's driver, or None."""
         name = "consumer (KIP-848)" if self._choice.speaks_consumer else "classic"
         log.info("group %s: trying the %s protocol, after: %s", self._config.group_id, name, error)
@@ -196,29 +196,31 @@ class GroupSession:
         """Note that the application has been notified of a change, and apply it to the consumer."""
         assert self._member is not None
         change, member = notice.change, self._member
-        if change.kind is Kind.REVOKED:
+        if change.kind is ChangeKind.REVOKED:
             if self._commits:
                 # Once given up, what is under way would be refused.
                 await asyncio.wait(self._commits, timeout=LAST_COMMIT_MS / 1000)
             self._release(change.partitions)
-        if change.kind is not Kind.ASSIGNED:
+        if change.kind is not ChangeKind.ASSIGNED:
             member.membership.confirm(change, member.now)
         member.pump()
 
-    async def _prepare(self, member: Member[StateMachine], change: Change) -> Callback | None:
+    async def _prepare(
+        self, member: MembershipDriver[StateMachine], change: AssignmentChange
+    ) -> Callback | None:
         """Commit and log before a change as needed, and return the application's callback for it, or None."""
         callbacks = self._callbacks
         self._rebalances += 1
         self._rebalanced_at = time.monotonic()
-        if change.kind is not Kind.LOST:
+        if change.kind is not ChangeKind.LOST:
             log.info(
                 "group %s: %s %s", self._config.group_id, change.kind.name.lower(), _listed(change.partitions)
             )
-        if change.kind is Kind.REVOKED:
+        if change.kind is ChangeKind.REVOKED:
             if self._commits_by_itself:
                 await self._commit_at_last(self._holder.consumed())
             return callbacks.on_revoked
-        if change.kind is Kind.LOST:
+        if change.kind is ChangeKind.LOST:
             log.warning(
                 "group %s: partitions lost: %s", self._config.group_id, member.membership.rejoin_reason
             )
@@ -257,7 +259,7 @@ class GroupSession:
             self._member = self._new_member()
         self._member.membership.subscribe(names, self._member.now)
 
-    def _new_member(self) -> Member[StateMachine]:
+    def _new_member(self) -> MembershipDriver[StateMachine]:
         config = self._config
         assert config.group_id is not None
         settings = MemberSettings(
@@ -284,7 +286,7 @@ class GroupSession:
                 one if isinstance(one, Assignor) else assignor_named(one) for one in config.assignors
             ]
             membership = Membership(settings, assignors, backoff_ms)
-        return Member(
+        return MembershipDriver(
             client,
             self._coordinator,
             membership,
@@ -401,30 +403,30 @@ class GroupSession:
         """Note that the application has set a position, which a later commit may move backwards."""
         self._sought[tp] = object()
 
-    def _identify(self, before: Identity | None, partitions: set[TopicPartition]) -> Identity:
+    def _identify(self, before: MemberIdentity | None, partitions: set[TopicPartition]) -> MemberIdentity:
         """Return the identity to commit `partitions` with, or raise KafkaError if the member may not.
 
         After a rebalance since the identity `before`, the member must have kept all of them.
         """
         if not self.is_subscribed:
-            return Identity()
+            return MemberIdentity()
         membership = self._member.membership if self._member is not None else None
         if membership is None or not membership.is_member:
             code = membership.lost_by if membership is not None else ErrorCode.UNKNOWN_MEMBER_ID
             raise explain_commit(code, self._coordinator.group_id)
-        identity = Identity(membership.generation, membership.member_id, self._config.group_instance_id)
+        identity = MemberIdentity(membership.generation, membership.member_id, self._config.group_instance_id)
         if before is not None and before != identity:
             is_same_member = before.member_id == identity.member_id
             if not is_same_member or not partitions <= membership.kept_since(before.generation):
                 raise explain_commit(ErrorCode.ILLEGAL_GENERATION, self._coordinator.group_id)
         return identity
 
-    def _identify_reader(self) -> Identity:
+    def _identify_reader(self) -> MemberIdentity:
         """Return the identity to read committed offsets with: the member's (KIP-848), or none."""
         membership = self._member.membership if self._member is not None else None
         if membership is None or not membership.reads_as_member or not membership.is_member:
-            return Identity()
-        return Identity(membership.generation, membership.member_id)
+            return MemberIdentity()
+        return MemberIdentity(membership.generation, membership.member_id)
 
     def _refused(self, code: int, generation: int) -> None:
         if self._member is not None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Protocol
 
-from penstock.client.group.requests import Change, MemberSettings, Outgoing
+from penstock.client.group.requests import AssignmentChange, MemberSettings, Outgoing
 from penstock.client.group.timeouts import Timeouts
 from penstock.errors import PenstockError
 from penstock.model import TopicPartition
@@ -126,10 +126,10 @@ class StateMachine(Driven, Protocol):
     def leave(self, now: float) -> None:
         """Begin to leave the group, after the application has given up its partitions."""
 
-    def next_change(self) -> Change | None:
+    def next_change(self) -> AssignmentChange | None:
         """Return the next change to notify the application of, or None."""
 
-    def confirm(self, change: Change, now: float) -> None:
+    def confirm(self, change: AssignmentChange, now: float) -> None:
         """Note that the application has been notified of a change."""
 
     def take_error(self) -> PenstockError | None:

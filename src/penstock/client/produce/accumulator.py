@@ -21,11 +21,11 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from penstock.client.cluster.retry import Backoff, Verdict, judge
+from penstock.client.cluster.retry import Backoff, RetryVerdict, judge
 from penstock.client.config import ProducerConfig
 from penstock.client.counters import PartitionCounters
-from penstock.client.produce.batches import Batch, Row
-from penstock.client.produce.delivery import Delivery, Outcome
+from penstock.client.produce.batches import ProducerBatch, Row
+from penstock.client.produce.delivery import Delivery, DeliveryOutcome
 from penstock.client.produce.partition_queue import PartitionQueue, precedes
 from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.errors import KafkaError, PenstockError, RequestTimeoutError
@@ -54,14 +54,14 @@ TOO_LARGE = frozenset((ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LA
 class Drained(NamedTuple):
     """Batches to send now, by node, and the latest time at which to call `drain` again."""
 
-    requests: dict[int, list[Batch]]
+    requests: dict[int, list[ProducerBatch]]
     wake_at: float
     """The time in monotonic seconds; infinite if no batch waits for a time."""
     unroutable: list[TopicPartition]
     """Partitions that have batches to send and no known leader."""
 
 
-class Transaction(Protocol):
+class ProducerTransaction(Protocol):
     """The methods of a transaction that the accumulator calls."""
 
     def admits(self, tp: TopicPartition) -> bool:
@@ -80,7 +80,7 @@ class Accumulator:
         self.owner = NO_PRODUCER_ID
         self.is_idempotent = config.wants_idempotence
         self._is_transactional = config.transactional_id is not None
-        self.transaction: Transaction | None = None
+        self.transaction: ProducerTransaction | None = None
         """The transaction that admits batches, if there is a ``transactional.id``: before it is set, nothing
         is sent."""
         self.wants_epoch = self.is_idempotent and not self._is_transactional
@@ -95,20 +95,20 @@ class Accumulator:
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._busy: dict[TopicPartition, PartitionQueue] = {}
         """Queues with waiting batches, in the order in which they are served next."""
-        self._unsettled: dict[Outcome, None] = {}
+        self._unsettled: dict[DeliveryOutcome, None] = {}
         self.memory = Meter(config.buffer_memory)
         """The bytes of records that are neither acknowledged nor failed."""
         self._topic_limits: dict[str, int] = {}
         self.written: dict[TopicPartition, PartitionCounters] = {}
         """The counters of acknowledged records, by partition."""
-        self._failures: deque[tuple[Outcome, int]] = deque(maxlen=FAILURES_KEPT)
+        self._failures: deque[tuple[DeliveryOutcome, int]] = deque(maxlen=FAILURES_KEPT)
         self._closed_by: PenstockError | None = None
 
     @property
     def is_full(self) -> bool:
         return bool(self.memory.used >= self.memory.limit)
 
-    def unsettled(self) -> list[Outcome]:
+    def unsettled(self) -> list[DeliveryOutcome]:
         """Return the outcomes of batches that are neither acknowledged nor failed."""
         with self._lock:
             return list(self._unsettled)
@@ -160,7 +160,9 @@ class Accumulator:
         with self._lock:
             return int(writer.close_lane())
 
-    def append_encoded(self, tp: TopicPartition, encoded: memoryview, count: int, now: float) -> Outcome:
+    def append_encoded(
+        self, tp: TopicPartition, encoded: memoryview, count: int, now: float
+    ) -> DeliveryOutcome:
         """Take a whole batch of magic 2, to be sent after earlier batches, and return its outcome.
 
         `count` is its number of records.
@@ -176,7 +178,7 @@ class Accumulator:
                 raise self._closed_by
             queue = self._queues.get(tp) or self._new_queue(tp)
             queue.seal()
-            batch = self._new_batch(queue, Batch(Outcome(*tp), now))
+            batch = self._new_batch(queue, ProducerBatch(DeliveryOutcome(*tp), now))
             batch.hold(encoded, count, size)
             queue.sealed.append(batch)
             self.memory.add(size)
@@ -195,7 +197,7 @@ class Accumulator:
     def _limit(self, topic: str) -> int:
         return self._topic_limits.get(topic, self.batch_bytes_max)
 
-    def _begin(self, tp: TopicPartition, now: float) -> Batch:
+    def _begin(self, tp: TopicPartition, now: float) -> ProducerBatch:
         if self._closed_by is not None:
             raise self._closed_by
         queue = self._queues.get(tp) or self._new_queue(tp)
@@ -203,11 +205,11 @@ class Accumulator:
         queue.open = self._new_batch(queue, self._row_batch(tp, now, self._limit(tp.topic)))
         return queue.open
 
-    def _row_batch(self, tp: TopicPartition, now: float, limit: int) -> Batch:
-        outcome = Outcome(*tp)
-        return Batch(outcome, now, RowWriter(limit, self.memory, outcome, Delivery, self._lock))
+    def _row_batch(self, tp: TopicPartition, now: float, limit: int) -> ProducerBatch:
+        outcome = DeliveryOutcome(*tp)
+        return ProducerBatch(outcome, now, RowWriter(limit, self.memory, outcome, Delivery, self._lock))
 
-    def _new_batch(self, queue: PartitionQueue, batch: Batch) -> Batch:
+    def _new_batch(self, queue: PartitionQueue, batch: ProducerBatch) -> ProducerBatch:
         self._unsettled[batch.outcome] = None
         self._busy.setdefault(queue.tp, queue)
         return batch
@@ -222,7 +224,7 @@ class Accumulator:
         `can_take` returns True if a node's connection is open and has room for one more request.
         """
         with self._lock:
-            requests: dict[int, list[Batch]] = {}
+            requests: dict[int, list[ProducerBatch]] = {}
             sizes: dict[int, int] = {}
             unroutable: list[TopicPartition] = []
             wake_at = float("inf")
@@ -278,7 +280,7 @@ class Accumulator:
 
     # -- answers
 
-    def succeed(self, batch: Batch, base_offset: int, log_append_time: int = -1) -> None:
+    def succeed(self, batch: ProducerBatch, base_offset: int, log_append_time: int = -1) -> None:
         """Settle a batch that the broker has acknowledged."""
         with self._lock:
             queue = self._landed(batch)
@@ -290,7 +292,7 @@ class Accumulator:
         if settle:
             batch.outcome.succeed(base_offset, batch.count, log_append_time)
 
-    def fail(self, batch: Batch, error: PenstockError, now: float) -> Batch | None:
+    def fail(self, batch: ProducerBatch, error: PenstockError, now: float) -> ProducerBatch | None:
         """Handle an error for a batch: queue the batch again, or give it up, depending on `error`.
 
         Returns the batch if it is too large and must be divided with `split` before it is sent again, else
@@ -333,7 +335,7 @@ class Accumulator:
             batch.outcome.fail(final)
         return None
 
-    def split(self, batch: Batch, rows: Sequence[Row], sizes: Callable[[Row], int]) -> None:
+    def split(self, batch: ProducerBatch, rows: Sequence[Row], sizes: Callable[[Row], int]) -> None:
         """Replace a waiting batch by two halves; `rows` are its records."""
         with self._lock:
             queue = self._queues[TopicPartition(batch.outcome.topic, batch.outcome.partition)]
@@ -344,7 +346,7 @@ class Accumulator:
                 self._unsettled[part.outcome] = None
         batch.outcome.split([(first, part.outcome) for first, part in parts])
 
-    def _part_of(self, batch: Batch) -> Batch:
+    def _part_of(self, batch: ProducerBatch) -> ProducerBatch:
         """Return an empty batch that will take some of the records of `batch`, which is split."""
         tp = TopicPartition(batch.outcome.topic, batch.outcome.partition)
         part = self._row_batch(tp, batch.created, INT32_MAX)
@@ -372,7 +374,7 @@ class Accumulator:
 
     def expire(self, now: float) -> float:
         """Fail batches older than ``delivery.timeout.ms``; return the time when the next one expires."""
-        overdue: list[tuple[Batch, PenstockError]] = []
+        overdue: list[tuple[ProducerBatch, PenstockError]] = []
         oldest = float("inf")
         with self._lock:
             for queue in self._queues.values():
@@ -468,7 +470,7 @@ class Accumulator:
 
     def drop_unsent(self, error: PenstockError) -> None:
         """Fail every batch that is not in flight with `error`."""
-        dropped: list[Batch] = []
+        dropped: list[ProducerBatch] = []
         with self._lock:
             for queue in self._busy.values():
                 for batch in queue.waiting():
@@ -482,13 +484,13 @@ class Accumulator:
                 self._report(batch, error)
             batch.outcome.fail(error)
 
-    def _report(self, batch: Batch, error: PenstockError) -> None:
+    def _report(self, batch: ProducerBatch, error: PenstockError) -> None:
         if self.transaction is not None:
             self.transaction.batch_failed(error, is_numbered=batch.base_sequence >= 0)
 
     # -- bookkeeping
 
-    def _landed(self, batch: Batch) -> PartitionQueue:
+    def _landed(self, batch: ProducerBatch) -> PartitionQueue:
         queue = self._queues.get(TopicPartition(batch.outcome.topic, batch.outcome.partition))
         if queue is None:
             queue = PartitionQueue(TopicPartition(batch.outcome.topic, batch.outcome.partition))
@@ -496,11 +498,11 @@ class Accumulator:
             queue.in_flight.remove(batch)
         return queue
 
-    def _requeue(self, queue: PartitionQueue, batch: Batch) -> None:
+    def _requeue(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         queue.requeue(batch)
         self._busy.setdefault(queue.tp, queue)
 
-    def _count(self, tp: TopicPartition, batch: Batch) -> None:
+    def _count(self, tp: TopicPartition, batch: ProducerBatch) -> None:
         written = self.written.get(tp)
         if written is None:
             written = self.written[tp] = PartitionCounters()
@@ -516,17 +518,17 @@ class Accumulator:
                 if each
             }
 
-    def _may_go_again(self, batch: Batch, error: PenstockError) -> bool:
-        return judge(error) is not Verdict.FATAL and batch.attempts <= self._config.retries
+    def _may_go_again(self, batch: ProducerBatch, error: PenstockError) -> bool:
+        return judge(error) is not RetryVerdict.FATAL and batch.attempts <= self._config.retries
 
-    def _too_late(self, batch: Batch) -> RequestTimeoutError:
+    def _too_late(self, batch: ProducerBatch) -> RequestTimeoutError:
         because = f"; the last obstacle: {batch.error}" if batch.error else ""
         return RequestTimeoutError(
             f"{batch.count} records for {batch.outcome.topic}-{batch.outcome.partition} were not "
             f"acknowledged within delivery.timeout.ms = {self._config.delivery_timeout_ms:g}{because}"
         )
 
-    def take_failures(self) -> list[tuple[Outcome, int]]:
+    def take_failures(self) -> list[tuple[DeliveryOutcome, int]]:
         """Return the outcomes that failed since the last call, each with its number of records.
 
         Only the latest failures are kept.
@@ -536,7 +538,7 @@ class Accumulator:
             self._failures.clear()
         return failures
 
-    def _give_up(self, batch: Batch, error: PenstockError) -> None:
+    def _give_up(self, batch: ProducerBatch, error: PenstockError) -> None:
         """Fail a batch of which the producer does not know whether the broker has it.
 
         Later batches that are in flight may be in the log as well, so they keep their sequence numbers: a new
@@ -547,7 +549,7 @@ class Accumulator:
         self._failures.append((batch.outcome, batch.count))
         self._report(batch, error)
 
-    def _release(self, batch: Batch) -> bool:
+    def _release(self, batch: ProducerBatch) -> bool:
         if self._unsettled.pop(batch.outcome, batch) is batch:
             return False
         self.memory.add(-batch.size)
@@ -563,7 +565,7 @@ def _too_large(tp: TopicPartition, size: int, limit: int) -> KafkaError:
     )
 
 
-def _final(error: PenstockError, batch: Batch) -> PenstockError:
+def _final(error: PenstockError, batch: ProducerBatch) -> PenstockError:
     """Return the error for the application, with advice if the record is too large."""
     if isinstance(error, KafkaError) and error.code in TOO_LARGE:
         return KafkaError(

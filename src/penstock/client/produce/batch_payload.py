@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.client.produce.batches import Batch, Row
+from penstock.client.produce.batches import ProducerBatch, Row
 from penstock.errors import EncodeError, UnsupportedVersionError
 from penstock.records.batch import decode_batch, encode_written, record_size_max
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import ATTRIBUTES_POSITION, CRC_POSITION, refresh_crc, set_producer
 from penstock.records.legacy import encode_message_set
 from penstock.records.row_format import decode_records
@@ -29,7 +29,7 @@ MAGIC_1_PRODUCE_VERSION = 2
 
 
 def payload_for(
-    batch: Batch, produce_version: int, codec: Codec, *, is_transactional: bool = False
+    batch: ProducerBatch, produce_version: int, codec: CompressionCodec, *, is_transactional: bool = False
 ) -> Buffer:
     """Return a batch's bytes for a Produce request, encoded now or kept from the last attempt.
 
@@ -37,7 +37,7 @@ def payload_for(
         EncodeError: a value has a wrong type, or a record has headers and the format has none.
         UnsupportedVersionError: the broker is too old for the codec.
     """
-    if codec == Codec.ZSTD and produce_version < ZSTD_PRODUCE_VERSION:
+    if codec == CompressionCodec.ZSTD and produce_version < ZSTD_PRODUCE_VERSION:
         raise UnsupportedVersionError("compression.type=zstd needs Kafka 2.1 or newer; try lz4")
     if produce_version < MAGIC_2_PRODUCE_VERSION:
         if batch.base_sequence >= 0:
@@ -55,7 +55,7 @@ def payload_for(
     return batch.payload
 
 
-def rows_of(batch: Batch) -> list[Row]:
+def rows_of(batch: ProducerBatch) -> list[Row]:
     """Return the records of a batch, decoded if the batch is bytes already."""
     if batch.encoded is None:
         writer = batch.writer
@@ -71,7 +71,7 @@ def row_size(row: Row) -> int:
     return record_size_max(row[0], row[1], row[2])
 
 
-def _encoded(batch: Batch, codec: Codec, is_transactional: bool) -> bytearray:
+def _encoded(batch: ProducerBatch, codec: CompressionCodec, is_transactional: bool) -> bytearray:
     encoded = encode_written(
         batch.writer,
         codec=codec,
@@ -84,7 +84,7 @@ def _encoded(batch: Batch, codec: Codec, is_transactional: bool) -> bytearray:
     return encoded
 
 
-def _stamped(batch: Batch, is_transactional: bool) -> Buffer:
+def _stamped(batch: ProducerBatch, is_transactional: bool) -> Buffer:
     """Write the producer id, epoch and sequence into the encoded batch in place, and return it."""
     assert batch.encoded is not None
     if batch.base_sequence >= 0:
@@ -103,7 +103,7 @@ def _stamped(batch: Batch, is_transactional: bool) -> Buffer:
     return batch.encoded
 
 
-def _message_set(batch: Batch, magic: int, codec: Codec) -> bytes:
+def _message_set(batch: ProducerBatch, magic: int, codec: CompressionCodec) -> bytes:
     rows = rows_of(batch)
     if any(row[2] and not _can_do_without(row[2]) for row in rows):
         raise EncodeError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.produce.delivery import Outcome
+from penstock.client.produce.delivery import DeliveryOutcome
 from penstock.client.producer_id import NO_PRODUCER_ID
 from penstock.errors import PenstockError
 from penstock.headers import Header
@@ -22,7 +22,7 @@ SEQUENCE_MASK = 0x7FFFFFFF
 """Sequence numbers wrap from 2^31 - 1 to 0."""
 
 
-class Batch:
+class ProducerBatch:
     """Records of one partition that are sent together: rows in a writer, or an encoded batch of bytes."""
 
     __slots__ = (
@@ -40,7 +40,9 @@ class Batch:
         "writer",
     )
 
-    def __init__(self, outcome: Outcome, created: float, writer: PlainRowWriter | None = None) -> None:
+    def __init__(
+        self, outcome: DeliveryOutcome, created: float, writer: PlainRowWriter | None = None
+    ) -> None:
         self.outcome = outcome
         self.created = created
         self.writer: Any = writer

@@ -29,7 +29,7 @@ from penstock.client.produce.partitioner_columns import (
 from penstock.errors import ConfigError, EncodeError
 from penstock.records.arrow import from_arrow
 from penstock.records.columns import RecordColumns
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.encode import encode_columns
 from penstock.records.format.batch_header import HEADER_BYTES, RECORD_COUNT_POSITION
 from penstock.records.kernels.compiled import Int32s
@@ -60,7 +60,7 @@ class ColumnEncoder:
     """Encodes Arrow record batches into batches for the partitions of one topic."""
 
     def __init__(self, config: ProducerConfig, dice: Callable[[], float]) -> None:
-        self._codec = Codec.from_name(config.compression_type)
+        self._codec = CompressionCodec.from_name(config.compression_type)
         self._batch_bytes_max = min(config.batch_size, config.max_request_size)
         self._partitioner = config.partitioner
         self._turn = int(dice() * 1_000_000)

@@ -1,7 +1,7 @@
 """The future that `send` returns: the outcome of one record, for threads and for asyncio.
 
-All records of a batch share one `Outcome`, which is settled once. A `Delivery` is an outcome and an index, so
-that a producer can make a million of them per second.
+All records of a batch share one `DeliveryOutcome`, which is settled once. A `Delivery` is an outcome and an
+index, so that a producer can make a million of them per second.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.records import native
 log = logger_named("penstock.client")
 
 
-class Outcome:
+class DeliveryOutcome:
     """The outcome of a batch. The thread of the client's loop settles it; any thread may wait for it."""
 
     __slots__ = (
@@ -51,7 +51,7 @@ class Outcome:
         self.is_watched = False
         """Whether the application has asked for an outcome in this batch, so that a failure need not be
         logged."""
-        self.parts: list[tuple[int, Outcome]] | None = None
+        self.parts: list[tuple[int, DeliveryOutcome]] | None = None
         """After a split of the batch: the index of each part's first record, and the part's outcome."""
         self._listeners: list[Callable[[], None]] = []
 
@@ -78,7 +78,7 @@ class Outcome:
         if self.is_settled or self.parts is not None:
             self._tell()
 
-    def split(self, parts: list[tuple[int, Outcome]]) -> None:
+    def split(self, parts: list[tuple[int, DeliveryOutcome]]) -> None:
         """Replace this outcome by the outcomes of the batch's parts, and call every listener.
 
         Each part comes with the index of its first record.
@@ -97,7 +97,7 @@ class Outcome:
                 return
             listener()
 
-    def leaves(self) -> list[Outcome]:
+    def leaves(self) -> list[DeliveryOutcome]:
         """Return the outcomes of the batches that were sent: this one, or its parts' after a split."""
         if self.parts is None:
             return [self]
@@ -129,7 +129,7 @@ class Outcome:
                 return False
         return True
 
-    def part_of(self, index: int) -> tuple[Outcome, int]:
+    def part_of(self, index: int) -> tuple[DeliveryOutcome, int]:
         """Return the outcome of record `index` after any splits, and the record's index in that part."""
         outcome = self
         while outcome.parts is not None:
@@ -146,7 +146,7 @@ class PlainPlace:
 
     __slots__ = ("_index", "_outcome", "_timestamp")
 
-    _outcome: Outcome
+    _outcome: DeliveryOutcome
     _index: int
     _timestamp: int
 
@@ -163,7 +163,7 @@ class Delivery(Place):
 
     __slots__ = ()
 
-    def __init__(self, outcome: Outcome, index: int, timestamp: int) -> None:
+    def __init__(self, outcome: DeliveryOutcome, index: int, timestamp: int) -> None:
         self._outcome = outcome
         self._index = index
         self._timestamp = timestamp
@@ -265,7 +265,7 @@ class FirstFailure:
             outcome.is_watched = True
             self._listen(outcome)
 
-    def _listen(self, outcome: Outcome) -> None:
+    def _listen(self, outcome: DeliveryOutcome) -> None:
         def settled() -> None:
             if outcome.parts is not None:
                 for _, part in outcome.parts:
@@ -292,7 +292,7 @@ def _finish(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def settled_within(outcomes: Iterable[Outcome], timeout: float | None) -> bool:
+def settled_within(outcomes: Iterable[DeliveryOutcome], timeout: float | None) -> bool:
     """Wait until all batches are acknowledged or have failed; return False if not within `timeout`.
 
     `timeout` is in seconds; None means no limit.

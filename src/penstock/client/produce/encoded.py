@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
 
 from penstock.client.cluster.metadata import NO_TOPIC_ID
-from penstock.client.produce.delivery import Outcome, settled_within
+from penstock.client.produce.delivery import DeliveryOutcome, settled_within
 from penstock.errors import RequestTimeoutError
 from penstock.printable import printable
 
@@ -40,7 +40,7 @@ class TableDelivery:
         self.topic = topic
         self.rows = 0
         self._bytes = 0
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[DeliveryOutcome] = []
         self.topic_id = NO_TOPIC_ID
         """The topic's id when the first of the rows was accepted; zero if brokers report none."""
 
@@ -48,7 +48,7 @@ class TableDelivery:
         state = "all settled" if self.done() else "under way"
         return printable(f"<TableDelivery of {self.rows} rows to {self.topic}, {state}>")
 
-    def add(self, outcome: Outcome, batch: EncodedBatch, topic_id: bytes) -> None:
+    def add(self, outcome: DeliveryOutcome, batch: EncodedBatch, topic_id: bytes) -> None:
         """Add one more batch and its outcome. Producers call this method."""
         if not self._outcomes:
             self.topic_id = topic_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from penstock.client.produce.batches import SEQUENCE_MASK, Batch, Row
+from penstock.client.produce.batches import SEQUENCE_MASK, ProducerBatch, Row
 from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.model import TopicPartition
 
@@ -32,10 +32,10 @@ class PartitionQueue:
 
     def __init__(self, tp: TopicPartition) -> None:
         self.tp = tp
-        self.open: Batch | None = None
-        self.sealed: deque[Batch] = deque()
-        self.again: list[Batch] = []
-        self.in_flight: list[Batch] = []
+        self.open: ProducerBatch | None = None
+        self.sealed: deque[ProducerBatch] = deque()
+        self.again: list[ProducerBatch] = []
+        self.in_flight: list[ProducerBatch] = []
         self.not_before = 0.0
         self.owner = NO_PRODUCER_ID
         self.next_sequence = 0
@@ -59,11 +59,11 @@ class PartitionQueue:
         oldest = min((batch.number for batch in (*self.in_flight, *self.again)), default=number)
         return number - oldest < REMEMBERED_BATCHES
 
-    def waiting(self) -> list[Batch]:
+    def waiting(self) -> list[ProducerBatch]:
         """Return the batches that are not in flight, in the order in which they will be sent."""
         return [*self.again, *self.sealed, *([self.open] if self.open else [])]
 
-    def first(self) -> Batch:
+    def first(self) -> ProducerBatch:
         """Return the batch that is sent next. There must be a waiting batch."""
         return self.waiting()[0]
 
@@ -74,7 +74,7 @@ class PartitionQueue:
             self.sealed.append(self.open)
             self.open = None
 
-    def take(self, numbered: bool) -> Batch:
+    def take(self, numbered: bool) -> ProducerBatch:
         """Remove and return the next batch, and count it as in flight.
 
         If `numbered`, a new batch gets its sequence number.
@@ -99,7 +99,7 @@ class PartitionQueue:
         for batch in self.again:
             self._number(batch)
 
-    def _number(self, batch: Batch) -> None:
+    def _number(self, batch: ProducerBatch) -> None:
         batch.owner = self.owner
         batch.base_sequence = self.next_sequence
         batch.number = self.next_number
@@ -107,7 +107,7 @@ class PartitionQueue:
         batch.payload = None
         self.next_sequence = (self.next_sequence + batch.count) & SEQUENCE_MASK
 
-    def requeue(self, batch: Batch) -> None:
+    def requeue(self, batch: ProducerBatch) -> None:
         """Queue a batch that was in flight for a retry, in the original order of batches."""
         position = len(self.again)
         while position and precedes(batch, self.again[position - 1]):
@@ -115,8 +115,12 @@ class PartitionQueue:
         self.again.insert(position, batch)
 
     def split(
-        self, batch: Batch, rows: Sequence[Row], sizes: Callable[[Row], int], new: Callable[[Batch], Batch]
-    ) -> list[tuple[int, Batch]]:
+        self,
+        batch: ProducerBatch,
+        rows: Sequence[Row],
+        sizes: Callable[[Row], int],
+        new: Callable[[ProducerBatch], ProducerBatch],
+    ) -> list[tuple[int, ProducerBatch]]:
         """Replace a waiting batch, whose records are `rows`, by two halves.
 
         `new` returns an empty batch for some of the records. Returns each part with the index of its first
@@ -124,7 +128,7 @@ class PartitionQueue:
         new batch numbers, while sequence numbers stay.
         """
         position = self.again.index(batch)
-        parts: list[tuple[int, Batch]] = []
+        parts: list[tuple[int, ProducerBatch]] = []
         for index, row in enumerate(rows):
             size = sizes(row)
             if index in (0, len(rows) // 2) or parts[-1][1].writer.add(*row, size) < 0:
@@ -143,7 +147,7 @@ class PartitionQueue:
         self.again[position : position + 1] = [part for _, part in parts]
         return parts
 
-    def discard(self, batch: Batch) -> None:
+    def discard(self, batch: ProducerBatch) -> None:
         """Remove a waiting batch, and free its memory."""
         batch.drop()
         if self.open is batch:
@@ -154,7 +158,7 @@ class PartitionQueue:
             self.again.remove(batch)
 
 
-def precedes(one: Batch, other: Batch) -> bool:
+def precedes(one: ProducerBatch, other: ProducerBatch) -> bool:
     """Return whether `one` was filled before `other`; both belong to one partition and have been sent."""
     if one.base_sequence < 0:
         return one.created < other.created

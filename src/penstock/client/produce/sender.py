@@ -16,11 +16,11 @@ from penstock.client.cluster.answers import left_out
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.connection_pool import Peer
 from penstock.client.cluster.metadata import NO_TOPIC_ID
-from penstock.client.cluster.retry import Verdict, judge
+from penstock.client.cluster.retry import RetryVerdict, judge
 from penstock.client.config import ProducerConfig
 from penstock.client.produce.accumulator import Accumulator
 from penstock.client.produce.batch_payload import payload_for, row_size, rows_of
-from penstock.client.produce.batches import Batch
+from penstock.client.produce.batches import ProducerBatch
 from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.common.keyed_tasks import KeyedTasks
 from penstock.common.logs import logger_named
@@ -39,7 +39,7 @@ from penstock.protocol.messages.init_producer_id_request import InitProducerIdRe
 from penstock.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from penstock.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from penstock.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
-from penstock.records.compression.codecs import Codec
+from penstock.records.compression.codecs import CompressionCodec
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -94,7 +94,7 @@ class Sender:
         self._client = client
         self._config = config
         self._accumulator = accumulator
-        self._codec = Codec.from_name(config.compression_type)
+        self._codec = CompressionCodec.from_name(config.compression_type)
         self._loop = asyncio.get_running_loop()
         self._thread_id = threading.get_ident()
         self._is_woken = False
@@ -209,7 +209,7 @@ class Sender:
 
     # -- requests
 
-    def _send(self, node_id: int, batches: Sequence[Batch]) -> None:
+    def _send(self, node_id: int, batches: Sequence[ProducerBatch]) -> None:
         peer = self._client.live_peer(node_id)
         assert peer is not None  # `_can_take` has just seen it
         try:
@@ -237,7 +237,7 @@ class Sender:
         self._in_flight[node_id] += 1
         future.add_done_callback(lambda done: self._answered(node_id, sendable, done))
 
-    def _version(self, peer: Peer, batches: Iterable[Batch]) -> int:
+    def _version(self, peer: Peer, batches: Iterable[ProducerBatch]) -> int:
         if self._config.acks > 1 and peer.versions.highest(ApiKey.PRODUCE) > LAST_WITH_COUNTED_ACKS:
             raise UnsupportedVersionError(
                 f"broker {peer.versions.address} takes acks of all, 1 or 0, not {self._config.acks}: brokers "
@@ -254,7 +254,7 @@ class Sender:
             )
         return version
 
-    def _make_payload(self, batch: Batch, version: int) -> bool:
+    def _make_payload(self, batch: ProducerBatch, version: int) -> bool:
         try:
             self._payload(batch, version)
         except PenstockError as error:
@@ -262,10 +262,10 @@ class Sender:
             return False
         return True
 
-    def _payload(self, batch: Batch, version: int) -> Buffer:
+    def _payload(self, batch: ProducerBatch, version: int) -> Buffer:
         return payload_for(batch, version, self._codec, is_transactional=self._driver is not None)
 
-    def _request(self, batches: Iterable[Batch], version: int) -> ProduceRequest:
+    def _request(self, batches: Iterable[ProducerBatch], version: int) -> ProduceRequest:
         topics: dict[str, TopicProduceData] = {}
         for batch in batches:
             name = batch.outcome.topic
@@ -286,7 +286,7 @@ class Sender:
 
     # -- answers
 
-    def _answered(self, node_id: int, batches: Sequence[Batch], done: asyncio.Future[Any]) -> None:
+    def _answered(self, node_id: int, batches: Sequence[ProducerBatch], done: asyncio.Future[Any]) -> None:
         self._in_flight[node_id] -= 1
         if done.cancelled():
             return
@@ -301,7 +301,7 @@ class Sender:
             unsettled = [batch for batch in batches if not batch.outcome.is_settled]
             self._fail(unsettled, DecodeError(f"an answer to Produce could not be dealt with: {failure!r}"))
 
-    def _take_answer(self, node_id: int, batches: Sequence[Batch], answer: ProduceResponse) -> None:
+    def _take_answer(self, node_id: int, batches: Sequence[ProducerBatch], answer: ProduceResponse) -> None:
         self._hindered_since = 0.0
         broker = self._client.address_of(node_id)
         throttle_s = self._client.throttle_s(broker, answer.throttle_time_ms)
@@ -318,7 +318,7 @@ class Sender:
         self._wake_room()
         self.wake()
 
-    def _judge(self, batch: Batch, answer: PartitionProduceResponse | None, broker: object) -> None:
+    def _judge(self, batch: ProducerBatch, answer: PartitionProduceResponse | None, broker: object) -> None:
         if answer is None:
             tp = f"partition {batch.outcome.topic}-{batch.outcome.partition}"
             self._fail([batch], left_out(broker, tp, "Produce"))
@@ -327,7 +327,7 @@ class Sender:
         else:
             self._accumulator.succeed(batch, answer.base_offset, answer.log_append_time_ms)
 
-    def _fail(self, batches: Iterable[Batch], error: PenstockError) -> None:
+    def _fail(self, batches: Iterable[ProducerBatch], error: PenstockError) -> None:
         now = self._loop.time()
         batches = list(batches)
         for batch in batches:
@@ -335,9 +335,9 @@ class Sender:
             if too_large is not None:
                 self._accumulator.split(too_large, rows_of(too_large), row_size)
         verdict = judge(error)
-        if verdict is not Verdict.FATAL:
+        if verdict is not RetryVerdict.FATAL:
             self._client.troubles.note("producing", error)
-        if verdict is Verdict.REFRESH:
+        if verdict is RetryVerdict.REFRESH:
             self._stale.update(batch.outcome.topic for batch in batches)
             self._tasks.start("metadata", self._fetch_metadata())
         self._wake_room()
@@ -398,7 +398,7 @@ class Sender:
         try:
             answer = await self._init_producer_id(self._accumulator.owner)
         except (UnsupportedVersionError, KafkaError) as error:
-            if judge(error) is not Verdict.FATAL:
+            if judge(error) is not RetryVerdict.FATAL:
                 self._note(error)
                 await asyncio.sleep(self._config.retry_backoff_ms / 1000)
             elif self._accumulator.owner == NO_PRODUCER_ID and self._config.enable_idempotence is None:
@@ -466,7 +466,7 @@ class Sender:
             self._complain(error)
 
 
-def _produce_error(batch: Batch, answer: PartitionProduceResponse) -> KafkaError:
+def _produce_error(batch: ProducerBatch, answer: PartitionProduceResponse) -> KafkaError:
     tp = f"{batch.outcome.topic}-{batch.outcome.partition}"
     details = [answer.error_message] if answer.error_message else []
     details += [

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.client.share.offset_map import OffsetMap, Run
+from penstock.client.share.offset_map import RunMap, ValueRun
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 
@@ -73,10 +73,10 @@ class WireBatch(NamedTuple):
     types: list[int]
 
 
-def wire_batches(runs: Iterable[Run]) -> list[WireBatch]:
+def wire_batches(runs: Iterable[ValueRun]) -> list[WireBatch]:
     """Return the batches for ascending runs of types, chosen so that batches are few and lists short."""
     batches: list[WireBatch] = []
-    mixed: list[Run] = []
+    mixed: list[ValueRun] = []
 
     def flush() -> None:
         if mixed:
@@ -98,12 +98,14 @@ def wire_batches(runs: Iterable[Run]) -> list[WireBatch]:
     return batches
 
 
-class Group:
+class AcknowledgementGroup:
     """Acknowledgements of one partition that are sent together, and succeed or fail together."""
 
     __slots__ = ("_divisions", "deadline", "is_fresh", "not_before", "number", "runs", "tp", "tries")
 
-    def __init__(self, tp: TopicPartition, runs: Sequence[Run], deadline: float, number: int = 0) -> None:
+    def __init__(
+        self, tp: TopicPartition, runs: Sequence[ValueRun], deadline: float, number: int = 0
+    ) -> None:
         self.tp = tp
         self.runs = runs
         self.deadline = deadline
@@ -129,13 +131,13 @@ class Group:
         """Whether this group renews locks."""
         return bool(self.runs) and self.runs[0].value == AcknowledgeType.RENEW
 
-    def absorb(self, other: Group) -> bool:
+    def absorb(self, other: AcknowledgementGroup) -> bool:
         """Merge another group into this one; return False if the two cannot be sent together."""
         if not (self.is_fresh and other.is_fresh) or self.number != other.number:
             return False
         if self.is_renewal != other.is_renewal:
             return False
-        merged = OffsetMap(self.runs)
+        merged = RunMap(self.runs)
         for run in other.runs:
             if merged.within(run.first, run.last):
                 return False  # given out twice: each is answered for itself
@@ -150,24 +152,24 @@ class Group:
         self.tries += 1
         self.not_before = until
 
-    def halves(self) -> tuple[Group, Group] | None:
+    def halves(self) -> tuple[AcknowledgementGroup, AcknowledgementGroup] | None:
         """Return two halves of the group, which succeed independently; None if it is not divided further."""
         if self.size < 2 or not self._divisions[0]:
             return None
         self._divisions[0] -= 1
         half = self.size // 2
-        former: list[Run] = []
-        latter: list[Run] = []
+        former: list[ValueRun] = []
+        latter: list[ValueRun] = []
         for run in self.runs:
             cut = min(run.size, max(half, 0))
             half -= cut
             if cut:
-                former.append(Run(run.first, run.first + cut - 1, run.value))
+                former.append(ValueRun(run.first, run.first + cut - 1, run.value))
             if cut < run.size:
-                latter.append(Run(run.first + cut, run.last, run.value))
+                latter.append(ValueRun(run.first + cut, run.last, run.value))
         both = (
-            Group(self.tp, former, self.deadline, self.number),
-            Group(self.tp, latter, self.deadline, self.number),
+            AcknowledgementGroup(self.tp, former, self.deadline, self.number),
+            AcknowledgementGroup(self.tp, latter, self.deadline, self.number),
         )
         for each in both:
             each.is_fresh = False
@@ -175,10 +177,10 @@ class Group:
         return both
 
 
-class Outcome(NamedTuple):
+class AcknowledgementOutcome(NamedTuple):
     """The outcome of acknowledgements: `error` is None if the broker has accepted them."""
 
-    group: Group
+    group: AcknowledgementGroup
     error: PenstockError | None
 
     @property

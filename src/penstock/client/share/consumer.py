@@ -18,8 +18,8 @@ from penstock.client.arguments import checked, column_names, flag, function, opt
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.cluster.instance_id import HasInstanceId
 from penstock.client.config import ShareConsumerConfig
-from penstock.client.group.coordinator import Coordinator
-from penstock.client.group.member import Member
+from penstock.client.group.coordinator import CoordinatorFinder
+from penstock.client.group.member import MembershipDriver
 from penstock.client.group.requests import MemberSettings
 from penstock.client.group.state_machine import Driven, Phase
 from penstock.client.serializers import Deserializers
@@ -107,7 +107,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         self._handing_out: HandingOut[K, V] = HandingOut(self.config, self.holdings, deserialize)
         self._topics: tuple[str, ...] = ()
         self._callback: AcknowledgementCallback | None = None
-        self._member: Member[Driven] | None = None
+        self._member: MembershipDriver[Driven] | None = None
         self._membership: ShareMembership | None = None
         self.fetcher: ShareFetcher | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -396,7 +396,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             raise error
         return has_more and not self._is_closed
 
-    async def _begin(self) -> tuple[ShareFetcher, Member[Driven], ShareMembership]:
+    async def _begin(self) -> tuple[ShareFetcher, MembershipDriver[Driven], ShareMembership]:
         """Return the fetcher, the member's driver and its state, and create them at the first call."""
         await self.start()
         config = self.config
@@ -426,9 +426,9 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
                 if membership.error is not None:
                     fetcher.announce()
 
-            self._member = Member(
+            self._member = MembershipDriver(
                 client,
-                Coordinator(client, config.group_id),
+                CoordinatorFinder(client, config.group_id),
                 membership,
                 on_change=notice,
                 is_alive=self._is_alive,

@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.cluster.metadata import Node
-from penstock.client.cluster.retry import Verdict, judge
+from penstock.client.cluster.metadata import BrokerNode
+from penstock.client.cluster.retry import RetryVerdict, judge
 from penstock.client.group.coordinator import FINAL_SHARE_VERSION, NEEDS_SHARE_GROUPS
 from penstock.client.share.errors import MOVED_CODES, SESSION_CODES, explain_acknowledgement
-from penstock.client.share.holdings import AcquiredPart, Decision, Holdings
-from penstock.client.share.offset_map import OffsetMap, Run
-from penstock.client.share.session import FetchTerms, Place, ShareRequest, ShareSession
+from penstock.client.share.holdings import AcquiredPart, Holdings, HoldingsToSend
+from penstock.client.share.offset_map import RunMap, ValueRun
+from penstock.client.share.session import FetchTerms, SessionPartition, ShareMemberSession, ShareRequest
 from penstock.common.logs import logger_named
 from penstock.errors import (
     AuthorizationError,
@@ -74,7 +74,7 @@ class ShareFetcher:
         self._holdings = holdings
         self._assignment = assignment
         self._loop = asyncio.get_running_loop()
-        self._sessions: dict[int, ShareSession] = {}
+        self._sessions: dict[int, ShareMemberSession] = {}
         self._exchanges: dict[int, asyncio.Task[None]] = {}
         self._fetching: set[int] = set()
         """The nodes whose request in flight is a fetch."""
@@ -181,7 +181,7 @@ class ShareFetcher:
         if when < float("inf"):
             self._timer = self._loop.call_at(when, self.pump)
 
-    def _route(self, decision: Decision) -> None:
+    def _route(self, decision: HoldingsToSend) -> None:
         """Give acknowledgements to the session of their broker, or fail them if the partition has moved."""
         cluster = self._client.cluster
         tp, node_id = decision.tp, decision.node_id
@@ -192,7 +192,7 @@ class ShareFetcher:
             )
             self._settle(decision.group, error)
             return
-        self._sessions[node_id].acknowledge(Place(decision.topic_id, tp.partition), decision.group)
+        self._sessions[node_id].acknowledge(SessionPartition(decision.topic_id, tp.partition), decision.group)
 
     def _settle(self, group: Any, error: PenstockError | None) -> None:
         self._holdings.settle(group, error)
@@ -221,7 +221,7 @@ class ShareFetcher:
         if session is None:
             if not may_fetch:
                 return None
-            session = self._sessions[node_id] = ShareSession(
+            session = self._sessions[node_id] = ShareMemberSession(
                 self._group_id,
                 self._member_id,
                 self._settle,
@@ -311,7 +311,7 @@ class ShareFetcher:
             error = UnsupportedVersionError(NEEDS_SHARE_GROUPS)
         if code in SESSION_CODES:
             log.debug("a share session is opened anew: %s", error)
-        elif judge(error) is Verdict.FATAL and code != ErrorCode.UNKNOWN_SERVER_ERROR:
+        elif judge(error) is RetryVerdict.FATAL and code != ErrorCode.UNKNOWN_SERVER_ERROR:
             self._error = error
             self.announce()
         else:
@@ -337,7 +337,7 @@ class ShareFetcher:
     def _take(
         self,
         node_id: int,
-        session: ShareSession,
+        session: ShareMemberSession,
         request: ShareFetchRequest,
         answer: ShareFetchResponse,
         started: float,
@@ -357,7 +357,7 @@ class ShareFetcher:
         has_records = has_errors = False
         for topic in answer.responses:
             for data in topic.partitions:
-                place = Place(bytes(topic.topic_id), data.partition_index)
+                place = SessionPartition(bytes(topic.topic_id), data.partition_index)
                 tp = session.partitions.get(place)
                 if tp is None:
                     continue
@@ -404,13 +404,15 @@ class ShareFetcher:
     # -- metadata
 
     def _note_leaders(
-        self, session: ShareSession, answer: ShareFetchResponse | ShareAcknowledgeResponse
+        self, session: ShareMemberSession, answer: ShareFetchResponse | ShareAcknowledgeResponse
     ) -> None:
         """Take the new leaders of partitions that have moved, if the response names them (KIP-951)."""
-        nodes = {each.node_id: Node(each.node_id, each.host, each.port) for each in answer.node_endpoints}
+        nodes = {
+            each.node_id: BrokerNode(each.node_id, each.host, each.port) for each in answer.node_endpoints
+        }
         for topic in answer.responses if nodes else ():
             for data in topic.partitions:
-                tp = session.partition_at(Place(bytes(topic.topic_id), data.partition_index))
+                tp = session.partition_at(SessionPartition(bytes(topic.topic_id), data.partition_index))
                 leader = data.current_leader
                 if tp is not None and leader.leader_id in nodes:
                     found = nodes[leader.leader_id]
@@ -462,7 +464,7 @@ class ShareFetcher:
         self._sessions.clear()
         self.announce()
 
-    async def _close_session(self, node_id: int, session: ShareSession) -> None:
+    async def _close_session(self, node_id: int, session: ShareMemberSession) -> None:
         request = session.acknowledgements(self._loop.time(), is_final=True)
         if request is None:
             return
@@ -473,7 +475,7 @@ class ShareFetcher:
             session.failed(error)
 
 
-def acquired_runs(data: PartitionData, tp: TopicPartition, broker: object) -> list[Run]:
+def acquired_runs(data: PartitionData, tp: TopicPartition, broker: object) -> list[ValueRun]:
     """Return the acquired offsets of a response, ascending, with their delivery counts.
 
     Raises:
@@ -484,7 +486,7 @@ def acquired_runs(data: PartitionData, tp: TopicPartition, broker: object) -> li
             f"broker {broker} gave {len(data.acquired_records)} acquired ranges of {tp}; "
             f"{ACQUIRED_RANGES_MAX} are taken at most"
         )
-    acquired = OffsetMap()
+    acquired = RunMap()
     for each in data.acquired_records:
         if not 0 <= each.first_offset <= each.last_offset:
             raise DecodeError(

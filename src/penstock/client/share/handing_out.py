@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from penstock.client.share.acknowledgements import AcknowledgeType
-from penstock.client.share.offset_map import OffsetMap, Run
-from penstock.client.share.readings import ColumnReading, RowReading, runs_of
+from penstock.client.share.offset_map import RunMap, ValueRun
+from penstock.client.share.readings import AcquiredColumns, AcquiredRows, runs_of
 from penstock.errors import ConfigError, DeserializationError, PenstockError
 from penstock.model import K, Record, ShareRecord, TopicPartition, V
 
@@ -36,8 +36,8 @@ class HandingOut(Generic[K, V]):
         self._config = config
         self._holdings = holdings
         self._deserialize = deserialize
-        self._reading: RowReading | ColumnReading | None = None
-        self._again: list[tuple[TopicPartition, Any, OffsetMap]] = []
+        self._reading: AcquiredRows | AcquiredColumns | None = None
+        self._again: list[tuple[TopicPartition, Any, RunMap]] = []
         self._error: PenstockError | None = None
         """An error that the next call raises, because the last one had records to return."""
 
@@ -74,7 +74,7 @@ class HandingOut(Generic[K, V]):
                 self._release(reading, error)
                 raise
             self._holdings.hold(
-                reading.part, (Run(row.offset, row.offset, row.delivery_count) for row in made)
+                reading.part, (ValueRun(row.offset, row.offset, row.delivery_count) for row in made)
             )
             records += made
             if len(made) < len(found):
@@ -86,7 +86,7 @@ class HandingOut(Generic[K, V]):
         if error is not None:
             raise error
 
-    def _present_reading(self) -> RowReading | ColumnReading | None:
+    def _present_reading(self) -> AcquiredRows | AcquiredColumns | None:
         """Return the records that are being returned, or None if their locks have expired.
 
         Records with expired locks are delivered again by the broker.
@@ -95,20 +95,20 @@ class HandingOut(Generic[K, V]):
             self._reading = None
         return self._reading
 
-    def _row_reading(self) -> RowReading | None:
+    def _row_reading(self) -> AcquiredRows | None:
         reading = self._present_reading()
-        if isinstance(reading, RowReading):
+        if isinstance(reading, AcquiredRows):
             return reading
         if reading is not None:
             self._give_back(reading)
         part = self._holdings.next_part()
         if part is None:
             return None
-        made = RowReading(part, check_crcs=self._config.check_crcs, unpack=self._config.unpack_limits)
+        made = AcquiredRows(part, check_crcs=self._config.check_crcs, unpack=self._config.unpack_limits)
         self._reading = made
         return made
 
-    def _give_back(self, reading: RowReading | ColumnReading) -> None:
+    def _give_back(self, reading: AcquiredRows | AcquiredColumns) -> None:
         """Put back the records that were begun to be read as rows, to be read as columns, or the reverse."""
         self._reading = None
         rest = reading.rest()
@@ -116,12 +116,12 @@ class HandingOut(Generic[K, V]):
         if rest.acquired:
             self._holdings.put_back(rest)
 
-    def _acknowledge_unread(self, reading: RowReading | ColumnReading) -> None:
+    def _acknowledge_unread(self, reading: AcquiredRows | AcquiredColumns) -> None:
         unread, reading.unread = reading.unread, []
         for each in unread:
             self._holdings.decide_unseen(reading.part, each.runs, each.kind)
 
-    def _deserialized(self, reading: RowReading, found: list[Any], *, is_first: bool) -> list[Any]:
+    def _deserialized(self, reading: AcquiredRows, found: list[Any], *, is_first: bool) -> list[Any]:
         """Return the records, deserialized, up to the first that fails.
 
         The next poll begins with that record.
@@ -144,9 +144,9 @@ class HandingOut(Generic[K, V]):
             made.append(read)
         return made
 
-    def _release(self, reading: RowReading, error: DeserializationError) -> None:
+    def _release(self, reading: AcquiredRows, error: DeserializationError) -> None:
         row = reading.rows.pop(0)
-        run = Run(row.offset, row.offset, row.delivery_count)
+        run = ValueRun(row.offset, row.offset, row.delivery_count)
         self._holdings.decide_unseen(reading.part, [run], AcknowledgeType.RELEASE)
 
     # -- columns
@@ -156,13 +156,13 @@ class HandingOut(Generic[K, V]):
         self._raise_late_error()
         while True:
             reading = self._present_reading()
-            if not isinstance(reading, ColumnReading) or reading.columns != columns:
+            if not isinstance(reading, AcquiredColumns) or reading.columns != columns:
                 if reading is not None:
                     self._give_back(reading)
                 part = self._holdings.next_part()
                 if part is None:
                     return None
-                reading = self._reading = ColumnReading(
+                reading = self._reading = AcquiredColumns(
                     part,
                     columns,
                     batch_bytes,

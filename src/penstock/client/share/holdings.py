@@ -12,8 +12,13 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.client.share.acknowledgements import GAP, AcknowledgeType, Group, Outcome
-from penstock.client.share.offset_map import OffsetMap, Run
+from penstock.client.share.acknowledgements import (
+    GAP,
+    AcknowledgementGroup,
+    AcknowledgementOutcome,
+    AcknowledgeType,
+)
+from penstock.client.share.offset_map import RunMap, ValueRun
 from penstock.errors import ConfigError
 from penstock.model import TopicPartition
 
@@ -36,7 +41,7 @@ class AcquiredPart(NamedTuple):
     topic_id: bytes
     node_id: int
     records: memoryview
-    acquired: Sequence[Run]
+    acquired: Sequence[ValueRun]
     """Ascending runs of offsets; the values are delivery counts."""
     deadline: float
     """When the locks expire, in monotonic seconds."""
@@ -44,13 +49,13 @@ class AcquiredPart(NamedTuple):
     """Returns True if the broker has released the locks before that, as far as this client can see."""
 
 
-class Decision(NamedTuple):
+class HoldingsToSend(NamedTuple):
     """The acknowledgements and renewals of locks that are to be sent for one partition."""
 
     tp: TopicPartition
     topic_id: bytes
     node_id: int
-    group: Group
+    group: AcknowledgementGroup
 
 
 class _Partition:
@@ -61,13 +66,13 @@ class _Partition:
     def __init__(self, topic_id: bytes, node_id: int) -> None:
         self.topic_id = topic_id
         self.node_id = node_id
-        self.held = OffsetMap()
+        self.held = RunMap()
         """Offsets that the application has and has not acknowledged; the values are delivery counts."""
-        self.decided = OffsetMap()
+        self.decided = RunMap()
         """Offsets whose acknowledgements are not sent yet; the values are types."""
-        self.renewing = OffsetMap()
+        self.renewing = RunMap()
         """Offsets whose locks are to be renewed by the next request."""
-        self.kept = OffsetMap()
+        self.kept = RunMap()
         """Offsets whose locks were renewed, which the application gets again."""
 
 
@@ -85,7 +90,7 @@ class Holdings:
         """The bytes of acquired parts that the application has not got."""
         self.collects_outcomes = False
         """Whether there is a callback for outcomes."""
-        self._outcomes: deque[Outcome] = deque(maxlen=OUTCOMES_MAX)
+        self._outcomes: deque[AcknowledgementOutcome] = deque(maxlen=OUTCOMES_MAX)
         self._number = 0
         self._unsettled: dict[int, int] = {}
         """The number of offsets of each commit that brokers have not answered."""
@@ -135,7 +140,7 @@ class Holdings:
             self._parts.appendleft(part)
             self.size_bytes += part.records.nbytes
 
-    def hold(self, part: AcquiredPart, runs: Iterable[Run]) -> None:
+    def hold(self, part: AcquiredPart, runs: Iterable[ValueRun]) -> None:
         """Note that the application gets these offsets of acquired records now."""
         with self.lock:
             partition = self._of(part)
@@ -143,7 +148,7 @@ class Holdings:
                 partition.held.put(*run)
                 self.counted += run.size
 
-    def decide_unseen(self, part: AcquiredPart, runs: Iterable[Run], kind: int) -> None:
+    def decide_unseen(self, part: AcquiredPart, runs: Iterable[ValueRun], kind: int) -> None:
         """Acknowledge offsets that the application does not get: gaps, and records that cannot be read."""
         with self.lock:
             partition = self._of(part)
@@ -248,28 +253,28 @@ class Holdings:
         with self.lock:
             return not (self._parts or self._unsettled or self.is_decided)
 
-    def decisions(self, busy: Container[int] = (), patience_s: float | None = None) -> list[Decision]:
+    def decisions(self, busy: Container[int] = (), patience_s: float | None = None) -> list[HoldingsToSend]:
         """Remove and return the decisions to be sent, except to nodes in `busy`; count them as in flight.
 
         Failures that may pass are retried for `patience_s` seconds, by default those of the consumer.
         """
         deadline = self._now() + (self._patience_s if patience_s is None else patience_s)
         with self.lock:
-            found: list[Decision] = []
+            found: list[HoldingsToSend] = []
             for tp, partition in list(self._partitions.items()):
                 if partition.node_id in busy:
                     continue
                 for runs in (partition.decided.take(), partition.renewing.take()):
                     if not runs:
                         continue
-                    group = Group(tp, runs, deadline, self._number)
+                    group = AcknowledgementGroup(tp, runs, deadline, self._number)
                     self._unsettled[self._number] = self._unsettled.get(self._number, 0) + group.size
-                    found.append(Decision(tp, partition.topic_id, partition.node_id, group))
+                    found.append(HoldingsToSend(tp, partition.topic_id, partition.node_id, group))
                 if not (partition.held or partition.kept):
                     del self._partitions[tp]
             return found
 
-    def settle(self, group: Group, error: PenstockError | None) -> None:
+    def settle(self, group: AcknowledgementGroup, error: PenstockError | None) -> None:
         """Note the outcome of acknowledgements."""
         with self.lock:
             left = self._unsettled.get(group.number, 0) - group.size
@@ -277,7 +282,7 @@ class Holdings:
                 self._unsettled[group.number] = left
             else:
                 self._unsettled.pop(group.number, None)
-            outcome = Outcome(group, error)
+            outcome = AcknowledgementOutcome(group, error)
             partition = self._partitions.get(group.tp)
             if error is not None and not group.is_renewal:
                 self.refused += sum(len(each) for each in outcome.offsets)
@@ -290,7 +295,7 @@ class Holdings:
             if self.collects_outcomes and outcome.offsets:
                 self._outcomes.append(outcome)
 
-    def take_outcomes(self) -> list[Outcome]:
+    def take_outcomes(self) -> list[AcknowledgementOutcome]:
         """Return the outcomes of acknowledgements since the last call."""
         with self.lock:
             outcomes = list(self._outcomes)
@@ -332,31 +337,31 @@ class Holdings:
         """Whether there are renewed records that the application gets before any new ones."""
         return bool(self.renewed)
 
-    def hold_renewed(self) -> list[tuple[TopicPartition, Any, OffsetMap]]:
+    def hold_renewed(self) -> list[tuple[TopicPartition, Any, RunMap]]:
         """Return the renewed records or batches, with the offsets whose locks were in fact renewed.
 
         Of a batch, these may be only some of its offsets.
         """
         with self.lock:
-            kept: dict[TopicPartition, OffsetMap] = {}
+            kept: dict[TopicPartition, RunMap] = {}
             for tp, partition in self._partitions.items():
                 runs = partition.kept.take()
-                kept[tp] = OffsetMap(runs)
+                kept[tp] = RunMap(runs)
                 for run in runs:
                     partition.held.put(*run)
             renewed, self.renewed = self.renewed, []
-            return [(tp, what, kept.get(tp, OffsetMap())) for tp, what in renewed]
+            return [(tp, what, kept.get(tp, RunMap())) for tp, what in renewed]
 
 
-def gaps(acquired: Iterable[Run], present: OffsetMap) -> list[Run]:
+def gaps(acquired: Iterable[ValueRun], present: RunMap) -> list[ValueRun]:
     """Return the acquired offsets that have no record, as runs of type `GAP`."""
-    missing: list[Run] = []
+    missing: list[ValueRun] = []
     for run in acquired:
         at = run.first
         for seen in present.within(run.first, run.last):
             if at < seen.first:
-                missing.append(Run(at, seen.first - 1, GAP))
+                missing.append(ValueRun(at, seen.first - 1, GAP))
             at = seen.last + 1
         if at <= run.last:
-            missing.append(Run(at, run.last, GAP))
+            missing.append(ValueRun(at, run.last, GAP))
     return missing

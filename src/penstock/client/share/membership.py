@@ -19,7 +19,7 @@ from penstock.client.group.requests import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     Call,
-    FindCoordinator,
+    FindGroupCoordinator,
     MemberSettings,
     NameTopics,
     Outgoing,
@@ -153,7 +153,7 @@ class ShareMembership:
             return
         if isinstance(outcome, PenstockError):
             self._failed(call, outcome, now)
-        elif isinstance(call, FindCoordinator) and isinstance(outcome, int):
+        elif isinstance(call, FindGroupCoordinator) and isinstance(outcome, int):
             self.coordinator = outcome
         elif isinstance(call, NameTopics) and isinstance(outcome, Mapping):
             self._names.update(outcome)
@@ -196,7 +196,7 @@ class ShareMembership:
             self._lose()
         if now >= self._attempts.not_before:
             if self._must_find:
-                self._in_flight.send(FindCoordinator(), None, self.settings.request_timeout_ms)
+                self._in_flight.send(FindGroupCoordinator(), None, self.settings.request_timeout_ms)
             if self._may_join:
                 self.phase = Phase.JOINING
                 self._beat(now)
@@ -211,7 +211,7 @@ class ShareMembership:
         return (
             self.coordinator is None
             and not self._poll.awaits_poll
-            and not self._in_flight.has(FindCoordinator)
+            and not self._in_flight.has(FindGroupCoordinator)
         )
 
     @property

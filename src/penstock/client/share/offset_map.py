@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
-class Run(NamedTuple):
+class ValueRun(NamedTuple):
     """The offsets from `first` to `last`, both inclusive, and their one value."""
 
     first: int
@@ -20,12 +20,12 @@ class Run(NamedTuple):
         return self.last - self.first + 1
 
 
-class OffsetMap:
+class RunMap:
     """A map from offsets to values: disjoint runs in order, adjacent runs of one value merged."""
 
     __slots__ = ("_firsts", "_lasts", "_values", "size")
 
-    def __init__(self, runs: Iterable[Run] = ()) -> None:
+    def __init__(self, runs: Iterable[ValueRun] = ()) -> None:
         self._firsts: list[int] = []
         self._lasts: list[int] = []
         self._values: list[int] = []
@@ -37,8 +37,8 @@ class OffsetMap:
     def __bool__(self) -> bool:
         return self.size > 0
 
-    def __iter__(self) -> Iterator[Run]:
-        return map(Run, self._firsts, self._lasts, self._values)
+    def __iter__(self) -> Iterator[ValueRun]:
+        return map(ValueRun, self._firsts, self._lasts, self._values)
 
     def put(self, first: int, last: int, value: int) -> None:
         """Set the value of the offsets from `first` to `last`, and replace their old values."""
@@ -62,18 +62,20 @@ class OffsetMap:
             lasts[at] = lasts.pop(at + 1)
             del firsts[at + 1], values[at + 1]
 
-    def remove(self, first: int, last: int) -> list[Run]:
+    def remove(self, first: int, last: int) -> list[ValueRun]:
         """Remove the values of these offsets; return the runs that were removed."""
         begin, end = self._overlap(first, last)
         if begin == end:
             return []
         firsts, lasts, values = self._firsts, self._lasts, self._values
-        gone = [Run(max(firsts[at], first), min(lasts[at], last), values[at]) for at in range(begin, end)]
+        gone = [
+            ValueRun(max(firsts[at], first), min(lasts[at], last), values[at]) for at in range(begin, end)
+        ]
         kept = [
             run
             for run in (
-                Run(firsts[begin], first - 1, values[begin]),
-                Run(last + 1, lasts[end - 1], values[end - 1]),
+                ValueRun(firsts[begin], first - 1, values[begin]),
+                ValueRun(last + 1, lasts[end - 1], values[end - 1]),
             )
             if run.size > 0
         ]
@@ -83,11 +85,11 @@ class OffsetMap:
         self.size -= sum(run.size for run in gone)
         return gone
 
-    def within(self, first: int, last: int) -> list[Run]:
+    def within(self, first: int, last: int) -> list[ValueRun]:
         """Return the runs within these offsets, cut at both ends."""
         begin, end = self._overlap(first, last)
         return [
-            Run(max(self._firsts[at], first), min(self._lasts[at], last), self._values[at])
+            ValueRun(max(self._firsts[at], first), min(self._lasts[at], last), self._values[at])
             for at in range(begin, end)
         ]
 
@@ -95,7 +97,7 @@ class OffsetMap:
         """Return True if each of these offsets has a value."""
         return sum(run.size for run in self.within(first, last)) == last - first + 1
 
-    def take(self) -> list[Run]:
+    def take(self) -> list[ValueRun]:
         """Remove and return all runs."""
         runs = list(self)
         self._firsts, self._lasts, self._values, self.size = [], [], [], 0

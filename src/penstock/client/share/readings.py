@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.client.share.acknowledgements import GAP, AcknowledgeType
 from penstock.client.share.holdings import AcquiredPart, gaps
-from penstock.client.share.offset_map import OffsetMap, Run
+from penstock.client.share.offset_map import RunMap, ValueRun
 from penstock.errors import CorruptRecordError, DecodeError, UnpackLimitError
 from penstock.model import COLUMN_NAMES, ShareRecord
 from penstock.records.compression.budget import UnpackLimits, naming_place
@@ -30,7 +30,7 @@ SHARE_COLUMN_NAMES = (*COLUMN_NAMES, DELIVERY_COUNT)
 class Unread(NamedTuple):
     """Acquired offsets that the application does not get, and the type that they are acknowledged with."""
 
-    runs: Sequence[Run]
+    runs: Sequence[ValueRun]
     kind: int
     error: DecodeError | None = None
 
@@ -39,8 +39,8 @@ class LogBatch(NamedTuple):
     """The bytes of one record batch, and its acquired offsets, with gaps before it."""
 
     records: memoryview
-    acquired: list[Run]
-    before: list[Run]
+    acquired: list[ValueRun]
+    before: list[ValueRun]
 
 
 def log_batches(part: AcquiredPart) -> Iterator[LogBatch | Unread]:
@@ -48,7 +48,7 @@ def log_batches(part: AcquiredPart) -> Iterator[LogBatch | Unread]:
 
     Batches of the format before Kafka 0.11 have no base offset, and are yielded together as one.
     """
-    acquired = OffsetMap(part.acquired)
+    acquired = RunMap(part.acquired)
     view = part.records
     try:
         found = list(split_batches(view))
@@ -69,7 +69,7 @@ def log_batches(part: AcquiredPart) -> Iterator[LogBatch | Unread]:
         yield Unread(acquired.take(), GAP)
 
 
-class RowReading:
+class AcquiredRows:
     """Acquired records of one partition, which are returned to the application record by record."""
 
     def __init__(self, part: AcquiredPart, *, check_crcs: bool, unpack: UnpackLimits) -> None:
@@ -98,13 +98,13 @@ class RowReading:
 
     def rest(self) -> AcquiredPart:
         """Return the acquired records that were not taken, to be read as columns."""
-        runs = [Run(row.offset, row.offset, row.delivery_count) for row in self.rows]
+        runs = [ValueRun(row.offset, row.offset, row.delivery_count) for row in self.rows]
         for batch in self._batches:
             if isinstance(batch, Unread):
                 self.unread.append(batch)
             else:
                 runs += [*batch.before, *batch.acquired]
-        return self.part._replace(acquired=list(OffsetMap(runs)))
+        return self.part._replace(acquired=list(RunMap(runs)))
 
     def _load(self, batch: LogBatch | Unread) -> None:
         if isinstance(batch, Unread):
@@ -114,7 +114,7 @@ class RowReading:
             return
         runs = batch.acquired
         if batch.before:
-            self.unread.append(Unread(gaps(batch.before, OffsetMap()), GAP))
+            self.unread.append(Unread(gaps(batch.before, RunMap()), GAP))
         if not runs:
             return
         rows: list[ShareRecord[Any, Any]] = []
@@ -135,7 +135,7 @@ class RowReading:
             self.unread.append(unreadable(runs, error))
             raise
         at = 0
-        present = OffsetMap()
+        present = RunMap()
         for row in found:
             while at < len(runs) and runs[at].last < row.offset:
                 at += 1
@@ -151,13 +151,13 @@ class RowReading:
         self.rows = rows
 
 
-def unreadable(runs: Sequence[Run], error: DecodeError) -> Unread:
+def unreadable(runs: Sequence[ValueRun], error: DecodeError) -> Unread:
     """Return how acquired offsets that `error` makes unreadable are acknowledged: released or rejected."""
     is_limit = isinstance(error, UnpackLimitError)
     return Unread(list(runs), AcknowledgeType.RELEASE if is_limit else AcknowledgeType.REJECT, error)
 
 
-class ColumnReading:
+class AcquiredColumns:
     """Acquired records of one partition, which are returned to the application as Arrow batches."""
 
     def __init__(
@@ -179,7 +179,7 @@ class ColumnReading:
         self._failed: list[LogBatch] = []
         """Batches that are decoded one by one, because one of them could not be decoded."""
 
-    def take(self) -> tuple[pa.RecordBatch, list[Run]] | None:
+    def take(self) -> tuple[pa.RecordBatch, list[ValueRun]] | None:
         """Return the next Arrow batch, and its offsets with their delivery counts; None at the end.
 
         Raises:
@@ -203,13 +203,13 @@ class ColumnReading:
 
     def rest(self) -> AcquiredPart:
         """Return the acquired records that were not taken, to be read as rows."""
-        runs: list[Run] = []
+        runs: list[ValueRun] = []
         for batch in [*self._failed, *self._batches]:
             if isinstance(batch, Unread):
                 self.unread.append(batch)
             else:
                 runs += [*batch.before, *batch.acquired]
-        return self.part._replace(acquired=list(OffsetMap(runs)))
+        return self.part._replace(acquired=list(RunMap(runs)))
 
     def _next_batches(self) -> list[LogBatch]:
         """Return record batches for one Arrow batch: adjacent in memory, of about the requested size."""
@@ -224,7 +224,7 @@ class ColumnReading:
                     raise batch.error
                 continue
             if batch.before:
-                self.unread.append(Unread(gaps(batch.before, OffsetMap()), GAP))
+                self.unread.append(Unread(gaps(batch.before, RunMap()), GAP))
             if not batch.acquired:
                 continue
             found.append(batch)
@@ -233,7 +233,7 @@ class ColumnReading:
                 break
         return found
 
-    def _decode(self, batches: Sequence[LogBatch]) -> tuple[pa.RecordBatch, list[Run]] | None:
+    def _decode(self, batches: Sequence[LogBatch]) -> tuple[pa.RecordBatch, list[ValueRun]] | None:
         import numpy as np
         import pyarrow as pa
 
@@ -254,7 +254,7 @@ class ColumnReading:
             )
         offsets = decoded.offsets
         if offsets is None or not decoded.row_count:
-            self.unread.append(Unread(gaps(runs, OffsetMap()), GAP))
+            self.unread.append(Unread(gaps(runs, RunMap()), GAP))
             return None
         firsts = np.array([run.first for run in runs], dtype=np.int64)
         lasts = np.array([run.last for run in runs], dtype=np.int64)
@@ -265,7 +265,7 @@ class ColumnReading:
         if not is_acquired.all():
             batch = batch.filter(pa.array(is_acquired))
             offsets, at = offsets[is_acquired], at[is_acquired]
-        present = OffsetMap(Run(first, last, 1) for first, last in runs_of(offsets))
+        present = RunMap(ValueRun(first, last, 1) for first, last in runs_of(offsets))
         missing = gaps(runs, present)
         if missing:
             self.unread.append(Unread(missing, GAP))
@@ -277,8 +277,8 @@ class ColumnReading:
         return pa.RecordBatch.from_pydict({name: columns[name] for name in self.columns}), held
 
 
-def _valued(present: OffsetMap, run: Run) -> list[Run]:
-    return [Run(seen.first, seen.last, run.value) for seen in present.within(run.first, run.last)]
+def _valued(present: RunMap, run: ValueRun) -> list[ValueRun]:
+    return [ValueRun(seen.first, seen.last, run.value) for seen in present.within(run.first, run.last)]
 
 
 def runs_of(offsets: Any) -> list[tuple[int, int]]:

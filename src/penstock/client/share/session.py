@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from penstock.client.share.acknowledgements import Group, wire_batches
+from penstock.client.share.acknowledgements import AcknowledgementGroup, wire_batches
 from penstock.client.share.errors import MOVED_CODES, SESSION_CODES, explain_acknowledgement
 from penstock.errors import PenstockError, ProtocolViolationError
 from penstock.model import TopicPartition
@@ -39,7 +39,7 @@ class FetchTerms(NamedTuple):
     """Whether `max_records` is a limit (``record_limit``), or the broker may exceed it by whole batches."""
 
 
-class Place(NamedTuple):
+class SessionPartition(NamedTuple):
     """A partition as share sessions name it: topic id and number."""
 
     topic_id: bytes
@@ -52,7 +52,7 @@ ACCEPTED = PenstockError()
 ShareRequest = fetching.ShareFetchRequest | acknowledging.ShareAcknowledgeRequest
 
 
-class ShareSession:
+class ShareMemberSession:
     """The session of one member with one broker.
 
     `settle` is called once with every group of acknowledgements: with None if the broker has accepted it, or
@@ -63,7 +63,7 @@ class ShareSession:
         self,
         group_id: str,
         member_id: str,
-        settle: Callable[[Group, PenstockError | None], object],
+        settle: Callable[[AcknowledgementGroup, PenstockError | None], object],
         broker: Callable[[], object] = lambda: "unknown",
         backoff_s: Callable[[int], float] = lambda tries: 0.0,
     ) -> None:
@@ -75,23 +75,23 @@ class ShareSession:
         self._backoff_s = backoff_s
         """Returns how many seconds refused acknowledgements wait after a number of attempts."""
         self.epoch = OPENING_EPOCH
-        self.partitions: dict[Place, TopicPartition] = {}
+        self.partitions: dict[SessionPartition, TopicPartition] = {}
         """The partitions that the broker has in the session."""
-        self._waiting: dict[Place, deque[Group]] = {}
+        self._waiting: dict[SessionPartition, deque[AcknowledgementGroup]] = {}
         """Acknowledgements to be sent, by partition. A request takes one group of each partition."""
-        self._sent: dict[Place, Group] = {}
+        self._sent: dict[SessionPartition, AcknowledgementGroup] = {}
         """The acknowledgements in the request in flight."""
-        self._asked: dict[Place, TopicPartition] = {}
+        self._asked: dict[SessionPartition, TopicPartition] = {}
         """The partitions that the session will have after the response to the request in flight."""
         self._is_closing = False
 
-    def partition_at(self, place: Place) -> TopicPartition | None:
+    def partition_at(self, place: SessionPartition) -> TopicPartition | None:
         """Return the partition of a topic id and number in the session or its current request, or None."""
         return self._asked.get(place) or self.partitions.get(place)
 
     # -- what is to be sent
 
-    def acknowledge(self, place: Place, group: Group) -> None:
+    def acknowledge(self, place: SessionPartition, group: AcknowledgementGroup) -> None:
         """Queue acknowledgements for the next requests. Renewals are sent in separate requests."""
         if not group.runs:
             self._settle(group, None)
@@ -127,10 +127,10 @@ class ShareSession:
         self, wanted: Mapping[TopicPartition, bytes], terms: FetchTerms, now: float
     ) -> fetching.ShareFetchRequest:
         """Return the next fetch, of exactly the `wanted` partitions, with their due acknowledgements."""
-        places = {Place(topic_id, tp.partition): tp for tp, topic_id in wanted.items()}
+        places = {SessionPartition(topic_id, tp.partition): tp for tp, topic_id in wanted.items()}
         new = [place for place in places if place not in self.partitions]
         gone = [place for place in self.partitions if place not in places]
-        carried: dict[Place, Group] = {}
+        carried: dict[SessionPartition, AcknowledgementGroup] = {}
         if self.is_open:
             carried = self._take(
                 lambda place, group: place in places and not group.is_renewal and group.not_before <= now
@@ -219,7 +219,9 @@ class ShareSession:
             topics=list(topics.values()),
         )
 
-    def _take(self, is_taken: Callable[[Place, Group], bool]) -> dict[Place, Group]:
+    def _take(
+        self, is_taken: Callable[[SessionPartition, AcknowledgementGroup], bool]
+    ) -> dict[SessionPartition, AcknowledgementGroup]:
         """Move each partition's first group from the queue to the request, if `is_taken`; return these."""
         for place, queue in list(self._waiting.items()):
             if is_taken(place, queue[0]):
@@ -228,11 +230,11 @@ class ShareSession:
                     del self._waiting[place]
         return self._sent
 
-    def _rest(self) -> Iterable[tuple[Place, Group]]:
+    def _rest(self) -> Iterable[tuple[SessionPartition, AcknowledgementGroup]]:
         waiting, self._waiting = self._waiting, {}
         return [(place, group) for place, queue in waiting.items() for group in queue]
 
-    def _ended(self, group: Group) -> PenstockError:
+    def _ended(self, group: AcknowledgementGroup) -> PenstockError:
         return explain_acknowledgement(ErrorCode.SHARE_SESSION_NOT_FOUND, group.tp, self._broker())
 
     # -- what has come
@@ -242,7 +244,7 @@ class ShareSession:
         self._reset()
         self._settle_sent(lambda place, group: error)
 
-    def drop(self, error: Callable[[Group], PenstockError]) -> None:
+    def drop(self, error: Callable[[AcknowledgementGroup], PenstockError]) -> None:
         """Fail all queued acknowledgements, each with the error that `error` returns."""
         for _, group in self._rest():
             self._settle(group, error(group))
@@ -267,7 +269,7 @@ class ShareSession:
         return error_for(code, f"share session of group {self._group_id!r} with broker {self._broker()}")
 
     def _settle_answered(self, answer: ShareFetchResponse | ShareAcknowledgeResponse, now: float) -> None:
-        codes: dict[Place, int] = {}
+        codes: dict[SessionPartition, int] = {}
         for topic in answer.responses:
             for data in topic.partitions:
                 code = data.error_code
@@ -275,9 +277,9 @@ class ShareSession:
                     data.acknowledge_error_code or code not in MOVED_CODES
                 ):
                     code = data.acknowledge_error_code
-                codes[Place(bytes(topic.topic_id), data.partition_index)] = code
+                codes[SessionPartition(bytes(topic.topic_id), data.partition_index)] = code
 
-        def read(place: Place, group: Group) -> PenstockError | None:
+        def read(place: SessionPartition, group: AcknowledgementGroup) -> PenstockError | None:
             code = codes.get(place)
             if code is None:
                 what = f"broker {self._broker()} left acknowledgements of {group.tp} out of its answer"
@@ -286,7 +288,9 @@ class ShareSession:
 
         self._settle_sent(read)
 
-    def _refusal(self, place: Place, group: Group, code: int, now: float) -> PenstockError | None:
+    def _refusal(
+        self, place: SessionPartition, group: AcknowledgementGroup, code: int, now: float
+    ) -> PenstockError | None:
         """Return the error that ends a group, or None if the group, or its halves, will be sent again."""
         error = explain_acknowledgement(code, group.tp, self._broker())
         if self._is_closing:
@@ -306,7 +310,9 @@ class ShareSession:
                 return None
         return error
 
-    def _settle_sent(self, decide: Callable[[Place, Group], PenstockError | None]) -> None:
+    def _settle_sent(
+        self, decide: Callable[[SessionPartition, AcknowledgementGroup], PenstockError | None]
+    ) -> None:
         sent, self._sent = self._sent, {}
         for place, group in sent.items():
             error = decide(place, group)
@@ -326,6 +332,6 @@ class ShareSession:
         self._is_closing = False
 
 
-def explaining(code: int, broker: object) -> Callable[[Group], PenstockError]:
+def explaining(code: int, broker: object) -> Callable[[AcknowledgementGroup], PenstockError]:
     """Return a function that returns the error of a group, if a whole request failed with `code`."""
     return lambda group: explain_acknowledgement(code, group.tp, broker)

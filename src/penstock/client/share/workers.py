@@ -62,7 +62,7 @@ class PoolSummary(NamedTuple):
     refused: int
 
 
-class Source(Protocol):
+class PoolSource(Protocol):
     """The share consumer that a pool gets its records from."""
 
     holdings: Holdings
@@ -109,7 +109,7 @@ class WorkerPool:
 
     def __init__(
         self,
-        consumer: Source,
+        consumer: PoolSource,
         handler: Handler,
         workers: int,
         on_error: OnError | None,

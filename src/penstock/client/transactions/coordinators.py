@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.assignors.member_metadata import group_by_topic
 from penstock.client.cluster.answers import check_complete, only
 from penstock.client.cluster.client import ANY_NODE
-from penstock.client.cluster.metadata import Node
+from penstock.client.cluster.metadata import BrokerNode
 from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.client.transactions.steps import (
     AddOffsets,
     AddPartitions,
-    Answer,
     CommitOffsets,
     End,
     FindCoordinator,
     Initialize,
     Step,
+    StepAnswer,
 )
 from penstock.errors import NetworkError, ProtocolViolationError, UnsupportedVersionError
 from penstock.model import TopicPartition
@@ -67,7 +67,7 @@ def speaks_implicit_adds(client: AsyncClient) -> bool:
 
 async def take_step(
     client: AsyncClient, step: Step, node: int, transactional_id: str, timeout_ms: int
-) -> Answer:
+) -> StepAnswer:
     """Send the request of a step to a node, without retries, and return the answer.
 
     Raises:
@@ -90,7 +90,7 @@ async def take_step(
             producer_epoch=step.owner.epoch,
             group_id=step.group_id,
         )
-        return Answer((await peer.request(request, client.request_timeout_s)).error_code)
+        return StepAnswer((await peer.request(request, client.request_timeout_s)).error_code)
     if isinstance(step, CommitOffsets):
         return await _commit_offsets(client, peer, step, transactional_id)
     return await end(client, peer, step, transactional_id)
@@ -103,7 +103,7 @@ async def _reach(client: AsyncClient, node: int) -> Peer:
         raise UnsentError(str(error)) from error
 
 
-async def find_coordinator(client: AsyncClient, step: FindCoordinator) -> Answer:
+async def find_coordinator(client: AsyncClient, step: FindCoordinator) -> StepAnswer:
     """Ask any broker for the coordinator of a group or a transactional id; return the answer.
 
     Raises as `take_step`.
@@ -125,18 +125,18 @@ async def find_coordinator(client: AsyncClient, step: FindCoordinator) -> Answer
     broker = peer.connection.address
     found: Any = only(answer.coordinators, broker, "FindCoordinator") if has_list else answer
     if found.error_code:
-        return Answer(found.error_code)
+        return StepAnswer(found.error_code)
     if found.node_id < 0:
         raise ProtocolViolationError(f"broker {broker} says that {step.key!r} is with node {found.node_id}")
     known = client.cluster.nodes.get(found.node_id)
     if known is None:
-        client.cluster.nodes[found.node_id] = Node(found.node_id, found.host, found.port)
-    return Answer(node=found.node_id)
+        client.cluster.nodes[found.node_id] = BrokerNode(found.node_id, found.host, found.port)
+    return StepAnswer(node=found.node_id)
 
 
 async def _initialize(
     client: AsyncClient, peer: Peer, step: Initialize, transactional_id: str, timeout_ms: int
-) -> Answer:
+) -> StepAnswer:
     version = peer.versions.choose(InitProducerIdRequest)
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
     if step.owner != NO_PRODUCER_ID:
@@ -149,12 +149,12 @@ async def _initialize(
     answer = await peer.connection.request(request, version, client.request_timeout_s)
     if not answer.error_code and (answer.producer_id < 0 or answer.producer_epoch < 0):
         raise _no_producer(peer, answer)
-    return Answer(answer.error_code, owner=ProducerId(answer.producer_id, answer.producer_epoch))
+    return StepAnswer(answer.error_code, owner=ProducerId(answer.producer_id, answer.producer_epoch))
 
 
 async def _add_partitions(
     client: AsyncClient, peer: Peer, step: AddPartitions, transactional_id: str
-) -> Answer:
+) -> StepAnswer:
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactional_id,
         v3_and_below_producer_id=step.owner.producer_id,
@@ -175,12 +175,12 @@ async def _add_partitions(
     told = [code for code in codes.values() if code != ErrorCode.OPERATION_NOT_ATTEMPTED]
     if any(told):
         codes = {tp: code for tp, code in codes.items() if code != ErrorCode.OPERATION_NOT_ATTEMPTED}
-    return Answer(codes=codes)
+    return StepAnswer(codes=codes)
 
 
 async def _commit_offsets(
     client: AsyncClient, peer: Peer, step: CommitOffsets, transactional_id: str
-) -> Answer:
+) -> StepAnswer:
     at_most = IMPLICIT_OFFSETS_VERSION if step.is_implicit else EXPLICIT_OFFSETS_VERSION_MAX
     version = peer.versions.choose(TxnOffsetCommitRequest, at_most)
     if step.is_implicit and version < IMPLICIT_OFFSETS_VERSION:
@@ -225,10 +225,10 @@ async def _commit_offsets(
         for each in topic.partitions
     }
     check_complete(step.offsets, codes, peer.connection.address, "TxnOffsetCommit")
-    return Answer(codes=codes)
+    return StepAnswer(codes=codes)
 
 
-async def end(client: AsyncClient, peer: Peer, step: End, transactional_id: str) -> Answer:
+async def end(client: AsyncClient, peer: Peer, step: End, transactional_id: str) -> StepAnswer:
     """Send EndTxn to the coordinator, and return its answer. Raises as `take_step`."""
     request = EndTxnRequest(
         transactional_id=transactional_id,
@@ -244,7 +244,7 @@ async def end(client: AsyncClient, peer: Peer, step: End, transactional_id: str)
     owner = ProducerId(answer.producer_id, answer.producer_epoch)
     if step.raises_epoch and not answer.error_code and min(owner) < 0:
         raise _no_producer(peer, answer)
-    return Answer(answer.error_code, owner=owner)
+    return StepAnswer(answer.error_code, owner=owner)
 
 
 def _too_old_for_feature(peer: Peer) -> UnsupportedVersionError:

@@ -15,7 +15,7 @@ from penstock.client.producer_id import ProducerId
 from penstock.client.transactions.coordinators import UnsentError, speaks_implicit_adds, take_step
 from penstock.client.transactions.machine import TransactionMachine
 from penstock.client.transactions.pauses import Pauses
-from penstock.client.transactions.states import Event, State
+from penstock.client.transactions.states import ProducerEvent, ProducerPhase
 from penstock.client.transactions.steps import Step, TransactionCoordinates
 from penstock.common.logs import logger_named
 from penstock.errors import (
@@ -40,11 +40,11 @@ INTERRUPTED_ABORT_S = 0.5
 """How many seconds an abort may take after Ctrl-C or a cancellation; else the coordinator's timeout
 aborts."""
 
-GIVEN_UP_BY_ABORT = (Event.SEND_OFFSETS, Event.PREPARE)
+GIVEN_UP_BY_ABORT = (ProducerEvent.SEND_OFFSETS, ProducerEvent.PREPARE)
 UNANSWERED = (NetworkError, RequestTimeoutError, ProtocolViolationError)
 
 
-class Batches(Protocol):
+class AccumulatedBatches(Protocol):
     """The methods of the producer's accumulator that the driver calls."""
 
     @property
@@ -68,14 +68,14 @@ class Batches(Protocol):
 class _Call(NamedTuple):
     """A call of the application that has not ended yet."""
 
-    event: Event
+    event: ProducerEvent
     is_done: Callable[[], bool]
 
 
 class TransactionDriver:
     """Runs the transactions of one producer."""
 
-    def __init__(self, client: AsyncClient, config: ProducerConfig, batches: Batches) -> None:
+    def __init__(self, client: AsyncClient, config: ProducerConfig, batches: AccumulatedBatches) -> None:
         assert config.transactional_id is not None
         self.machine = TransactionMachine(config.transactional_id, Pauses(client.backoff, client.dice))
         self._client = client
@@ -100,19 +100,26 @@ class TransactionDriver:
     async def initialize(self) -> None:
         """Get a producer id, unless there is one. Raises as `AsyncProducer.init_transactions`."""
         machine = self.machine
-        if machine.state in (State.READY, State.IN_TRANSACTION, State.PREPARED) and self._call is None:
+        if (
+            machine.state in (ProducerPhase.READY, ProducerPhase.IN_TRANSACTION, ProducerPhase.PREPARED)
+            and self._call is None
+        ):
             return
-        if machine.state is State.INITIALIZING and self._call is None:
+        if machine.state is ProducerPhase.INITIALIZING and self._call is None:
             # The last transaction was in doubt, and the next epoch is on its way.
-            self._call = _Call(Event.INITIALIZE, lambda: machine.state is not State.INITIALIZING)
+            self._call = _Call(
+                ProducerEvent.INITIALIZE, lambda: machine.state is not ProducerPhase.INITIALIZING
+            )
         await self._finish(
-            Event.INITIALIZE, machine.initialize, lambda: machine.state is not State.INITIALIZING
+            ProducerEvent.INITIALIZE,
+            machine.initialize,
+            lambda: machine.state is not ProducerPhase.INITIALIZING,
         )
 
     async def begin(self) -> None:
         """Begin a transaction; get a producer id first if there is none."""
-        self._check_no_other(Event.BEGIN)
-        if self.machine.state in (State.UNINITIALIZED, State.INITIALIZING):
+        self._check_no_other(ProducerEvent.BEGIN)
+        if self.machine.state in (ProducerPhase.UNINITIALIZED, ProducerPhase.INITIALIZING):
             await self.initialize()
         self.machine.begin(is_implicit=speaks_implicit_adds(self._client))
         self._batches.open(self.machine.owner)
@@ -120,7 +127,11 @@ class TransactionDriver:
     @property
     def is_open(self) -> bool:
         """Whether there is a transaction that an abort would end."""
-        return self.machine.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR, State.PREPARED)
+        return self.machine.state in (
+            ProducerPhase.IN_TRANSACTION,
+            ProducerPhase.ABORTABLE_ERROR,
+            ProducerPhase.PREPARED,
+        )
 
     @property
     def coordinates(self) -> TransactionCoordinates | None:
@@ -136,7 +147,7 @@ class TransactionDriver:
         """Add a group's offsets to the transaction, and wait until that is done."""
         machine = self.machine
         await self._finish(
-            Event.SEND_OFFSETS,
+            ProducerEvent.SEND_OFFSETS,
             lambda: machine.send_offsets(group, offsets),
             lambda: not machine.has_offsets,
         )
@@ -145,7 +156,9 @@ class TransactionDriver:
         """Wait until all records are acknowledged, and accept no more; return the coordinates."""
         machine = self.machine
         await self._finish(
-            Event.PREPARE, self._start_preparing, lambda: self._is_settled() or machine.state in FAILED
+            ProducerEvent.PREPARE,
+            self._start_preparing,
+            lambda: self._is_settled() or machine.state in FAILED,
         )
         return machine.prepare()
 
@@ -153,14 +166,16 @@ class TransactionDriver:
         """Send all batches, wait until they are acknowledged, and commit."""
         before = self.machine.ended
         await self._finish(
-            Event.COMMIT, self._start_commit, lambda: self.machine.ended > before or self._has_failed()
+            ProducerEvent.COMMIT,
+            self._start_commit,
+            lambda: self.machine.ended > before or self._has_failed(),
         )
 
     async def abort(self) -> None:
         """Drop batches that are not in flight, wait for the others, and abort."""
         before = self.machine.ended
         await self._finish(
-            Event.ABORT, self._start_abort, lambda: self.machine.ended > before or self._has_failed()
+            ProducerEvent.ABORT, self._start_abort, lambda: self.machine.ended > before or self._has_failed()
         )
 
     async def leave(self, exc: BaseException | None) -> None:
@@ -190,10 +205,14 @@ class TransactionDriver:
         """
         try:
             async with asyncio.timeout(timeout_s):
-                if self._call is not None and self._call.event is Event.COMMIT:
+                if self._call is not None and self._call.event is ProducerEvent.COMMIT:
                     await self.commit()
-                elif self.machine.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR, State.ABORTING):
-                    self._call = self._call if self.machine.state is State.ABORTING else None
+                elif self.machine.state in (
+                    ProducerPhase.IN_TRANSACTION,
+                    ProducerPhase.ABORTABLE_ERROR,
+                    ProducerPhase.ABORTING,
+                ):
+                    self._call = self._call if self.machine.state is ProducerPhase.ABORTING else None
                     await self.abort()
         except (PenstockError, TimeoutError) as error:
             name = self.machine.transactional_id
@@ -222,7 +241,7 @@ class TransactionDriver:
         self._seal()
 
     def _start_preparing(self) -> None:
-        if self.machine.state is not State.IN_TRANSACTION:
+        if self.machine.state is not ProducerPhase.IN_TRANSACTION:
             self.machine.prepare()  # raises why not
         self._seal()
 
@@ -240,15 +259,17 @@ class TransactionDriver:
     def _has_failed(self) -> bool:
         return self.machine.state in FAILED
 
-    def _check_no_other(self, event: Event) -> None:
-        if event is Event.ABORT and self._call is not None and self._call.event in GIVEN_UP_BY_ABORT:
+    def _check_no_other(self, event: ProducerEvent) -> None:
+        if event is ProducerEvent.ABORT and self._call is not None and self._call.event in GIVEN_UP_BY_ABORT:
             self._call = None
         if self._call is not None and self._call.event is not event:
             raise TransactionStateError(
                 f"{self._call.event.value} has not ended: make that call again before {event.value}"
             )
 
-    async def _finish(self, event: Event, start: Callable[[], None], is_done: Callable[[], bool]) -> None:
+    async def _finish(
+        self, event: ProducerEvent, start: Callable[[], None], is_done: Callable[[], bool]
+    ) -> None:
         """Start a call, or continue one that timed out before, and wait until it is done."""
         self._check_no_other(event)
         if self._call is None:
@@ -267,9 +288,9 @@ class TransactionDriver:
             self._call = None
         self._raise_failure(event)
 
-    def _raise_failure(self, event: Event) -> None:
+    def _raise_failure(self, event: ProducerEvent) -> None:
         error = self.machine.error
-        if error is not None and (self._has_failed() or event is Event.INITIALIZE):
+        if error is not None and (self._has_failed() or event is ProducerEvent.INITIALIZE):
             raise error
 
     async def _until(self, is_done: Callable[[], bool]) -> None:
@@ -305,9 +326,9 @@ class TransactionDriver:
                 future.set_result(None)
 
     def _may_end(self) -> bool:
-        if self.machine.state is State.ABORTING:
+        if self.machine.state is ProducerPhase.ABORTING:
             return not self._batches.has_in_flight
-        return self.machine.state is State.COMMITTING and self._is_settled()
+        return self.machine.state is ProducerPhase.COMMITTING and self._is_settled()
 
     async def _take(self, step: Step) -> None:
         machine = self.machine
@@ -331,7 +352,7 @@ class TransactionDriver:
         self._wake_sender()
 
 
-FAILED = (State.ABORTABLE_ERROR, State.FATAL_ERROR)
+FAILED = (ProducerPhase.ABORTABLE_ERROR, ProducerPhase.FATAL_ERROR)
 
 
 def _may_go_again(error: PenstockError) -> bool:

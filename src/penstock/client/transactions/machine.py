@@ -19,19 +19,19 @@ from typing import NamedTuple
 from penstock.client.group.offsets import GroupMetadata, OffsetAndMetadata
 from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.client.transactions.pauses import Pauses
-from penstock.client.transactions.states import Event, State, next_state
+from penstock.client.transactions.states import ProducerEvent, ProducerPhase, next_state
 from penstock.client.transactions.steps import (
     GROUP_COORDINATOR,
     NO_NODE,
     TRANSACTION_COORDINATOR,
     AddOffsets,
     AddPartitions,
-    Answer,
     CommitOffsets,
     End,
     FindCoordinator,
     Initialize,
     Step,
+    StepAnswer,
     TransactionCoordinates,
 )
 from penstock.client.transactions.verdicts import Verdict, judge_batch, judge_step
@@ -45,7 +45,7 @@ from penstock.errors import (
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import error_for
 
-OPEN = frozenset((State.IN_TRANSACTION, State.COMMITTING))
+OPEN = frozenset((ProducerPhase.IN_TRANSACTION, ProducerPhase.COMMITTING))
 """The states in which batches and offsets may be sent."""
 
 
@@ -61,7 +61,7 @@ class TransactionMachine:
 
     def __init__(self, transactional_id: str, pauses: Pauses) -> None:
         self.transactional_id = transactional_id
-        self.state = State.UNINITIALIZED
+        self.state = ProducerPhase.UNINITIALIZED
         self.owner = NO_PRODUCER_ID
         self.error: PenstockError | None = None
         """The error of the transaction, the producer, or the last attempt to get a producer id; None without
@@ -88,38 +88,38 @@ class TransactionMachine:
     def initialize(self) -> None:
         """Ask for a producer id, which fences other producers of the transactional id."""
         self._check()
-        self._go(Event.INITIALIZE)
+        self._go(ProducerEvent.INITIALIZE)
         self.error = None
 
     def begin(self, *, is_implicit: bool) -> None:
         """Begin a transaction, without a request. `is_implicit` chooses the protocol of KIP-890."""
         self._check()
-        self._go(Event.BEGIN)
+        self._go(ProducerEvent.BEGIN)
         self._forget_transaction(is_implicit)
 
     def send_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Ask to add a group's offsets to the transaction. It is done once `has_offsets` is False."""
         self._check()
-        self._go(Event.SEND_OFFSETS)
+        self._go(ProducerEvent.SEND_OFFSETS)
         self._offsets = _Offsets(group, offsets)
 
     def prepare(self) -> TransactionCoordinates:
         """Accept no more records; return the coordinates, with which any process can end the transaction."""
         self._check()
-        self._go(Event.PREPARE)
+        self._go(ProducerEvent.PREPARE)
         return TransactionCoordinates(self.transactional_id, *self.owner)
 
     def commit(self) -> None:
         """Ask to commit, as soon as all batches are acknowledged."""
         self._check()
-        self._go(Event.COMMIT)
+        self._go(ProducerEvent.COMMIT)
         self._is_commit = True
 
     def abort(self) -> None:
         """Ask to abort, as soon as no batch is in flight."""
-        if self.state is State.FATAL_ERROR:
+        if self.state is ProducerPhase.FATAL_ERROR:
             self._check()
-        self._go(Event.ABORT)
+        self._go(ProducerEvent.ABORT)
         self.error = None
         self._is_commit = False
         self._to_add.clear()
@@ -135,7 +135,11 @@ class TransactionMachine:
     @property
     def is_dropping(self) -> bool:
         """Whether batches that are not in flight must be failed."""
-        return self.state in (State.ABORTING, State.ABORTABLE_ERROR, State.FATAL_ERROR)
+        return self.state in (
+            ProducerPhase.ABORTING,
+            ProducerPhase.ABORTABLE_ERROR,
+            ProducerPhase.FATAL_ERROR,
+        )
 
     def admits(self, tp: TopicPartition) -> bool:
         """Return True if batches of a partition may be sent now.
@@ -197,7 +201,7 @@ class TransactionMachine:
         return self._coordinators.get(self.place_of(step), NO_NODE)
 
     def _due(self, is_settled: bool) -> Step | None:
-        if self.state is State.INITIALIZING:
+        if self.state is ProducerPhase.INITIALIZING:
             return Initialize(self.owner)
         if self.state in OPEN and self._to_add:
             return AddPartitions(self.owner, frozenset(self._to_add))
@@ -206,14 +210,14 @@ class TransactionMachine:
             if not self.is_implicit and group.group_id not in self._groups:
                 return AddOffsets(self.owner, group.group_id)
             return CommitOffsets(self.owner, group, offsets, self.is_implicit)
-        if self.state in (State.COMMITTING, State.ABORTING) and is_settled:
+        if self.state in (ProducerPhase.COMMITTING, ProducerPhase.ABORTING) and is_settled:
             if self._is_started:
                 return End(self.owner, self._is_commit, self.is_implicit)
             self._end(self.owner)
             return self._due(is_settled)
         return None
 
-    def answered(self, step: Step, answer: Answer, now: float) -> PenstockError | None:
+    def answered(self, step: Step, answer: StepAnswer, now: float) -> PenstockError | None:
         """Act on a coordinator's answer; return its error if the step must be sent again, else None."""
         self._asking = None
         codes = [answer.code, *answer.codes.values()]
@@ -254,13 +258,13 @@ class TransactionMachine:
 
     # -- what steps lead to
 
-    def _done(self, step: Step, answer: Answer) -> None:
+    def _done(self, step: Step, answer: StepAnswer) -> None:
         if isinstance(step, FindCoordinator):
             self._coordinators[step.kind, step.key] = answer.node
         elif isinstance(step, Initialize):
             self.owner = answer.owner
             self._is_in_doubt = False
-            self._go(Event.INITIALIZED)
+            self._go(ProducerEvent.INITIALIZED)
         elif isinstance(step, AddPartitions):
             self._is_started = True
             self._partitions |= step.partitions
@@ -279,7 +283,7 @@ class TransactionMachine:
         self.owner = owner
         self.ended += 1
         self._forget_transaction(self.is_implicit)
-        self._go(Event.ENDED_IN_DOUBT if wants_epoch else Event.ENDED)
+        self._go(ProducerEvent.ENDED_IN_DOUBT if wants_epoch else ProducerEvent.ENDED)
 
     def _forget_transaction(self, is_implicit: bool) -> None:
         self.is_implicit = is_implicit
@@ -293,15 +297,18 @@ class TransactionMachine:
 
     def _check(self) -> None:
         """Raise the error of a failed transaction or producer: only an abort, or no call, may follow."""
-        if self.error is not None and self.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
+        if self.error is not None and self.state in (
+            ProducerPhase.ABORTABLE_ERROR,
+            ProducerPhase.FATAL_ERROR,
+        ):
             raise self.error
 
-    def _go(self, event: Event) -> None:
+    def _go(self, event: ProducerEvent) -> None:
         self.state = next_state(self.state, event)
 
     def _refuse(self, error: PenstockError) -> None:
-        if self.state is State.INITIALIZING and self.owner == NO_PRODUCER_ID:
-            self._go(Event.REFUSED)
+        if self.state is ProducerPhase.INITIALIZING and self.owner == NO_PRODUCER_ID:
+            self._go(ProducerEvent.REFUSED)
             self.error = error
         else:
             self._fail_for_good(error, Verdict.FATAL)
@@ -315,7 +322,7 @@ class TransactionMachine:
             self._fail(error)
 
     def _fail(self, error: PenstockError) -> None:
-        self._go(Event.FAILED)
+        self._go(ProducerEvent.FAILED)
         self._to_add.clear()
         self._offsets = None
         told = TransactionAbortableError(
@@ -326,9 +333,9 @@ class TransactionMachine:
         self.error = told
 
     def _fail_for_good(self, error: PenstockError, verdict: Verdict) -> None:
-        if self.state is State.FATAL_ERROR:
+        if self.state is ProducerPhase.FATAL_ERROR:
             return
-        self._go(Event.FAILED_FOR_GOOD)
+        self._go(ProducerEvent.FAILED_FOR_GOOD)
         self._offsets = None
         if verdict is Verdict.FENCED:
             told: TransactionFatalError = ProducerFencedError(

@@ -12,7 +12,7 @@ from penstock.common.transitions import IllegalTransitionError, Transitions
 from penstock.errors import TransactionStateError
 
 
-class State(StrEnum):
+class ProducerPhase(StrEnum):
     """The state of a transactional producer. The value is its name in messages."""
 
     UNINITIALIZED = "it has no producer id yet"
@@ -26,7 +26,7 @@ class State(StrEnum):
     FATAL_ERROR = "it has failed for good and must be closed"
 
 
-class Event(StrEnum):
+class ProducerEvent(StrEnum):
     """An event of the state machine. The value is its name in messages, if the event is a call."""
 
     INITIALIZE = "init_transactions()"
@@ -43,32 +43,32 @@ class Event(StrEnum):
     FAILED_FOR_GOOD = "the producer is fenced, or an error leaves no way on"
 
 
-TRANSITIONS: Transitions[State, Event] = Transitions(
+TRANSITIONS: Transitions[ProducerPhase, ProducerEvent] = Transitions(
     {
-        (State.UNINITIALIZED, Event.INITIALIZE): State.INITIALIZING,
-        (State.INITIALIZING, Event.INITIALIZED): State.READY,
-        (State.INITIALIZING, Event.REFUSED): State.UNINITIALIZED,
-        (State.READY, Event.BEGIN): State.IN_TRANSACTION,
-        (State.IN_TRANSACTION, Event.SEND_OFFSETS): State.IN_TRANSACTION,
-        (State.IN_TRANSACTION, Event.PREPARE): State.PREPARED,
-        (State.IN_TRANSACTION, Event.COMMIT): State.COMMITTING,
-        (State.IN_TRANSACTION, Event.ABORT): State.ABORTING,
-        (State.IN_TRANSACTION, Event.FAILED): State.ABORTABLE_ERROR,
-        (State.PREPARED, Event.COMMIT): State.COMMITTING,
-        (State.PREPARED, Event.ABORT): State.ABORTING,
-        (State.COMMITTING, Event.ENDED): State.READY,
-        (State.COMMITTING, Event.ENDED_IN_DOUBT): State.INITIALIZING,
-        (State.COMMITTING, Event.FAILED): State.ABORTABLE_ERROR,
-        (State.ABORTING, Event.ENDED): State.READY,
-        (State.ABORTING, Event.ENDED_IN_DOUBT): State.INITIALIZING,
-        (State.ABORTABLE_ERROR, Event.ABORT): State.ABORTING,
-        **{(state, Event.FAILED_FOR_GOOD): State.FATAL_ERROR for state in State},
+        (ProducerPhase.UNINITIALIZED, ProducerEvent.INITIALIZE): ProducerPhase.INITIALIZING,
+        (ProducerPhase.INITIALIZING, ProducerEvent.INITIALIZED): ProducerPhase.READY,
+        (ProducerPhase.INITIALIZING, ProducerEvent.REFUSED): ProducerPhase.UNINITIALIZED,
+        (ProducerPhase.READY, ProducerEvent.BEGIN): ProducerPhase.IN_TRANSACTION,
+        (ProducerPhase.IN_TRANSACTION, ProducerEvent.SEND_OFFSETS): ProducerPhase.IN_TRANSACTION,
+        (ProducerPhase.IN_TRANSACTION, ProducerEvent.PREPARE): ProducerPhase.PREPARED,
+        (ProducerPhase.IN_TRANSACTION, ProducerEvent.COMMIT): ProducerPhase.COMMITTING,
+        (ProducerPhase.IN_TRANSACTION, ProducerEvent.ABORT): ProducerPhase.ABORTING,
+        (ProducerPhase.IN_TRANSACTION, ProducerEvent.FAILED): ProducerPhase.ABORTABLE_ERROR,
+        (ProducerPhase.PREPARED, ProducerEvent.COMMIT): ProducerPhase.COMMITTING,
+        (ProducerPhase.PREPARED, ProducerEvent.ABORT): ProducerPhase.ABORTING,
+        (ProducerPhase.COMMITTING, ProducerEvent.ENDED): ProducerPhase.READY,
+        (ProducerPhase.COMMITTING, ProducerEvent.ENDED_IN_DOUBT): ProducerPhase.INITIALIZING,
+        (ProducerPhase.COMMITTING, ProducerEvent.FAILED): ProducerPhase.ABORTABLE_ERROR,
+        (ProducerPhase.ABORTING, ProducerEvent.ENDED): ProducerPhase.READY,
+        (ProducerPhase.ABORTING, ProducerEvent.ENDED_IN_DOUBT): ProducerPhase.INITIALIZING,
+        (ProducerPhase.ABORTABLE_ERROR, ProducerEvent.ABORT): ProducerPhase.ABORTING,
+        **{(state, ProducerEvent.FAILED_FOR_GOOD): ProducerPhase.FATAL_ERROR for state in ProducerPhase},
     }
 )
 """The table of transitions, from a state and an event to the next state."""
 
 
-def next_state(state: State, event: Event) -> State:
+def next_state(state: ProducerPhase, event: ProducerEvent) -> ProducerPhase:
     """Return the state that `event` leads to.
 
     Raises:

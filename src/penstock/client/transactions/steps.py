@@ -87,7 +87,7 @@ class End(NamedTuple):
 Step = FindCoordinator | Initialize | AddPartitions | AddOffsets | CommitOffsets | End
 
 
-class Answer(NamedTuple):
+class StepAnswer(NamedTuple):
     """A coordinator's answer: an error code for the request, or one for each partition, and the result."""
 
     code: int = 0

@@ -25,7 +25,7 @@ _KNOWN = frozenset((*_FIELDS, "specversion", "data"))
 _VALUE = '"([^"]*+)"'
 
 
-class Layout:
+class EnvelopeLayout:
     """The members of an envelope in their order, and a pattern for them.
 
     `match` is the pattern. `fields` are the groups of the fields in the order id, source, type,
@@ -60,9 +60,9 @@ class Layouts:
     __slots__ = ("learnt",)
 
     def __init__(self) -> None:
-        self.learnt: tuple[Layout, ...] = ()
+        self.learnt: tuple[EnvelopeLayout, ...] = ()
 
-    def prefer(self, layout: Layout) -> None:
+    def prefer(self, layout: EnvelopeLayout) -> None:
         """Put a layout first, since the next event is probably from the same program."""
         if layout is not self.learnt[0]:
             self.learnt = (layout, *(other for other in self.learnt if other is not layout))
@@ -81,4 +81,4 @@ class Layouts:
                 return
             if name not in _KNOWN and not is_attribute_name(name):
                 return
-        self.learnt = (*self.learnt, Layout(names))
+        self.learnt = (*self.learnt, EnvelopeLayout(names))

@@ -55,7 +55,7 @@ def raise_descriptor_limit() -> int:
     return soft
 
 
-class Gate(Protocol):
+class AcceptGate(Protocol):
     """Decides when an acceptor may accept connections."""
 
     def wait_s(self) -> float:
@@ -88,7 +88,7 @@ class Acceptor:
         loop: asyncio.AbstractEventLoop,
         make: Callable[[], asyncio.BaseProtocol],
         failures: Failures,
-        gate: Gate | None = None,
+        gate: AcceptGate | None = None,
     ) -> None:
         self._loop = loop
         self._make = make

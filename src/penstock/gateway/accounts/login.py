@@ -17,11 +17,11 @@ from penstock.protocol.framing import encode_response
 from penstock.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from penstock.security.sasl_mechanisms import PLAIN, PlainExchange, ScramExchange
-from penstock.security.sasl_server import Authenticator, State, Verdict
+from penstock.security.sasl_server import FrameVerdict, LoginState, SaslServer
 
 if TYPE_CHECKING:
     from penstock.gateway.accounts.book import Account, AccountBook
-    from penstock.gateway.routes import Routes
+    from penstock.gateway.routes import BrokerRoutes
     from penstock.security.sasl_mechanisms import Exchange
 
 FAILURE_DELAY_S = 0.1
@@ -78,14 +78,14 @@ class Login:
     ) -> None:
         self.account: Account | None = None
         """The account of the client; None before it has logged in."""
-        self.routes: Routes | None = None
+        self.routes: BrokerRoutes | None = None
         """The routes from which ApiVersions is answered before a broker is connected; None before they are
         known."""
         self._book = book
         self._now = now
         self._now_ms = now_ms
         accounts = book.accounts
-        self._authenticator = Authenticator(
+        self._authenticator = SaslServer(
             accounts.mechanisms, self._exchange, answer_versions, lambda mechanism: accounts.lifetime_ms
         )
 
@@ -97,7 +97,7 @@ class Login:
     @property
     def is_engaged(self) -> bool:
         """Whether the next frame is part of the login, or comes after the session has expired."""
-        if self._authenticator.state is not State.COMPLETE:
+        if self._authenticator.state is not LoginState.COMPLETE:
             return self._authenticator.identity is not None or self.account is None
         expires_at = self._authenticator.expires_at
         return expires_at is not None and self._now() > expires_at
@@ -112,13 +112,13 @@ class Login:
         if here < 4:
             return None
         size = int.from_bytes(data[position : position + 4], "big", signed=True)
-        if self._authenticator.state is State.TOKENS:
+        if self._authenticator.state is LoginState.TOKENS:
             key = _NO_KEY
         elif here < 6:
             return None
         else:
             key = int.from_bytes(data[position + 4 : position + 6], "big", signed=True)
-        if self._authenticator.state is State.COMPLETE and key != ApiKey.SASL_HANDSHAKE:
+        if self._authenticator.state is LoginState.COMPLETE and key != ApiKey.SASL_HANDSHAKE:
             raise DecodeError("its session has expired, and it has not authenticated itself again")
         return Begun(size, key)
 
@@ -149,7 +149,11 @@ class Login:
         """
         default = self._book.accounts.default
         state = self._authenticator.state
-        if default is None or state not in (State.INITIAL, State.HANDSHAKE) or key in _SASL_OR_VERSIONS:
+        if (
+            default is None
+            or state not in (LoginState.INITIAL, LoginState.HANDSHAKE)
+            or key in _SASL_OR_VERSIONS
+        ):
             return False
         self.account = default
         return True
@@ -158,7 +162,7 @@ class Login:
         """Return True if the gateway, and not a broker, handles a request of this API."""
         return self.is_engaged or (key in OFFERED and self._authenticator.identity is not None)
 
-    def receive(self, frame: memoryview) -> Verdict:
+    def receive(self, frame: memoryview) -> FrameVerdict:
         """Check a frame of the login, without its size, and return the verdict.
 
         A success sets the account.
@@ -167,6 +171,6 @@ class Login:
         if verdict.authenticated is not None and self.account is None:
             user = self._book.accounts.users.get(verdict.authenticated.name)
             if user is None:  # it has gone since the login began
-                return Verdict(closes=True, reason="its user is there no longer")
+                return FrameVerdict(closes=True, reason="its user is there no longer")
             self.account = user.account
         return verdict

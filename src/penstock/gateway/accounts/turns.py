@@ -21,8 +21,8 @@ from penstock.security.sasl_server import PASS
 if TYPE_CHECKING:
     from penstock.gateway.accounts.login import Login
     from penstock.gateway.counters import CountedClient
-    from penstock.gateway.routes import Routes
-    from penstock.security.sasl_server import Verdict
+    from penstock.gateway.routes import BrokerRoutes
+    from penstock.security.sasl_server import FrameVerdict
 
 
 class Relaying(Protocol):
@@ -64,7 +64,7 @@ class LoginTurns:
         counted: CountedClient,
         new_login: Callable[[Callable[[memoryview], bytes]], Login | None],
         later: Callable[[float, Callable[[], None]], None],
-        last_routes: Callable[[], Routes | None],
+        last_routes: Callable[[], BrokerRoutes | None],
     ) -> None:
         self.login = new_login(self._versions)
         self._relay = relay
@@ -112,12 +112,12 @@ class LoginTurns:
         else:
             self._end(verdict)
 
-    def greeted(self, routes: Routes) -> None:
+    def greeted(self, routes: BrokerRoutes) -> None:
         """Take a broker's routes, from which ApiVersions is answered before the client has logged in."""
         if self.login is not None:
             self.login.routes = routes
 
-    def _end(self, verdict: Verdict) -> None:
+    def _end(self, verdict: FrameVerdict) -> None:
         if self._relay.is_closed:
             return
         if verdict.reply:

@@ -1,4 +1,4 @@
-"""`Asked`: a client's request for hooks or faults, from which its steps are made."""
+"""`HookedRequest`: a client's request for hooks or faults, from which its steps are made."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 Steps: TypeAlias = Generator[Any, Any, Any]
-"""A generator that yields a `Call`, a `Rest` or an `Overtaken`, and returns a response, None, or another end
-of `calls`."""
+"""A generator that yields a `NodeCall`, a `Rest` or an `Overtaken`, and returns a response, None, or another
+end of `calls`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HookedRequest:
     """A request of a client whose API has hooks or faults."""
 
     key: int
@@ -37,8 +37,8 @@ class Asked:
 class Answering(Protocol):
     """The hooks of a gateway, as faults use them for the requests that they let pass."""
 
-    def answered(self, asked: Asked, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
+    def answered(self, asked: HookedRequest, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
         """Return the steps of a request through hooks alone, without faults."""
 
-    def topic_names(self, asked: Asked, message: Any, version: int) -> Steps:
+    def topic_names(self, asked: HookedRequest, message: Any, version: int) -> Steps:
         """Return the steps that find the names of the topics which a message has by id."""

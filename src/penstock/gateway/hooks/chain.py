@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import PenstockError
-from penstock.gateway.calls import Call, HangUp, PassedOn, Rest, Silence
-from penstock.gateway.hooks.asked import Asked
+from penstock.gateway.calls import HangUp, NodeCall, PassedOn, Rest, Silence
+from penstock.gateway.hooks.asked import HookedRequest
 from penstock.gateway.hooks.hook import UNHOOKED, Client, ClientRequest, Hook, Refused
 from penstock.gateway.hooks.names import topic_ids_in
 from penstock.gateway.hooks.partitions import changed_produce, changed_responses, with_refusals
@@ -103,7 +103,7 @@ class Hooks:
         """Return True if functions for an API may block, so that they run in a thread."""
         return self._chains.get(key, NO_CHAIN).blocks
 
-    def steps(self, asked: Asked) -> Steps:
+    def steps(self, asked: HookedRequest) -> Steps:
         """Return the steps of a request through faults and hooks."""
         if self.faults is not None and self.faults.active:
             from penstock.gateway.hooks.fault_steps import suffering
@@ -111,7 +111,7 @@ class Hooks:
             return suffering(asked, self.faults, self)
         return self.answered(asked, asked.read)
 
-    def answered(self, asked: Asked, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
+    def answered(self, asked: HookedRequest, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
         """Return the steps of a request through hooks alone.
 
         `read` returns the decoded request. Without `may_pass` the steps never end with `PassedOn`.
@@ -121,7 +121,7 @@ class Hooks:
         request = ClientRequest(asked.key, asked.version, asked.version, asked.client, read)
         return self._exchange(asked, request, None, may_pass=may_pass)
 
-    def _translated(self, asked: Asked, read: Callable[[], Any]) -> Steps:
+    def _translated(self, asked: HookedRequest, read: Callable[[], Any]) -> Steps:
         inner = asked.translation.translate(asked.key, asked.version, read(), asked.upstream)
         answer: Any = None
         while True:
@@ -141,7 +141,7 @@ class Hooks:
                 return answer
 
     def _exchange(
-        self, asked: Asked, request: ClientRequest, node_id: int | None, *, may_pass: bool
+        self, asked: HookedRequest, request: ClientRequest, node_id: int | None, *, may_pass: bool
     ) -> Steps:
         """Return the steps of one request to the cluster, which end with the response or another end."""
         chain = self._chains.get(request.key, NO_CHAIN)
@@ -165,7 +165,7 @@ class Hooks:
             needs_answer = chain.on_response or chain.on_batches
             if may_pass and not (request.is_decoded or needs_answer):
                 return PassedOn()
-            response = yield Call(request.key, request.version, request.message, node_id)
+            response = yield NodeCall(request.key, request.version, request.message, node_id)
             if response is None:
                 return None
             if refusals is not None:
@@ -190,7 +190,7 @@ class Hooks:
                 request.key, request.version, request.message, ErrorCode.UNKNOWN_SERVER_ERROR, text
             )
 
-    def topic_names(self, asked: Asked, message: Any, version: int) -> Steps:
+    def topic_names(self, asked: HookedRequest, message: Any, version: int) -> Steps:
         """Return the names of the topics that a message has by id; ask the cluster for unknown ones."""
         ids = topic_ids_in(message, version)
         unknown = [each for each in ids if each not in self._topic_names]
@@ -202,7 +202,7 @@ class Hooks:
                 topics=[MetadataRequestTopic(topic_id=each, name=None) for each in unknown],
                 allow_auto_topic_creation=False,
             )
-            answer = yield Call(ApiKey.METADATA, METADATA_WITH_IDS, question)
+            answer = yield NodeCall(ApiKey.METADATA, METADATA_WITH_IDS, question)
             for topic in answer.topics:
                 if topic.name and not topic.error_code:
                     self._topic_names[topic.topic_id] = topic.name

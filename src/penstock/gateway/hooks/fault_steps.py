@@ -17,10 +17,10 @@ from penstock.protocol.header import RequestHeader
 
 if TYPE_CHECKING:
     from penstock.broker.faults.faults import Fault, Faults
-    from penstock.gateway.hooks.asked import Answering, Asked, Steps
+    from penstock.gateway.hooks.asked import Answering, HookedRequest, Steps
 
 
-def suffering(asked: Asked, faults: Faults, hooks: Answering) -> Steps:
+def suffering(asked: HookedRequest, faults: Faults, hooks: Answering) -> Steps:
     """Return the steps of a request through the faults that happen to it, and then through hooks.
 
     Raises:
@@ -61,7 +61,7 @@ def suffering(asked: Asked, faults: Faults, hooks: Answering) -> Steps:
 
 
 def _answered(
-    asked: Asked, request: Request, happening: list[Fault], hooks: Answering, *, may_pass: bool
+    asked: HookedRequest, request: Request, happening: list[Fault], hooks: Answering, *, may_pass: bool
 ) -> Steps:
     """Return the steps to the response of a request, with the error codes of faults in it."""
     failures = [fault for fault in happening if fault.kind == "fail"]

@@ -28,7 +28,7 @@ WAITING_MAX = 2000
 logger = logger_named("penstock.gateway")
 
 
-class Asked(NamedTuple):
+class LoggedRequest(NamedTuple):
     """A request that has not been answered yet."""
 
     time_s: float
@@ -77,7 +77,7 @@ class LoggedConnection:
         self._log = log
         self._requests = Frames(HEAD_BYTES)
         self._responses = Frames(4)
-        self._waiting: deque[Asked] = deque()
+        self._waiting: deque[LoggedRequest] = deque()
         self._address, _, port = peer.rpartition(":")
         self._port = int(port)
         self._began_s = log.clock.monotonic()
@@ -141,7 +141,7 @@ class LoggedConnection:
                 self._write(self._waiting.popleft(), None)
             correlation_id = int.from_bytes(head[4:8], "big", signed=True)
             self._waiting.append(
-                Asked(self._log.clock.monotonic(), api.name, version, correlation_id, size + 4)
+                LoggedRequest(self._log.clock.monotonic(), api.name, version, correlation_id, size + 4)
             )
 
     def _note_software(self, head: bytes) -> None:
@@ -158,7 +158,7 @@ class LoggedConnection:
             self._write(asked, None)  # it has no response, as acks=0
         self._write(asked, size + 4)
 
-    def _write(self, asked: Asked, response_bytes: int | None) -> None:
+    def _write(self, asked: LoggedRequest, response_bytes: int | None) -> None:
         elapsed_s = self._log.clock.monotonic() - asked.time_s
         self._log.write(
             self._client()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from penstock.explorer.conversation import Conversation, Entry
+from penstock.explorer.conversation import Conversation, ConversationEntry
 from penstock.gateway.seen.frames import Frames
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class ExplainedConnection:
     def _now_s(self) -> float:
         return self._clock.now_ms() / 1000
 
-    def _put(self, entry: Entry, size: int) -> None:
+    def _put(self, entry: ConversationEntry, size: int) -> None:
         if size > FRAME_BYTES_MAX:
             entry.error = f"a message of {size} bytes: {FRAME_BYTES_MAX} are decoded"
             entry.body = None

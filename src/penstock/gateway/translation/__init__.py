@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.gateway.translation.errors import Refused as Refused
-from penstock.gateway.translation.rules import Asked
+from penstock.gateway.translation.errors import NotForwarded
+from penstock.gateway.translation.rules import TranslatedRequest
 from penstock.gateway.translation.table import RULES, reason_of
 from penstock.protocol.api import API_TABLE, ApiKey
 
 if TYPE_CHECKING:
-    from penstock.gateway.translation.rules import Ranges, Rule, Steps
+    from penstock.gateway.translation.rules import Ranges, Steps, TranslationRule
     from penstock.protocol.message import Message
+
+Refused = NotForwarded
+"""Raised for a request that is not translated, as the gateway's `Translation` names it."""
 
 FIRST_FETCH_OF_MAGIC_2 = 4
 FIRST_PRODUCE_OF_MAGIC_2 = 3
@@ -56,9 +59,9 @@ def offered(upstream: Ranges) -> dict[int, tuple[int, int]]:
 def translate(api_key: int, version: int, request: Message, upstream: Ranges) -> Steps:
     """Return the translation of a request whose version the cluster does not support.
 
-    The generator yields a `Call` for each request to the cluster and is sent the decoded response. It returns
-    the response in the client's version, or None if the client expects none (acks 0). `upstream` are the
-    versions that the cluster supports, as `spoken` returns them. The request is not changed.
+    The generator yields a `NodeCall` for each request to the cluster and is sent the decoded response. It
+    returns the response in the client's version, or None if the client expects none (acks 0). `upstream` are
+    the versions that the cluster supports, as `spoken` returns them. The request is not changed.
 
     Raises:
         Refused: there is no translation, or it cannot be completed; the message is the reason. Both this
@@ -68,10 +71,10 @@ def translate(api_key: int, version: int, request: Message, upstream: Ranges) ->
     target = None if rule is None else rule.target(version, upstream)
     if rule is None or target is None:
         raise Refused(reason_of(api_key, version))
-    return rule.run(Asked(api_key, version, request, target, upstream))
+    return rule.run(TranslatedRequest(api_key, version, request, target, upstream))
 
 
-def _rule(api_key: int, version: int, upstream: Ranges) -> Rule | None:
+def _rule(api_key: int, version: int, upstream: Ranges) -> TranslationRule | None:
     for rule in RULES:
         if rule.api_key == api_key and rule.target(version, upstream) is not None:
             return rule

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.gateway.calls import Call
+from penstock.gateway.calls import NodeCall
 from penstock.gateway.translation.errors import replace_codes
 from penstock.gateway.translation.fields import convert
 from penstock.gateway.translation.rules import answered
 
 if TYPE_CHECKING:
-    from penstock.gateway.translation.rules import Asked, Steps
+    from penstock.gateway.translation.rules import Steps, TranslatedRequest
     from penstock.protocol.messages.describe_configs_response import DescribeConfigsResponse
     from penstock.protocol.messages.metadata_response import MetadataResponse
 
@@ -18,7 +18,7 @@ TOPIC_RESOURCE = 2
 SOURCE_TOPIC, SOURCE_DEFAULT = 1, 5
 
 
-def metadata(asked: Asked) -> Steps:
+def metadata(asked: TranslatedRequest) -> Steps:
     """Translate a Metadata request of version 0, in which an empty list means all topics.
 
     Topics that the request names may be created, as in every version before 4.
@@ -26,18 +26,18 @@ def metadata(asked: Asked) -> Steps:
     request = convert(asked.request, asked.version, asked.target)
     if not request.topics:
         request.topics = None
-    response: MetadataResponse = yield Call(asked.api_key, asked.target, request)
+    response: MetadataResponse = yield NodeCall(asked.api_key, asked.target, request)
     return answered(response, asked)
 
 
-def describe_configs(asked: Asked) -> Steps:
+def describe_configs(asked: TranslatedRequest) -> Steps:
     """Translate a DescribeConfigs request of version 0, which has a flag where later versions have a source.
 
     A setting of a topic counts as default unless the topic itself sets it. A setting of another resource
     counts as default only if nothing sets it.
     """
     request = convert(asked.request, asked.version, asked.target)
-    response = yield Call(asked.api_key, asked.target, request)
+    response = yield NodeCall(asked.api_key, asked.target, request)
     converted: DescribeConfigsResponse = convert(response, asked.target, asked.version, may_lose=True)
     for result, found in zip(converted.results, response.results, strict=True):
         for entry, original in zip(result.configs, found.configs, strict=True):

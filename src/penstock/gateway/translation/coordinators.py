@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from penstock.gateway.calls import Call
-from penstock.gateway.translation.errors import Refused
+from penstock.gateway.calls import NodeCall
+from penstock.gateway.translation.errors import NotForwarded
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
@@ -24,7 +24,7 @@ ATTEMPTS = 2
 """How often a request is sent to a coordinator, with a new look-up each time."""
 
 
-def find_coordinator(group_id: str, upstream: Ranges) -> Generator[Call, Any, tuple[int, int]]:
+def find_coordinator(group_id: str, upstream: Ranges) -> Generator[NodeCall, Any, tuple[int, int]]:
     """Ask for the coordinator of a group; return its node id and 0, or -1 and an error code.
 
     Raises:
@@ -33,12 +33,12 @@ def find_coordinator(group_id: str, upstream: Ranges) -> Generator[Call, Any, tu
     low, high = upstream.get(ApiKey.FIND_COORDINATOR, (0, -1))
     version = min(high, NEWEST)
     if version < low:
-        raise Refused("the cluster offers no FindCoordinator that the gateway has")
+        raise NotForwarded("the cluster offers no FindCoordinator that the gateway has")
     if version < SEVERAL_KEYS_SINCE:
-        one = yield Call(ApiKey.FIND_COORDINATOR, version, FindCoordinatorRequest(key=group_id))
+        one = yield NodeCall(ApiKey.FIND_COORDINATOR, version, FindCoordinatorRequest(key=group_id))
     else:
         request = FindCoordinatorRequest(coordinator_keys=[group_id])
-        response = yield Call(ApiKey.FIND_COORDINATOR, version, request)
+        response = yield NodeCall(ApiKey.FIND_COORDINATOR, version, request)
         if not response.coordinators:
             return -1, ErrorCode.COORDINATOR_NOT_AVAILABLE
         one = response.coordinators[0]

@@ -42,7 +42,7 @@ OLDER = {
 """The older code for the same case. Codes without one become 7 (REQUEST_TIMED_OUT) if retriable, else -1."""
 
 
-class Refused(PenstockError):
+class NotForwarded(PenstockError):
     """The gateway does not forward a request. The message is the reason.
 
     Brokers of the client's release closed the connection in this case, and so does the gateway.

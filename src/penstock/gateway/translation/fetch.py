@@ -12,8 +12,8 @@ from array import array
 from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptRecordError
-from penstock.gateway.calls import Call
-from penstock.gateway.translation.errors import Refused, highest_code, older_code
+from penstock.gateway.calls import NodeCall
+from penstock.gateway.translation.errors import NotForwarded, highest_code, older_code
 from penstock.gateway.translation.fetched_records import PartitionReading
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from penstock.protocol.messages.fetch_response import (
@@ -27,7 +27,7 @@ from penstock.records.format.crc import crc32
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.gateway.translation.rules import Asked, Steps
+    from penstock.gateway.translation.rules import Steps, TranslatedRequest
 
 MAGIC_1_SINCE = 2
 WHOLE_LIMIT_SINCE = 3
@@ -47,21 +47,21 @@ UNPACKED_BYTES_MAX = 64 << 20
 """The most bytes that the records of one call may decompress to."""
 
 
-def fetch(asked: Asked) -> Steps:
+def fetch(asked: TranslatedRequest) -> Steps:
     """Translate a Fetch request of a consumer that cannot read magic 2.
 
     Raises:
         Refused: the request is from a replica.
     """
     if asked.request.replica_id >= 0:
-        raise Refused("Fetch of a replica: only consumers can read through the gateway")
+        raise NotForwarded("Fetch of a replica: only consumers can read through the gateway")
     return _Fetching(asked).steps()
 
 
 class _Fetching:
     """One Fetch request of a client, and the calls that are made for it."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: TranslatedRequest) -> None:
         self._asked = asked
         self._request = asked.request
         self._magic = 1 if asked.version >= MAGIC_1_SINCE else 0
@@ -120,7 +120,7 @@ class _Fetching:
 
     def _call(
         self, readings: Iterable[PartitionReading], *, is_waiting: bool = False, least_bytes: int = 0
-    ) -> Call:
+    ) -> NodeCall:
         topics: dict[str, FetchTopic] = {}
         for reading in readings:
             topic = topics.setdefault(reading.topic, FetchTopic(topic=reading.topic))
@@ -143,7 +143,7 @@ class _Fetching:
             isolation_level=READ_COMMITTED,
             topics=list(topics.values()),
         )
-        return Call(self._asked.api_key, self._asked.target, message)
+        return NodeCall(self._asked.api_key, self._asked.target, message)
 
     def _take(self, response: FetchResponse, readings: list[PartitionReading]) -> None:
         """Add a response of the cluster to the partitions in `readings`."""

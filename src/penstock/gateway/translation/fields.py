@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from penstock.gateway.translation.errors import Refused
+from penstock.gateway.translation.errors import NotForwarded
 from penstock.protocol.codec import codec_for
 from penstock.protocol.compiler.compile import classes_of
 from penstock.protocol.compiler.struct_types import has_default
@@ -87,13 +87,13 @@ class _StructPlan:
         """Return `struct` as a struct of the target version."""
         for field in () if may_lose else self._strict:
             if not has_default(self._layout, field, struct):
-                raise Refused(f"{self._title} has no field {field.name}, which is set")
+                raise NotForwarded(f"{self._title} has no field {field.name}, which is set")
         made = self._make()
         for attribute, name, nullable, is_array, inner in self._copies:
             value = getattr(struct, attribute)
             if value is None:
                 if not nullable:
-                    raise Refused(f"{self._title} has no null for {name}")
+                    raise NotForwarded(f"{self._title} has no null for {name}")
             elif inner is not None:
                 if is_array:
                     value = [inner.apply(each, may_lose) for each in value]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.gateway.calls import Call
+from penstock.gateway.calls import NodeCall
 from penstock.gateway.translation.coordinators import ATTEMPTS, MOVED, find_coordinator
 from penstock.gateway.translation.errors import replace_codes
 from penstock.gateway.translation.fields import convert
@@ -26,7 +26,7 @@ from penstock.protocol.messages.offset_fetch_response import (
 )
 
 if TYPE_CHECKING:
-    from penstock.gateway.translation.rules import Asked, Steps
+    from penstock.gateway.translation.rules import Steps, TranslatedRequest
     from penstock.protocol.messages.offset_commit_request import OffsetCommitRequest
     from penstock.protocol.messages.offset_fetch_request import OffsetFetchRequest
 
@@ -44,7 +44,7 @@ _GROUP_ERRORS = frozenset(
 retry."""
 
 
-def commit(asked: Asked) -> Steps:
+def commit(asked: TranslatedRequest) -> Steps:
     """Translate an OffsetCommit without membership.
 
     The time that version 1 has for each offset is dropped.
@@ -59,14 +59,14 @@ def commit(asked: Asked) -> Steps:
         # 0.8.2 looked at neither: with no members in the group, a generation means nothing.
         converted.generation_id_or_member_epoch = NO_GENERATION
     if asked.version:
-        response = yield Call(asked.api_key, asked.target, converted)
+        response = yield NodeCall(asked.api_key, asked.target, converted)
         return answered(response, asked)
     for _ in range(ATTEMPTS):
         node_id, error = yield from find_coordinator(request.group_id, asked.upstream)
         if error:
             response = _commit_failure(converted, error)
             continue
-        response = yield Call(asked.api_key, asked.target, converted, node_id)
+        response = yield NodeCall(asked.api_key, asked.target, converted, node_id)
         codes = {each.error_code for topic in response.topics for each in topic.partitions}
         if not codes & MOVED:
             break
@@ -77,19 +77,19 @@ def commit(asked: Asked) -> Steps:
     return response
 
 
-def fetch(asked: Asked) -> Steps:
+def fetch(asked: TranslatedRequest) -> Steps:
     """Translate an OffsetFetch in whose version only partitions have errors."""
     converted = convert(asked.request, asked.version, asked.target)
     response: OffsetFetchResponse
     if asked.version:
-        response = yield Call(asked.api_key, asked.target, converted)
+        response = yield NodeCall(asked.api_key, asked.target, converted)
         return _fetched(response, asked)
     for _ in range(ATTEMPTS):
         node_id, error = yield from find_coordinator(asked.request.group_id, asked.upstream)
         if error:
             response = _fetch_failure(converted, error)
             continue
-        response = yield Call(asked.api_key, asked.target, converted, node_id)
+        response = yield NodeCall(asked.api_key, asked.target, converted, node_id)
         codes = {each.error_code for topic in response.topics for each in topic.partitions}
         if not (codes | {response.error_code}) & MOVED:
             break
@@ -102,7 +102,7 @@ def fetch(asked: Asked) -> Steps:
     return response
 
 
-def _fetched(response: OffsetFetchResponse, asked: Asked) -> OffsetFetchResponse:
+def _fetched(response: OffsetFetchResponse, asked: TranslatedRequest) -> OffsetFetchResponse:
     """Return the cluster's response. Before 2, an error of the response becomes that of each partition."""
     found = _fetch_failure(asked.request, response.error_code) if response.error_code else response
     converted: OffsetFetchResponse = convert(found, asked.target, asked.version, may_lose=True)

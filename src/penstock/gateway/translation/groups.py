@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.gateway.calls import Call
+from penstock.gateway.calls import NodeCall
 from penstock.gateway.translation.errors import replace_codes
 from penstock.gateway.translation.fields import convert
 from penstock.gateway.translation.rules import answered
@@ -15,7 +15,7 @@ from penstock.protocol.messages.leave_group_request import LeaveGroupRequest, Me
 from penstock.protocol.messages.leave_group_response import LeaveGroupResponse
 
 if TYPE_CHECKING:
-    from penstock.gateway.translation.rules import Asked, Steps
+    from penstock.gateway.translation.rules import Steps, TranslatedRequest
     from penstock.protocol.messages.join_group_response import JoinGroupResponse
 
 REBALANCE_TIMEOUT_SINCE = 1
@@ -23,7 +23,7 @@ NEWEST_OF_ONE_KEY = 3
 """The last version of FindCoordinator with a single key."""
 
 
-def join(asked: Asked) -> Steps:
+def join(asked: TranslatedRequest) -> Steps:
     """Translate a JoinGroup. If the cluster first gives a member id (since version 4), join again with it.
 
     Version 0 has no rebalance timeout: the session timeout is used for it, as in brokers of 0.10.1.
@@ -31,11 +31,11 @@ def join(asked: Asked) -> Steps:
     request = convert(asked.request, asked.version, asked.target)
     if asked.version < REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
-    response = yield Call(asked.api_key, asked.target, request)
+    response = yield NodeCall(asked.api_key, asked.target, request)
     if response.error_code == ErrorCode.MEMBER_ID_REQUIRED and not request.member_id:
         again = convert(request, asked.target, asked.target)
         again.member_id = response.member_id
-        response = yield Call(asked.api_key, asked.target, again)
+        response = yield NodeCall(asked.api_key, asked.target, again)
     found: JoinGroupResponse = convert(response, asked.target, asked.target)
     found.skip_assignment = False  # it is for leaders with an instance id, which such clients lack
     if found.protocol_name is None:
@@ -43,10 +43,10 @@ def join(asked: Asked) -> Steps:
     return answered(found, asked)
 
 
-def leave(asked: Asked) -> Steps:
+def leave(asked: TranslatedRequest) -> Steps:
     """Translate a LeaveGroup of one member to one with a list of members."""
     request = asked.request
-    response = yield Call(
+    response = yield NodeCall(
         asked.api_key,
         asked.target,
         LeaveGroupRequest(group_id=request.group_id, members=[MemberIdentity(member_id=request.member_id)]),
@@ -56,10 +56,10 @@ def leave(asked: Asked) -> Steps:
     return answered(one, asked)
 
 
-def find_coordinator(asked: Asked) -> Steps:
+def find_coordinator(asked: TranslatedRequest) -> Steps:
     """Translate a FindCoordinator with one key to one with a list of keys."""
     request = asked.request
-    response = yield Call(
+    response = yield NodeCall(
         asked.api_key,
         asked.target,
         FindCoordinatorRequest(key_type=request.key_type, coordinator_keys=[request.key]),

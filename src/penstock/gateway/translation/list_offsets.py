@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.gateway.calls import Call
+from penstock.gateway.calls import NodeCall
 from penstock.gateway.translation.errors import replace_codes
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.list_offsets_request import (
@@ -26,7 +26,7 @@ from penstock.protocol.messages.list_offsets_response import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.gateway.translation.rules import Asked, Steps
+    from penstock.gateway.translation.rules import Steps, TranslatedRequest
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 MAX_TIMESTAMP_SINCE = 7
@@ -65,7 +65,7 @@ class _Question:
         return self.topic, self.index
 
 
-def list_offsets(asked: Asked) -> Steps:
+def list_offsets(asked: TranslatedRequest) -> Steps:
     """Translate a ListOffsets request of version 0."""
     questions = [
         _Question(topic.name, partition) for topic in asked.request.topics for partition in topic.partitions
@@ -91,7 +91,7 @@ def _turns(questions: list[_Question]) -> list[list[_Question]]:
     return turns
 
 
-def _ask(questions: list[_Question], asked: Asked) -> Steps:
+def _ask(questions: list[_Question], asked: TranslatedRequest) -> Steps:
     found = yield _call(asked, ((each, each.time) for each in questions))
     _take(found, questions)
     later = [each for each in questions if each.offsets == [-1]]
@@ -130,7 +130,7 @@ def _ask(questions: list[_Question], asked: Asked) -> Steps:
     return None
 
 
-def _call(asked: Asked, times: Iterable[tuple[_Question, int]]) -> Call:
+def _call(asked: TranslatedRequest, times: Iterable[tuple[_Question, int]]) -> NodeCall:
     topics: dict[str, ListOffsetsTopic] = {}
     for question, time in times:
         topic = topics.setdefault(question.topic, ListOffsetsTopic(name=question.topic))
@@ -142,7 +142,7 @@ def _call(asked: Asked, times: Iterable[tuple[_Question, int]]) -> Call:
         topics=list(topics.values()),
         timeout_ms=TIMEOUT_MS,
     )
-    return Call(asked.api_key, asked.target, message)
+    return NodeCall(asked.api_key, asked.target, message)
 
 
 def _take(response: ListOffsetsResponse, questions: list[_Question]) -> None:
@@ -158,7 +158,7 @@ def _take(response: ListOffsetsResponse, questions: list[_Question]) -> None:
                     question.found_ms = partition.timestamp
 
 
-def _answer(asked: Asked, questions: list[_Question]) -> ListOffsetsResponse:
+def _answer(asked: TranslatedRequest, questions: list[_Question]) -> ListOffsetsResponse:
     topics: dict[str, ListOffsetsTopicResponse] = {}
     for question in questions:
         topic = topics.setdefault(question.topic, ListOffsetsTopicResponse(name=question.topic))

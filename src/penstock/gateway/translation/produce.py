@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptRecordError, KafkaError, UnpackLimitError
-from penstock.gateway.calls import Call
-from penstock.gateway.translation.errors import Refused
+from penstock.gateway.calls import NodeCall
+from penstock.gateway.translation.errors import NotForwarded
 from penstock.gateway.translation.rules import answered
 from penstock.model import TimestampType
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -29,7 +29,7 @@ from penstock.records.convert import convert_up
 from penstock.records.format.batch_header import read_header, split_batches
 
 if TYPE_CHECKING:
-    from penstock.gateway.translation.rules import Asked, Steps
+    from penstock.gateway.translation.rules import Steps, TranslatedRequest
 
 UNPACKED_BYTES_MAX = 32 << 20
 """The most bytes that the messages of one request may decompress to."""
@@ -46,7 +46,7 @@ ALL_REPLICAS = -1
 _Outcomes = dict[tuple[str, int], PartitionProduceResponse]
 
 
-def produce(asked: Asked) -> Steps:
+def produce(asked: TranslatedRequest) -> Steps:
     """Translate a Produce request with message sets.
 
     Raises:
@@ -59,7 +59,7 @@ def produce(asked: Asked) -> Steps:
     response = ProduceResponse()
     topics = [topic for topic in topics if topic.partition_data]
     if topics:
-        response = yield Call(
+        response = yield NodeCall(
             asked.api_key,
             asked.target,
             ProduceRequest(
@@ -106,7 +106,7 @@ def _refuse_failures(outcomes: _Outcomes) -> None:
     for (topic, index), outcome in outcomes.items():
         if outcome.error_code:
             error = error_for(outcome.error_code, f"Produce with acks=0 to {topic}-{index}")
-            raise Refused(str(error))
+            raise NotForwarded(str(error))
 
 
 def _converted(topic: TopicProduceData, budget: UnpackBudget, outcomes: _Outcomes) -> TopicProduceData:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from penstock.gateway.calls import Call
+from penstock.gateway.calls import NodeCall
 from penstock.gateway.translation.errors import replace_codes
 from penstock.gateway.translation.fields import convert
 from penstock.protocol.message import Message
@@ -19,13 +19,13 @@ M = TypeVar("M", bound=Message)
 Ranges: TypeAlias = "Mapping[int, tuple[int, int]]"
 """Lowest and highest version by API key, as a broker's ApiVersions has them."""
 
-Steps: TypeAlias = Generator[Call, Any, Message | None]
+Steps: TypeAlias = Generator[NodeCall, Any, Message | None]
 """A translation in progress: it yields calls, is sent their responses, and returns the response to the
 client."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TranslatedRequest:
     """A client's request, and the version in which the cluster is asked instead."""
 
     api_key: int
@@ -36,7 +36,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TranslationRule:
     """The translation of some versions of an API. `done` and `inexact` are texts of the reference page."""
 
     api_key: int
@@ -44,7 +44,7 @@ class Rule:
     """The first and last version of the client's request."""
     targets: tuple[int, int]
     """The first and last version of the cluster to which requests can be translated."""
-    run: Callable[[Asked], Steps]
+    run: Callable[[TranslatedRequest], Steps]
     done: str
     inexact: str = ""
     takes_highest: bool = False
@@ -64,29 +64,29 @@ class Rule:
         return high if self.takes_highest else low
 
 
-def by_fields(asked: Asked) -> Steps:
+def by_fields(asked: TranslatedRequest) -> Steps:
     """Translate a request and its answer by the names of their fields.
 
     Raises:
         Refused: the request has a value that the cluster's version has no field for.
     """
     request = convert(asked.request, asked.version, asked.target)
-    response: Message = yield Call(asked.api_key, asked.target, request)
+    response: Message = yield NodeCall(asked.api_key, asked.target, request)
     return answered(response, asked)
 
 
-def by_fields_exactly(asked: Asked) -> Steps:
+def by_fields_exactly(asked: TranslatedRequest) -> Steps:
     """Translate a request and its answer, none of whose fields may be lost.
 
     Raises:
         Refused: the request or the response has a value that the other version has no field for.
     """
     request = convert(asked.request, asked.version, asked.target)
-    response: Message = yield Call(asked.api_key, asked.target, request)
+    response: Message = yield NodeCall(asked.api_key, asked.target, request)
     return answered(response, asked, may_lose=False)
 
 
-def answered(response: M, asked: Asked, *, may_lose: bool = True) -> M:
+def answered(response: M, asked: TranslatedRequest, *, may_lose: bool = True) -> M:
     """Return the cluster's response in the client's version, with error codes that the client has.
 
     Raises:

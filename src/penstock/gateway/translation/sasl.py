@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from penstock.gateway.calls import Call
-from penstock.gateway.translation.errors import Refused
+from penstock.gateway.calls import NodeCall
+from penstock.gateway.translation.errors import NotForwarded
 from penstock.protocol.api import ApiKey
 from penstock.protocol.error_codes import error_for
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -40,7 +40,7 @@ def is_bare_token(frame: bytes | memoryview) -> bool:
     return bool(head) and head[0] == _INITIAL_TOKEN and _KERBEROS in head
 
 
-def handshake(mechanism: str, upstream: Ranges) -> Generator[Call, Any, None]:
+def handshake(mechanism: str, upstream: Ranges) -> Generator[NodeCall, Any, None]:
     """Send SaslHandshake to the cluster, for a client that sends none.
 
     Raises:
@@ -48,13 +48,13 @@ def handshake(mechanism: str, upstream: Ranges) -> Generator[Call, Any, None]:
     """
     _check(upstream)
     request = SaslHandshakeRequest(mechanism=mechanism)
-    response = yield Call(ApiKey.SASL_HANDSHAKE, 1, request)
+    response = yield NodeCall(ApiKey.SASL_HANDSHAKE, 1, request)
     if response.error_code:
         error = error_for(response.error_code, f"SASL with {mechanism}")
-        raise Refused(f"{error}; the cluster takes {', '.join(response.mechanisms) or 'none'}")
+        raise NotForwarded(f"{error}; the cluster takes {', '.join(response.mechanisms) or 'none'}")
 
 
-def exchange(token: bytes | memoryview, upstream: Ranges) -> Generator[Call, Any, bytes]:
+def exchange(token: bytes | memoryview, upstream: Ranges) -> Generator[NodeCall, Any, bytes]:
     """Send a raw token of a client to the cluster; return the token to answer with, as a frame.
 
     Each frame after SaslHandshake 0 is passed to this function, until the cluster has accepted the client.
@@ -65,12 +65,12 @@ def exchange(token: bytes | memoryview, upstream: Ranges) -> Generator[Call, Any
     """
     _check(upstream)
     request = SaslAuthenticateRequest(auth_bytes=bytes(token))
-    response = yield Call(ApiKey.SASL_AUTHENTICATE, 0, request)
+    response = yield NodeCall(ApiKey.SASL_AUTHENTICATE, 0, request)
     if response.error_code:
-        raise Refused(str(error_for(response.error_code, response.error_message or "SASL")))
+        raise NotForwarded(str(error_for(response.error_code, response.error_message or "SASL")))
     return bytes(response.auth_bytes)
 
 
 def _check(upstream: Ranges) -> None:
     if upstream.get(ApiKey.SASL_HANDSHAKE, (0, 0))[1] < 1 or ApiKey.SASL_AUTHENTICATE not in upstream:
-        raise Refused("the cluster is older than 1.0: bare tokens are passed on to it as they are")
+        raise NotForwarded("the cluster is older than 1.0: bare tokens are passed on to it as they are")

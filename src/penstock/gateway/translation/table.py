@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from penstock.gateway.translation import admin, fetch, group_offsets, groups, list_offsets, produce
-from penstock.gateway.translation.rules import Rule, by_fields, by_fields_exactly
+from penstock.gateway.translation.rules import TranslationRule, by_fields, by_fields_exactly
 from penstock.protocol.api import API_TABLE, ApiKey
 
 NEWEST = 999
@@ -16,17 +16,17 @@ _BEFORE_TOPIC_IDS = 12
 
 def _same(
     api_key: int, versions: tuple[int, int], targets: tuple[int, int], more: str = "", inexact: str = ""
-) -> Rule:
+) -> TranslationRule:
     """Return a rule for versions with the same meaning of fields.
 
     `more` is a remark for the reference page.
     """
     done = f"Fields are copied by their names{more and '; '}{more}."
-    return Rule(api_key, versions, targets, by_fields, done, inexact)
+    return TranslationRule(api_key, versions, targets, by_fields, done, inexact)
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[TranslationRule, ...] = (
+    TranslationRule(
         ApiKey.PRODUCE,
         (0, 2),
         (3, _BEFORE_TOPIC_IDS),
@@ -39,7 +39,7 @@ RULES: tuple[Rule, ...] = (
         "ever.",
     ),
     _same(ApiKey.PRODUCE, (3, 11), (4, _BEFORE_TOPIC_IDS), "the batch stays as it is"),
-    Rule(
+    TranslationRule(
         ApiKey.FETCH,
         (0, 3),
         (4, _BEFORE_TOPIC_IDS),
@@ -59,7 +59,7 @@ RULES: tuple[Rule, ...] = (
         "the batches stay as they are",
         "Batches in zstd reach clients below 10, too.",
     ),
-    Rule(
+    TranslationRule(
         ApiKey.LIST_OFFSETS,
         (0, 0),
         (1, 11),
@@ -72,7 +72,7 @@ RULES: tuple[Rule, ...] = (
         takes_highest=True,
     ),
     _same(ApiKey.LIST_OFFSETS, (1, 10), (2, 11), "all records count, not only committed ones"),
-    Rule(
+    TranslationRule(
         ApiKey.METADATA,
         (0, 0),
         (1, 11),
@@ -82,7 +82,7 @@ RULES: tuple[Rule, ...] = (
         "ZooKeeper answered 5.",
     ),
     _same(ApiKey.METADATA, (1, 10), (2, 11), "topics are created as before"),
-    Rule(
+    TranslationRule(
         ApiKey.OFFSET_COMMIT,
         (0, 0),
         (2, 9),
@@ -93,7 +93,7 @@ RULES: tuple[Rule, ...] = (
         "with members refuses them with 25 (UNKNOWN_MEMBER_ID).",
         needs=(ApiKey.FIND_COORDINATOR,),
     ),
-    Rule(
+    TranslationRule(
         ApiKey.OFFSET_COMMIT,
         (1, 1),
         (2, 9),
@@ -102,7 +102,7 @@ RULES: tuple[Rule, ...] = (
         "The time of each offset is dropped: offsets expire as the cluster decides.",
     ),
     _same(ApiKey.OFFSET_COMMIT, (2, 8), (3, 9), "the retention is dropped after 4"),
-    Rule(
+    TranslationRule(
         ApiKey.OFFSET_FETCH,
         (0, 0),
         (1, 7),
@@ -112,7 +112,7 @@ RULES: tuple[Rule, ...] = (
         "Offsets are those of the cluster's group. What is still in ZooKeeper is not found.",
         needs=(ApiKey.FIND_COORDINATOR,),
     ),
-    Rule(
+    TranslationRule(
         ApiKey.OFFSET_FETCH,
         (1, 1),
         (2, 7),
@@ -121,11 +121,11 @@ RULES: tuple[Rule, ...] = (
     ),
     _same(ApiKey.OFFSET_FETCH, (2, 6), (3, 7)),
     _same(ApiKey.FIND_COORDINATOR, (0, 2), (1, 3), "ConsumerMetadata was its first name"),
-    Rule(
+    TranslationRule(
         ApiKey.FIND_COORDINATOR, (0, 3), (4, 6), groups.find_coordinator, "The key is sent as a list of one."
     ),
     _same(ApiKey.FIND_COORDINATOR, (4, 5), (5, 6)),
-    Rule(
+    TranslationRule(
         ApiKey.JOIN_GROUP,
         (0, 1),
         (2, 9),
@@ -133,7 +133,7 @@ RULES: tuple[Rule, ...] = (
         "In version 0 the timeout of the session is that of rebalances. Error 79 "
         "(MEMBER_ID_REQUIRED) is answered by the gateway, which joins again with the id.",
     ),
-    Rule(
+    TranslationRule(
         ApiKey.JOIN_GROUP,
         (2, 8),
         (3, 9),
@@ -142,12 +142,12 @@ RULES: tuple[Rule, ...] = (
     ),
     _same(ApiKey.HEARTBEAT, (0, 3), (1, 4)),
     _same(ApiKey.LEAVE_GROUP, (0, 1), (1, 2)),
-    Rule(ApiKey.LEAVE_GROUP, (0, 2), (3, 5), groups.leave, "The member is sent as a list of one."),
+    TranslationRule(ApiKey.LEAVE_GROUP, (0, 2), (3, 5), groups.leave, "The member is sent as a list of one."),
     _same(ApiKey.LEAVE_GROUP, (3, 4), (4, 5)),
     _same(ApiKey.SYNC_GROUP, (0, 3), (1, 4)),
     _same(ApiKey.DESCRIBE_GROUPS, (0, 4), (1, 5)),
     _same(ApiKey.LIST_GROUPS, (0, 4), (1, 5)),
-    Rule(
+    TranslationRule(
         ApiKey.SASL_HANDSHAKE,
         (0, 0),
         (1, 1),
@@ -160,7 +160,7 @@ RULES: tuple[Rule, ...] = (
     _same(ApiKey.DELETE_TOPICS, (0, 4), (1, 5)),
     _same(ApiKey.OFFSET_FOR_LEADER_EPOCH, (0, 3), (1, 4), "the epoch of the leader is not compared"),
     _same(ApiKey.WRITE_TXN_MARKERS, (0, 1), (1, 2)),
-    Rule(
+    TranslationRule(
         ApiKey.DESCRIBE_ACLS,
         (0, 2),
         (1, 3),
@@ -168,8 +168,10 @@ RULES: tuple[Rule, ...] = (
         "Version 0 asks for literal names, as brokers of 2.0 took it.",
         "Rules for prefixes are not in the answer to version 0.",
     ),
-    Rule(ApiKey.CREATE_ACLS, (0, 2), (1, 3), by_fields, "Version 0 makes rules for literal names."),
-    Rule(
+    TranslationRule(
+        ApiKey.CREATE_ACLS, (0, 2), (1, 3), by_fields, "Version 0 makes rules for literal names."
+    ),
+    TranslationRule(
         ApiKey.DELETE_ACLS,
         (0, 2),
         (1, 3),
@@ -177,7 +179,7 @@ RULES: tuple[Rule, ...] = (
         "Version 0 deletes rules for literal names.",
         "Rules for prefixes stay.",
     ),
-    Rule(
+    TranslationRule(
         ApiKey.DESCRIBE_CONFIGS,
         (0, 0),
         (1, 4),

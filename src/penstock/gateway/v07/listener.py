@@ -24,7 +24,7 @@ from penstock.gateway.v07.reading import ClusterReader
 from penstock.gateway.v07.store import ClusterStore
 from penstock.gateway.v07.topics import ClusterTopics
 from penstock.gateway.v07.writing import ClusterWriter
-from penstock.v07.server import Server
+from penstock.v07.server import StoreServer
 from penstock.v07.settings import Settings
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Options07(NamedTuple):
 class Listener07(NamedTuple):
     """A running listener for Kafka 0.7."""
 
-    server: Server
+    server: StoreServer
     counts: Counts07
 
 
@@ -109,7 +109,7 @@ async def serving07(
             form=options.form,
         )
         stack.push_async_callback(store.close, CLOSE_S)
-        server = Server(
+        server = StoreServer(
             store,
             settings,
             Failures(clock.monotonic, logger),

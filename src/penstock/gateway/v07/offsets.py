@@ -41,12 +41,12 @@ class NoCodeError(EncodeError):
     `go_on` is a place at the same record, or at the next one, from where it can be read.
     """
 
-    def __init__(self, why: str, go_on: Place) -> None:
+    def __init__(self, why: str, go_on: ReaderPlace) -> None:
         super().__init__(why)
         self.go_on = go_on
 
 
-class Place(NamedTuple):
+class ReaderPlace(NamedTuple):
     """A reader's next offset in the cluster, its debt (slots that its byte offset is ahead), slot size."""
 
     offset: int
@@ -65,11 +65,11 @@ class Place(NamedTuple):
             raise NoCodeError(
                 f"offset {self.offset}, with a debt of {self.debt} slots of {1 << self.slot_bits} bytes, has "
                 "no byte offset; larger slots are needed",
-                Place(self.offset, 0, slot_bits_of(REFUSAL_FACTOR << self.slot_bits)),
+                ReaderPlace(self.offset, 0, slot_bits_of(REFUSAL_FACTOR << self.slot_bits)),
             )
         return (self.slot_bits - SLOT_BITS_MIN) << PLACE_BITS | slot | self.debt
 
-    def after(self, next_offset: int, size: int) -> Place:
+    def after(self, next_offset: int, size: int) -> ReaderPlace:
         """Return the place after a message that needs `size` bytes, when `next_offset` is next.
 
         Raises:
@@ -78,7 +78,7 @@ class Place(NamedTuple):
         slot = 1 << self.slot_bits
         ahead = size - (next_offset - self.offset << self.slot_bits)
         debt = max(0, self.debt - (-ahead // (slot + 1)))
-        found = Place(next_offset, debt, self.slot_bits)
+        found = ReaderPlace(next_offset, debt, self.slot_bits)
         try:
             found.code  # noqa: B018 - it raises where there is none
         except NoCodeError as error:
@@ -86,14 +86,14 @@ class Place(NamedTuple):
         return found
 
 
-def place_at(code: int) -> Place | None:
+def place_at(code: int) -> ReaderPlace | None:
     """Return the place that a byte offset encodes, or None if no reader can have arrived at it."""
     family = code >> PLACE_BITS
     slot_bits = SLOT_BITS_MIN + family
     if code < 0 or slot_bits > SLOT_BITS_MAX:
         return None
     slot, debt = divmod(code & _PLACE_MASK, 1 << slot_bits)
-    return Place(slot - debt, debt, slot_bits) if slot >= debt else None
+    return ReaderPlace(slot - debt, debt, slot_bits) if slot >= debt else None
 
 
 def slot_bits_of(size: int) -> int:

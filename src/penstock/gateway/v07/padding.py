@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from penstock.gateway.v07.offsets import NoCodeError, Place
-from penstock.records.compression.codecs import Codec
+from penstock.gateway.v07.offsets import NoCodeError, ReaderPlace
+from penstock.records.compression.codecs import CompressionCodec
 from penstock.v07.message_set import encode_message
 
 GZIP_HEAD = bytes((0x1F, 0x8B, 8, 0x10, 0, 0, 0, 0, 0, 0xFF))
@@ -61,7 +61,7 @@ class Packed(NamedTuple):
     """A message set of 0.7, and the place (offset and debt) of a reader that has read it."""
 
     data: bytes
-    place: Place
+    place: ReaderPlace
     records: int
 
 
@@ -86,10 +86,10 @@ def padded_message(data: bytes, stream: bytes, size: int) -> bytes:
     """
     padding = b" " * (size - OVERHEAD_BYTES - len(stream))
     trailer = _TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFF_FFFF)
-    return encode_message(b"".join((GZIP_HEAD, padding, b"\0", stream, trailer)), codec=Codec.GZIP)
+    return encode_message(b"".join((GZIP_HEAD, padding, b"\0", stream, trailer)), codec=CompressionCodec.GZIP)
 
 
-def pack(place: Place, values: Sequence[Value], size_max: int, form: str = WRAPPED) -> Packed:
+def pack(place: ReaderPlace, values: Sequence[Value], size_max: int, form: str = WRAPPED) -> Packed:
     """Return messages with the first of `values`, at most `size_max` bytes, for a reader at `place`.
 
     A message holds one record, and a wrapped one several if a debt can be paid back. If not even the first
@@ -129,7 +129,7 @@ def pack(place: Place, values: Sequence[Value], size_max: int, form: str = WRAPP
     return Packed(b"".join(pieces), place, index)
 
 
-def _through_gap(place: Place, next_offset: int, size_max: int) -> Packed:
+def _through_gap(place: ReaderPlace, next_offset: int, size_max: int) -> Packed:
     """Return a message without records, which moves a reader's byte offset nearer to a distant record."""
     nothing = _wrapped(b"", 0, is_tight=False)
     steps = max(1, min(next_offset - place.offset, size_max >> place.slot_bits))
@@ -159,7 +159,7 @@ def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
     return _Next(values, OVERHEAD_BYTES + len(stream), lambda size: padded_message(data, stream, size))
 
 
-def _bundle(place: Place, values: Sequence[Value], index: int) -> _Next:
+def _bundle(place: ReaderPlace, values: Sequence[Value], index: int) -> _Next:
     """Return the next compressed message, with one value, or with several if the reader is ahead.
 
     A message with several values lets the byte offset fall back by the slots that it is ahead.

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.client.cluster.client import FETCH, AsyncClient
-from penstock.client.cluster.retry import Verdict, judge
+from penstock.client.cluster.retry import RetryVerdict, judge
 from penstock.client.fetch.cursors import (
     READ_COMMITTED,
     Cursor,
@@ -62,7 +62,7 @@ ROUNDS = 3
 """How often a fetch is tried if leaders have moved."""
 
 
-class Found(NamedTuple):
+class FoundRecords(NamedTuple):
     """Records of a partition in order, or the error instead of them."""
 
     values: Sequence[Value] = ()
@@ -88,7 +88,7 @@ class ClusterReader:
         self._kept: OrderedDict[TopicPartition, _Kept] = OrderedDict()
         self._kept_bytes = 0
 
-    async def read(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, Found]:
+    async def read(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, FoundRecords]:
         """Return the records of each partition from an offset on, without waiting for new ones.
 
         Raises nothing: an error is the result of its partition.
@@ -108,25 +108,27 @@ class ClusterReader:
             left = {tp: left[tp] for tp in again}
         return found
 
-    async def _round(self, left: Mapping[TopicPartition, int], found: dict[TopicPartition, Found]) -> None:
+    async def _round(
+        self, left: Mapping[TopicPartition, int], found: dict[TopicPartition, FoundRecords]
+    ) -> None:
         by_leader: dict[int, dict[TopicPartition, int]] = {}
         for tp, offset in left.items():
             leader = self._client.cluster.leader(tp)
             if leader is None:
                 error = error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {tp}")
-                found[tp] = Found(error=error)
+                found[tp] = FoundRecords(error=error)
             else:
                 by_leader.setdefault(leader, {})[tp] = offset
         await asyncio.gather(*(self._in_turn(leader, some, found) for leader, some in by_leader.items()))
 
     async def _in_turn(
-        self, leader: int, places: Mapping[TopicPartition, int], found: dict[TopicPartition, Found]
+        self, leader: int, places: Mapping[TopicPartition, int], found: dict[TopicPartition, FoundRecords]
     ) -> None:
         async with self._turns.setdefault(leader, asyncio.Semaphore(AT_ONCE)):
             await self._ask(leader, places, found)
 
     async def _ask(
-        self, leader: int, places: Mapping[TopicPartition, int], found: dict[TopicPartition, Found]
+        self, leader: int, places: Mapping[TopicPartition, int], found: dict[TopicPartition, FoundRecords]
     ) -> None:
         """Fetch from one leader. A batch that was cut is fetched again, alone."""
         size_max, left = FETCH_BYTES, dict(places)
@@ -134,16 +136,16 @@ class ClusterReader:
             try:
                 answers = await self._fetch(leader, left, size_max)
             except PenstockError as error:
-                found.update(dict.fromkeys(left, Found(error=error)))
+                found.update(dict.fromkeys(left, FoundRecords(error=error)))
                 return
             cut: dict[TopicPartition, int] = {}
             for tp, offset in left.items():
                 data = answers.get(tp)
                 if data is None:
-                    found[tp] = Found()
+                    found[tp] = FoundRecords()
                 elif data.error_code:
                     what = f"fetching {tp} at offset {offset}"
-                    found[tp] = Found(error=error_for(data.error_code, what))
+                    found[tp] = FoundRecords(error=error_for(data.error_code, what))
                 else:
                     records = memoryview(data.records or b"")
                     try:
@@ -154,11 +156,11 @@ class ClusterReader:
                         ):
                             cut[tp] = cut_batch_bytes(records)
                         else:
-                            found[tp] = Found(await self._decoded(tp, offset, data, records))
+                            found[tp] = FoundRecords(await self._decoded(tp, offset, data, records))
                     except PenstockError as error:
-                        found[tp] = Found(error=error)
+                        found[tp] = FoundRecords(error=error)
             left = {tp: left[tp] for tp in list(cut)[:1]}
-            found.update((tp, Found()) for tp in cut if tp not in left)
+            found.update((tp, FoundRecords()) for tp in cut if tp not in left)
             size_max = max([size_max, *(cut[tp] for tp in left)])
 
     async def _fetch(
@@ -198,7 +200,7 @@ class ClusterReader:
 
     # --- what is kept -----------------------------------------------------------------------------------
 
-    def _from_kept(self, tp: TopicPartition, offset: int) -> Found | None:
+    def _from_kept(self, tp: TopicPartition, offset: int) -> FoundRecords | None:
         kept = self._kept.get(tp)
         if kept is None:
             return None
@@ -208,7 +210,7 @@ class ClusterReader:
         if offset < kept.start:
             return None
         index = bisect_left(kept.values, offset, key=lambda value: value.offset)
-        return Found(kept.values[index:]) if index < len(kept.values) else None
+        return FoundRecords(kept.values[index:]) if index < len(kept.values) else None
 
     def _keep(self, tp: TopicPartition, start: int, values: list[Value]) -> None:
         self._drop(tp)
@@ -229,7 +231,7 @@ class ClusterReader:
 
 def _is_worth_a_look(error: PenstockError | None) -> bool:
     """Return True if a refresh of metadata may help against an error."""
-    return error is not None and judge(error) is Verdict.REFRESH
+    return error is not None and judge(error) is RetryVerdict.REFRESH
 
 
 def is_out_of_range(error: PenstockError) -> bool:

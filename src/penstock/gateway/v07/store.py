@@ -13,14 +13,14 @@ import random
 from collections.abc import Callable, Sequence
 
 from penstock.client.cluster.client import AsyncClient
-from penstock.client.cluster.retry import Verdict, judge
+from penstock.client.cluster.retry import RetryVerdict, judge
 from penstock.client.fetch.offsets import fetch_known_offsets, fetch_offsets
 from penstock.common.failures import LimitedLog
 from penstock.errors import DecodeError, PenstockError
 from penstock.gateway.v07.counts import Counts07
-from penstock.gateway.v07.offsets import SLOT_BITS_MIN, NoCodeError, Place, place_at, slot_bits_of
+from penstock.gateway.v07.offsets import SLOT_BITS_MIN, NoCodeError, ReaderPlace, place_at, slot_bits_of
 from penstock.gateway.v07.padding import MESSAGE_OVERHEAD_BYTES, WRAPPED, Packed, Value, pack
-from penstock.gateway.v07.reading import ClusterReader, Found, is_out_of_range
+from penstock.gateway.v07.reading import ClusterReader, FoundRecords, is_out_of_range
 from penstock.gateway.v07.topics import ClusterTopics
 from penstock.gateway.v07.writing import ClusterWriter
 from penstock.model import EARLIEST, LATEST, TopicPartition
@@ -122,10 +122,10 @@ class ClusterStore:
             await self._topics.discover(part.topic for part in parts)
         except PenstockError as error:
             self._failed("topics", error)
-        places: dict[int, Place] = {}
+        places: dict[int, ReaderPlace] = {}
         for index in order:
             judged = await self._judged(parts[index])
-            if isinstance(judged, Place):
+            if isinstance(judged, ReaderPlace):
                 places[index] = judged
             elif judged is not None:
                 answers[index] = judged
@@ -145,7 +145,7 @@ class ClusterStore:
         self._counts.refused += sum(error is not Error.NONE for error, _ in answers)
         return answers
 
-    async def _judged(self, part: FetchPart) -> Place | Answer | None:
+    async def _judged(self, part: FetchPart) -> ReaderPlace | Answer | None:
         """Return the place to read a partition from, or an error code; None if the topic does not exist."""
         if part.size_max < 0:
             return Error.INVALID_FETCH_SIZE, None
@@ -162,7 +162,13 @@ class ClusterStore:
         return (Error.OFFSET_OUT_OF_RANGE, None) if place is None else place
 
     def _answer(
-        self, tp: TopicPartition, part: FetchPart, place: Place, found: Found, share: int, room: int
+        self,
+        tp: TopicPartition,
+        part: FetchPart,
+        place: ReaderPlace,
+        found: FoundRecords,
+        share: int,
+        room: int,
     ) -> Answer:
         if found.error is not None:
             return self._failed(f"{tp} at byte {part.offset}, offset {place.offset}", found.error)
@@ -216,7 +222,7 @@ class ClusterStore:
         """Return the answer to a failed fetch: an error code, or no messages if the failure may pass."""
         if is_out_of_range(error):
             return Error.OFFSET_OUT_OF_RANGE, None
-        is_fatal = judge(error) is Verdict.FATAL
+        is_fatal = judge(error) is RetryVerdict.FATAL
         self._log.write(
             logging.WARNING,
             "refused fetches" if is_fatal else "fetches that failed",
@@ -258,7 +264,7 @@ class ClusterStore:
             )[tp]
             wanted = end if at is None else min(max(at.offset, start), end)
         slot_bits = await self._slots(tp, start, end)
-        codes = [Place(offset, 0, slot_bits).code for offset in dict.fromkeys((wanted, start))]
+        codes = [ReaderPlace(offset, 0, slot_bits).code for offset in dict.fromkeys((wanted, start))]
         return codes[: part.count_max]
 
     async def _known(self, tp: TopicPartition, question: int) -> int:
@@ -269,7 +275,9 @@ class ClusterStore:
         chosen = self._chosen.get(tp)
         if chosen is not None:
             return chosen
-        found = (await self._reader.read({tp: max(start, end - SAMPLE)}))[tp] if start < end else Found()
+        found = (
+            (await self._reader.read({tp: max(start, end - SAMPLE)}))[tp] if start < end else FoundRecords()
+        )
         if not found.values:
             return self._slot_bits
         slot_bits = max(self._slot_bits, slots_for(found.values))

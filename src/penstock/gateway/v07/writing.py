@@ -15,7 +15,7 @@ from penstock.gateway.v07.counts import Counts07
 from penstock.gateway.v07.topics import ClusterTopics
 from penstock.protocol.error_codes import ErrorCode
 from penstock.records.compression.budget import UnpackLimits
-from penstock.v07.message_set import Message, iter_messages
+from penstock.v07.message_set import PlainMessage, iter_messages
 from penstock.v07.topics import WrongPartition
 from penstock.v07.wire import ANY_PARTITION, ProducePart
 
@@ -105,7 +105,7 @@ class ClusterWriter:
         for delivery in watched:
             delivery.add_done_callback(settled)
 
-    async def _send(self, topic: str, partition: int, message: Message, watched: list[Delivery]) -> None:
+    async def _send(self, topic: str, partition: int, message: PlainMessage, watched: list[Delivery]) -> None:
         """Send one message.
 
         `watched` gets the first delivery of each batch, whose records share the outcome.

@@ -44,7 +44,7 @@ from penstock.lake.kinds.refused import answer_of
 from penstock.lake.kinds.spool import Spool
 from penstock.landing.arrow_schema import partition_schema
 from penstock.landing.files import FileSettings
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile
 from penstock.landing.table import checked_writer
 
@@ -76,7 +76,7 @@ class DeltaLakeTable:
         self._options = options
         self._app = f"penstock:{checked_writer(settings.writer)}"
         self._table: Any = None
-        self._layout: Layout | None = None
+        self._layout: TableLayout | None = None
         self._spool: Spool | None = None
         self._files: Files
         self._rows: list[pa.RecordBatch] = []

@@ -24,7 +24,7 @@ from penstock.lake.kinds.handed_files import handed, taken
 from penstock.lake.kinds.manifests import begins_of, layout_of, positions_of, ranges_between, topic_ids_of
 from penstock.landing.arrow_schema import table_schema
 from penstock.landing.files import FileSettings, TaskFiles
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile
 from penstock.landing.table import HIDDEN, LandingTable
 
@@ -41,7 +41,7 @@ class DirectoryTable:
             )
         self._table = LandingTable(root)
         self._settings = settings
-        self._layout: Layout | None = None
+        self._layout: TableLayout | None = None
         self._files: TaskFiles | None = None
         self._done: list[LandedFile] = []
         self._batch = -1
@@ -64,7 +64,7 @@ class DirectoryTable:
         if layout is None:
             return None
         for _, place in self._table.files():
-            found = table_schema(place, Layout(layout.columns, format=layout.format))
+            found = table_schema(place, TableLayout(layout.columns, format=layout.format))
             return pa.schema([found.field(name) for name, _ in layout.columns if name in found.names])
         return None
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from penstock.errors import DecodeError
 from penstock.lake.arrow_types import spark_type
 from penstock.lake.contract import Positions, TableSettings
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import Manifest
 from penstock.model import OffsetRange
 
@@ -17,7 +17,7 @@ TIME_COLUMNS = ("time", "timestamp")
 """Columns that `date` and `hour` are made of, the first one that there is."""
 
 
-def layout_of(schema: pa.Schema, settings: TableSettings, format: str = "parquet") -> Layout:
+def layout_of(schema: pa.Schema, settings: TableSettings, format: str = "parquet") -> TableLayout:
     """Return the layout of a table with these columns.
 
     Raises:
@@ -25,7 +25,7 @@ def layout_of(schema: pa.Schema, settings: TableSettings, format: str = "parquet
     """
     columns = tuple((field.name, spark_type(field.type)) for field in schema)
     time_column = next((name for name in TIME_COLUMNS if dict(columns).get(name) == "timestamp"), "timestamp")
-    layout = Layout(columns, settings.partition_by, time_column, format)
+    layout = TableLayout(columns, settings.partition_by, time_column, format)
     layout.check()
     return layout
 

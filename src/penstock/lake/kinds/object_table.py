@@ -35,7 +35,7 @@ from penstock.lake.kinds.manifests import begins_of, layout_of, positions_of, ra
 from penstock.lake.kinds.objects import Objects
 from penstock.lake.kinds.spool import Spool
 from penstock.landing.files import FileSettings
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile, Manifest, manifests_from_json
 from penstock.landing.table import HIDDEN, checked_writer
 
@@ -52,7 +52,7 @@ class ObjectTable:
         self.title = self._objects.title
         self._settings = settings
         self._writer = checked_writer(settings.writer)
-        self._layout: Layout | None = None
+        self._layout: TableLayout | None = None
         self._spool: Spool | None = None
         self._taken: list[LandedFile] = []
         self._batch = -1
@@ -124,9 +124,9 @@ class ObjectTable:
             )
         self._layout = layout
 
-    def _stored_layout(self) -> Layout | None:
+    def _stored_layout(self) -> TableLayout | None:
         text = self._objects.read(f"{HIDDEN}/table.json")
-        return None if text is None else Layout.from_json(text)
+        return None if text is None else TableLayout.from_json(text)
 
     # -- rows
 

@@ -48,7 +48,7 @@ _CLIENT_OPTIONS = (
 """Options that the library takes apart, since they are those of a client of any store."""
 
 
-class Found(NamedTuple):
+class ListedObject(NamedTuple):
     """A listed object: its path below the prefix, its size, and its time in seconds since 1970."""
 
     path: str
@@ -203,13 +203,13 @@ class Objects:
         with self._refusals("write", path):
             self._obstore.put(store, path, file, use_multipart=False)
 
-    def found(self, prefix: str) -> Iterator[Found]:
+    def found(self, prefix: str) -> Iterator[ListedObject]:
         """Yield the objects below a prefix. Raises StorageError."""
         with self._refusals("list", prefix):
             for page in self._obstore.list(self._store, prefix=prefix or None):
                 for each in page:
                     modified: datetime = each["last_modified"]
-                    yield Found(each["path"], each["size"], modified.timestamp())
+                    yield ListedObject(each["path"], each["size"], modified.timestamp())
 
     def remove(self, paths: list[str]) -> None:
         """Remove objects; missing ones are not an error. Raises StorageError."""

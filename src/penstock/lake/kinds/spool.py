@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.landing.files import FileSettings, TaskFiles
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile
 
 PREFIX = "penstock-land-"
@@ -35,7 +35,7 @@ class Spool:
     """The files of one commit, each sent when it is complete."""
 
     def __init__(
-        self, layout: Layout, batch: int, settings: FileSettings, send: Send, parent: str | None = None
+        self, layout: TableLayout, batch: int, settings: FileSettings, send: Send, parent: str | None = None
     ) -> None:
         self._directory = _Directory(parent)
         self._send = send

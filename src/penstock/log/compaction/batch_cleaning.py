@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from enum import Enum
 
 from penstock.errors import CorruptRecordError
-from penstock.log.compaction.transactions import Fate
-from penstock.log.walk import Entry
+from penstock.log.compaction.transactions import BatchFate
+from penstock.log.walk import BatchEntry
 from penstock.model import Record
 from penstock.records.batch import decode_batch, records_bytes
 from penstock.records.compression.budget import UnpackBudget
@@ -35,7 +35,7 @@ from penstock.records.format.batch_header import (
     read_header,
     refresh_crc,
 )
-from penstock.records.format.key_scan import Span, scan_keys
+from penstock.records.format.key_scan import RecordSpan, scan_keys
 from penstock.records.format.varint import encode_varint, read_unsigned
 from penstock.records.kernels.key_scanner import Scanner
 
@@ -52,7 +52,7 @@ class WhenEmpty(Enum):
     KEEP = 1
 
 
-def keys_of(batch: bytes, entry: Entry, scan: Scanner = scan_keys) -> list[tuple[bytes, int]]:
+def keys_of(batch: bytes, entry: BatchEntry, scan: Scanner = scan_keys) -> list[tuple[bytes, int]]:
     """Return (key, offset) of every record of a batch with a key; control batches have none.
 
     Compaction removes earlier records with these keys.
@@ -74,14 +74,14 @@ def keys_of(batch: bytes, entry: Entry, scan: Scanner = scan_keys) -> list[tuple
 
 def clean(
     batch: bytes,
-    entry: Entry,
+    entry: BatchEntry,
     latest: LatestOffsets,
     *,
     up_to_offset: int,
     now_ms: int,
     delete_retention_ms: int,
     when_empty: WhenEmpty = WhenEmpty.DROP,
-    fate: Fate = Fate.BY_KEY,
+    fate: BatchFate = BatchFate.BY_KEY,
     scan: Scanner = scan_keys,
 ) -> bytes | None:
     """Return a batch after compaction: unchanged, with fewer records, or None if it is removed.
@@ -94,7 +94,7 @@ def clean(
     if entry.magic < 2:
         return batch if when_empty is WhenEmpty.KEEP or _is_needed(batch, entry, latest) else None
     header = read_header(batch)
-    if fate is not Fate.BY_KEY:
+    if fate is not BatchFate.BY_KEY:
         return _clean_whole(batch, header, fate, when_empty, now_ms, delete_retention_ms, scan)
     data, spans = _spans(batch, header, scan)
     base = header.base_offset
@@ -125,16 +125,16 @@ def clean(
 def _clean_whole(
     batch: bytes,
     header: BatchHeader,
-    fate: Fate,
+    fate: BatchFate,
     when_empty: WhenEmpty,
     now_ms: int,
     delete_retention_ms: int,
     scan: Scanner,
 ) -> bytes | None:
     """Return a batch whose records stay or go together after compaction, or None if it is removed."""
-    if fate is Fate.NEEDED:
+    if fate is BatchFate.NEEDED:
         return batch
-    if fate is Fate.SPENT and header.record_count:
+    if fate is BatchFate.SPENT and header.record_count:
         if not header.has_delete_horizon:
             data, spans = _spans(batch, header, scan)
             return _with_horizon(data, header, spans, min(now_ms + delete_retention_ms, INT64_MAX))
@@ -145,7 +145,7 @@ def _clean_whole(
     return _emptied(header) if header.record_count else batch
 
 
-def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, list[Span]]:
+def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, list[RecordSpan]]:
     """Return the records of a batch of magic 2: their bytes, and the span of each.
 
     Raises:
@@ -172,12 +172,12 @@ def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, lis
     return data, spans
 
 
-def _is_needed(batch: bytes, entry: Entry, latest: LatestOffsets) -> bool:
+def _is_needed(batch: bytes, entry: BatchEntry, latest: LatestOffsets) -> bool:
     """Return whether an entry of magic 0 or 1 has a message that is the last of its key."""
     return any(row.key is not None and latest.get(row.key, -1) <= row.offset for row in _rows(batch, entry))
 
 
-def _rows(batch: bytes, entry: Entry) -> list[Record]:
+def _rows(batch: bytes, entry: BatchEntry) -> list[Record]:
     """Return the messages of an entry of magic 0 or 1.
 
     Raises:
@@ -192,7 +192,7 @@ def _rows(batch: bytes, entry: Entry) -> list[Record]:
     return rows
 
 
-def _with_horizon(data: bytes, header: BatchHeader, kept: list[Span], horizon_ms: int) -> bytes:
+def _with_horizon(data: bytes, header: BatchHeader, kept: list[RecordSpan], horizon_ms: int) -> bytes:
     """Return a batch of the records that stay, with the time from which its tombstones may be removed.
 
     That time, the delete horizon, replaces the base timestamp, from which the records' own times are counted.

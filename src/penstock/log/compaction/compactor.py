@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.compaction.batch_cleaning import WhenEmpty, clean, keys_of
-from penstock.log.compaction.transactions import Aborted, Fate, TransactionsOfPass
+from penstock.log.compaction.transactions import Aborted, BatchFate, TransactionsOfPass
 from penstock.log.contract import NEVER, RELATIVE_OFFSET_MAX
 from penstock.log.walk import has_valid_checksum
 from penstock.records.format.batch_header import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader, read_header
@@ -34,8 +34,8 @@ from penstock.records.format.key_scan import scan_keys
 from penstock.records.kernels.key_scanner import Scanner, fast_scanner
 
 if TYPE_CHECKING:
-    from penstock.log.contract import Log, Segment, Source
-    from penstock.log.walk import Entry
+    from penstock.log.contract import Log, Segment, SegmentSource
+    from penstock.log.walk import BatchEntry
 
 logger = logger_named("penstock.log")
 
@@ -225,7 +225,7 @@ class Compaction:
                 self._map_end = entry.last_offset + 1
             self._map_end = segment.end_offset
 
-    def _entries(self, segment: Segment, source: Source) -> Iterator[Entry]:
+    def _entries(self, segment: Segment, source: SegmentSource) -> Iterator[BatchEntry]:
         """Yield the batches of a segment; fewer if the log is closed meanwhile.
 
         Raises:
@@ -243,7 +243,7 @@ class Compaction:
             next_offset = entry.last_offset + 1
             yield entry
 
-    def _load(self, source: Source, entry: Entry) -> bytes:
+    def _load(self, source: SegmentSource, entry: BatchEntry) -> bytes:
         """Return the bytes of a batch.
 
         Raises:
@@ -257,9 +257,9 @@ class Compaction:
             )
         return batch
 
-    def _groups(self) -> Iterator[list[tuple[Segment, Source]]]:
+    def _groups(self) -> Iterator[list[tuple[Segment, SegmentSource]]]:
         """Yield groups of consecutive segments to merge into one, so that files do not become tiny."""
-        group: list[tuple[Segment, Source]] = []
+        group: list[tuple[Segment, SegmentSource]] = []
         size = 0
         limit = min(self.log.config.segment_bytes, RELATIVE_OFFSET_MAX)
         for segment, source in self._sources:
@@ -274,7 +274,7 @@ class Compaction:
         if group:
             yield group
 
-    def _rewrite(self, group: Sequence[tuple[Segment, Source]]) -> None:
+    def _rewrite(self, group: Sequence[tuple[Segment, SegmentSource]]) -> None:
         """Write one new segment with the compacted batches of `group`, unless nothing would change."""
         segments = [segment for segment, _ in group]
         target = self.log.new_compacted(segments[0])
@@ -316,8 +316,8 @@ class Compaction:
                 f"{self.log!r} cannot be compacted: {batches} batches were written, {found} can be read back"
             )
 
-    def _clean(self, batch: bytes, entry: Entry, *, is_last: bool) -> bytes | None:
-        keep, fate = is_last, Fate.BY_KEY
+    def _clean(self, batch: bytes, entry: BatchEntry, *, is_last: bool) -> bytes | None:
+        keep, fate = is_last, BatchFate.BY_KEY
         if entry.magic == 2:
             header = read_header(batch)
             if header.producer_id >= 0:
@@ -396,7 +396,7 @@ class Compaction:
                 logger.warning("%s; the next start removes it", error)
 
 
-def _last_offset(source: Source) -> int:
+def _last_offset(source: SegmentSource) -> int:
     return max((entry.last_offset for entry in source.entries()), default=-1)
 
 

@@ -28,7 +28,7 @@ class Aborted(NamedTuple):
     marker_offset: int
 
 
-class Fate(Enum):
+class BatchFate(Enum):
     """What compaction may do with a batch."""
 
     BY_KEY = 0
@@ -68,35 +68,35 @@ class TransactionsOfPass:
         number = bisect_right(firsts, offset) - 1
         return markers[number] if number >= 0 and offset < markers[number] else None
 
-    def fate_of(self, batch: bytes, header: BatchHeader) -> Fate:
+    def fate_of(self, batch: bytes, header: BatchHeader) -> BatchFate:
         """Return what compaction may do with a batch. Call it once for each batch, in log order."""
         producer_id = header.producer_id
         if header.is_control:
             return self._fate_of_marker(batch, header)
         if not header.is_transactional:
-            return Fate.BY_KEY
+            return BatchFate.BY_KEY
         marker = self.abort_of(producer_id, header.base_offset)
         if marker is None:
             self._committing.add(producer_id)
-            return Fate.BY_KEY
+            return BatchFate.BY_KEY
         self._with_data.add(marker)
-        return Fate.ABORTED
+        return BatchFate.ABORTED
 
-    def _fate_of_marker(self, batch: bytes, header: BatchHeader) -> Fate:
+    def _fate_of_marker(self, batch: bytes, header: BatchHeader) -> BatchFate:
         if not header.record_count:
-            return Fate.SPENT
+            return BatchFate.SPENT
         try:
             kind, _ = read_marker(batch, 0, header.size)
         except CorruptRecordError:
-            return Fate.NEEDED
+            return BatchFate.NEEDED
         if kind == ABORT_MARKER:
             if header.base_offset in self._with_data:
-                return Fate.NEEDED
+                return BatchFate.NEEDED
             self.spent.add(header.base_offset)
-            return Fate.SPENT
+            return BatchFate.SPENT
         if kind == COMMIT_MARKER:
             if header.producer_id in self._committing:
                 self._committing.remove(header.producer_id)
-                return Fate.NEEDED
-            return Fate.SPENT
-        return Fate.NEEDED
+                return BatchFate.NEEDED
+            return BatchFate.SPENT
+        return BatchFate.NEEDED

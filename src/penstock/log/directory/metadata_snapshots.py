@@ -57,13 +57,13 @@ class SnapshotFile(NamedTuple):
     path: str
 
 
-class Quorum(NamedTuple):
+class QuorumVoters(NamedTuple):
     """The voters of a quorum as encoded control records; None if the settings name the voters."""
 
     kraft_version: bytes | None = None
     voters: bytes | None = None
 
-    def after(self, kind: int, value: bytes) -> Quorum:
+    def after(self, kind: int, value: bytes) -> QuorumVoters:
         """Return this quorum with the control record of type `kind` applied."""
         if kind == KRAFT_VERSION:
             return self._replace(kraft_version=value)
@@ -84,12 +84,12 @@ class Quorum(NamedTuple):
         return {voter.voter_id for voter in VotersRecord.decode(self.voters, 0).voters}
 
 
-class Snapshot(NamedTuple):
+class SnapshotContents(NamedTuple):
     """The contents of a snapshot: encoded metadata records, and the voters of the quorum."""
 
     file: SnapshotFile
     values: Sequence[bytes]
-    quorum: Quorum
+    quorum: QuorumVoters
 
     @property
     def end_offset(self) -> int:
@@ -148,7 +148,9 @@ def last_timestamp_ms(file: SnapshotFile) -> int | None:
     return int.from_bytes(value[2:10], "big") if len(value) >= 10 else None
 
 
-def newest_whole(directory: str, start_offset: int = 0, end_offset: int | None = None) -> Snapshot | None:
+def newest_whole(
+    directory: str, start_offset: int = 0, end_offset: int | None = None
+) -> SnapshotContents | None:
     """Return the newest complete snapshot that fits a log, or None if there is none.
 
     A snapshot fits if its end is between `start_offset` and `end_offset` of the log, both included. Without
@@ -169,17 +171,17 @@ def newest_whole(directory: str, start_offset: int = 0, end_offset: int | None =
     return None
 
 
-def first_voters(directory: str) -> Quorum:
-    """Return the first voters of a quorum from the checkpoint at offset 0; an empty `Quorum` without one.
+def first_voters(directory: str) -> QuorumVoters:
+    """Return the first voters of a quorum from the checkpoint at offset 0, or an empty `QuorumVoters`.
 
     Raises:
         StorageError: the file cannot be read, or is not complete.
     """
     path = f"{directory}/{0:020d}-{0:010d}{SUFFIX}"
-    return read_snapshot(SnapshotFile(0, 0, path)).quorum if os.path.exists(path) else Quorum()
+    return read_snapshot(SnapshotFile(0, 0, path)).quorum if os.path.exists(path) else QuorumVoters()
 
 
-def read_snapshot(file: SnapshotFile) -> Snapshot:
+def read_snapshot(file: SnapshotFile) -> SnapshotContents:
     """Read a whole snapshot.
 
     Raises:
@@ -188,7 +190,7 @@ def read_snapshot(file: SnapshotFile) -> Snapshot:
     with storage("read", file.path), open(file.path, "rb") as opened:
         data = opened.read()
     values: list[bytes] = []
-    quorum = Quorum()
+    quorum = QuorumVoters()
     kinds: list[int] = []
     try:
         for start, end, _ in split_batches(data):
@@ -203,7 +205,7 @@ def read_snapshot(file: SnapshotFile) -> Snapshot:
         raise StorageError(f"{file.path} is damaged: {error}") from error
     if not kinds or kinds[0] != HEADER or kinds[-1] != FOOTER:
         raise StorageError(f"{file.path} is no whole snapshot: it has no header, or no footer")
-    return Snapshot(file, values, quorum)
+    return SnapshotContents(file, values, quorum)
 
 
 def control_kind(key: bytes | None) -> int:
@@ -223,7 +225,7 @@ def write_snapshot(
     epoch: int,
     values: Iterable[bytes],
     *,
-    quorum: Quorum,
+    quorum: QuorumVoters,
     last_timestamp_ms: int,
     now_ms: int,
     read_back: bool = False,
@@ -297,5 +299,5 @@ def write_first_voters(directory: str, node_id: int, directory_id: bytes, now_ms
     endpoint += CONTROLLER_PORT.to_bytes(2, "big") + _NO_TAGS
     voter = node_id.to_bytes(4, "big") + directory_id + _ONE + endpoint
     voter += b"\0\0\0\1" + _NO_TAGS + _NO_TAGS  # versions 0 to 1 of the feature
-    quorum = Quorum(b"\0\0\0\1" + _NO_TAGS, bytes(2) + _ONE + voter + _NO_TAGS)
+    quorum = QuorumVoters(b"\0\0\0\1" + _NO_TAGS, bytes(2) + _ONE + voter + _NO_TAGS)
     write_snapshot(directory, 0, 0, (), quorum=quorum, last_timestamp_ms=0, now_ms=now_ms)

@@ -16,13 +16,13 @@ from penstock.log.directory.files import open_file, storage
 from penstock.log.segments.index import OffsetIndex, last_entry_in
 from penstock.log.segments.recovery import segments_in
 from penstock.log.segments.segment_files import SUFFIX_INDEX, SUFFIX_LOG, SUFFIX_SWAP, segment_path
-from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, walk
+from penstock.log.walk import HEAD_BYTES, BatchEntry, fetch_file, walk
 from penstock.records.format.batch_header import HEADER_BYTES, BatchHeader, read_header
 
 logger = logger_named("penstock.log")
 
 
-def headers_behind(directory: str, offset: int = 0) -> Iterator[tuple[str, Entry, BatchHeader]]:
+def headers_behind(directory: str, offset: int = 0) -> Iterator[tuple[str, BatchEntry, BatchHeader]]:
     """Yield (path, entry, header) of every batch of magic 2 whose last offset is `offset` or later.
 
     Raises:
@@ -40,7 +40,7 @@ def headers_behind(directory: str, offset: int = 0) -> Iterator[tuple[str, Entry
 
 def _headers_in(
     directory: str, base: int, suffix: str, offset: int
-) -> Iterator[tuple[str, Entry, BatchHeader]]:
+) -> Iterator[tuple[str, BatchEntry, BatchHeader]]:
     path = segment_path(directory, base, SUFFIX_LOG + suffix)
     try:
         file = open_file(path, writable=False)

@@ -12,7 +12,7 @@ from struct import Struct
 
 from penstock.log.contract import Segment
 from penstock.log.segments.segment import FileSegment
-from penstock.log.walk import Entry, has_valid_checksum
+from penstock.log.walk import BatchEntry, has_valid_checksum
 from penstock.records.format.batch_header import HEADER_BYTES, LENGTH_EXTRA_BYTES, LENGTH_MIN, MAGIC_POSITION
 
 CHUNK_BYTES = 1 << 20
@@ -70,7 +70,7 @@ def _sound_at(window: _Window, position: int) -> tuple[int, int]:
     if not size:
         return 0, 0
     batch = window.get(position, size)
-    entry = Entry(position, size, 0, 0, 0, 0, 0, magic)
+    entry = BatchEntry(position, size, 0, 0, 0, 0, 0, magic)
     return (size, magic) if len(batch) >= size and has_valid_checksum(batch, 0, entry) else (0, 0)
 
 

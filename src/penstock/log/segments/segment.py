@@ -63,7 +63,7 @@ from penstock.log.segments.segment_files import (
     remove_segment_files,
     segment_path,
 )
-from penstock.log.walk import HEAD_BYTES, Entry, fetch_file, unpack_head, walk, walk_checked
+from penstock.log.walk import HEAD_BYTES, BatchEntry, fetch_file, unpack_head, walk, walk_checked
 from penstock.records.format.batch_header import HEADER_BYTES, LENGTH_EXTRA_BYTES, read_header
 
 logger = logger_named("penstock.log")
@@ -235,7 +235,7 @@ class FileSegment(Segment):
         self.end_offset = last_offset + 1
         self.last_append_ms = now_ms
 
-    def append_many(self, batches: Bytes, size: int, entries: Sequence[Entry], now_ms: int) -> None:
+    def append_many(self, batches: Bytes, size: int, entries: Sequence[BatchEntry], now_ms: int) -> None:
         start, empty = self.size, self.size == 0
         self._file.write(batches, size, start)
         self._tail_offset, self._tail_position = self.end_offset, start
@@ -283,7 +283,7 @@ class FileSegment(Segment):
         self._tail_offset = -1
         self._use(offsets, times)
 
-    def _note(self, entry: Entry) -> None:
+    def _note(self, entry: BatchEntry) -> None:
         """Update timestamps and indexes for a batch in the file, as `append` does for a new one."""
         if entry.position == 0:
             self.first_timestamp = entry.max_timestamp
@@ -359,7 +359,7 @@ class FileSegment(Segment):
         # What is beyond the limit is left to the next read, which says what is wrong.
         return stop - start, stop == self.size != limit
 
-    def entries(self, offset: int) -> Iterator[Entry]:
+    def entries(self, offset: int) -> Iterator[BatchEntry]:
         return self._walk(self._position_of(offset))
 
     def _only_batch(self, start: int, max_bytes: int, up_to_offset: int) -> bytes | None:
@@ -497,7 +497,7 @@ class FileSegment(Segment):
                 return entry.position, entry.position + entry.size
         return self.size, self.size
 
-    def _walk(self, position: int) -> Iterator[Entry]:
+    def _walk(self, position: int) -> Iterator[BatchEntry]:
         if position >= self.size:
             return
         try:
@@ -511,7 +511,7 @@ class FileSegment(Segment):
         if self._sealed and stopped != self.size:
             raise self._damaged(f"no whole batch at position {stopped} of {self.size}")
 
-    def _out_of_order(self, entry: Entry, next_offset: int) -> DamagedLogError:
+    def _out_of_order(self, entry: BatchEntry, next_offset: int) -> DamagedLogError:
         return self._damaged(
             f"offsets {entry.base_offset} to {entry.last_offset} at position {entry.position}, not within "
             f"{next_offset} to {self.end_offset - 1}"
@@ -582,7 +582,7 @@ class FileSegment(Segment):
         self.full = self._is_full(offsets, times)
         return offsets, times
 
-    def _walk_tail(self, start: int, indexed_to: int, note: Callable[[Entry], object]) -> int | None:
+    def _walk_tail(self, start: int, indexed_to: int, note: Callable[[BatchEntry], object]) -> int | None:
         """Call `note` for each batch from `start` on. The last index entry points to `indexed_to`.
 
         Returns:

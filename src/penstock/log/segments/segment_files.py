@@ -8,7 +8,7 @@ from penstock.common import operating_system
 from penstock.errors import CorruptRecordError, StorageError
 from penstock.log.contract import DamagedLogError
 from penstock.log.directory.files import OpenFile, remove_file, storage, storage_error
-from penstock.log.walk import Entry, fetch_file, walk_whole
+from penstock.log.walk import BatchEntry, fetch_file, walk_whole
 
 SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX = ".log", ".index", ".timeindex"
 SUFFIX_DELETED, SUFFIX_CLEANED, SUFFIX_SWAP = ".deleted", ".cleaned", ".swap"
@@ -46,7 +46,7 @@ class FileSource:
         self._file = file
         self._size = size
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[BatchEntry]:
         path = str(self._file.name)
         try:
             yield from walk_whole(fetch_file(self._file), 0, self._size)

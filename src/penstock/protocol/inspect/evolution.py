@@ -17,7 +17,7 @@ from penstock.protocol.schema.definition import Definition, FieldSpec, NewStruct
 from penstock.protocol.schema.versions import Versions
 
 
-class Finding(NamedTuple):
+class DefinitionFinding(NamedTuple):
     """A difference between two definitions. `breaks`: peers, or code that uses the message, stop working."""
 
     path: str
@@ -30,7 +30,7 @@ class Finding(NamedTuple):
         return f"{self.path}: {self.what}{where}"
 
 
-def compare(old: Definition, new: Definition) -> list[Finding]:
+def compare(old: Definition, new: Definition) -> list[DefinitionFinding]:
     """Return the changes from `old` to `new`, without additions. Breaking changes come first."""
     found = list(_messages(old, new))
     seen: dict[tuple[str, str, bool], list[int]] = {}
@@ -38,12 +38,14 @@ def compare(old: Definition, new: Definition) -> list[Finding]:
         if version in new.valid:
             for finding in _versions(old, new, version):
                 seen.setdefault((finding.path, finding.what, finding.breaks), []).append(version)
-    found += [Finding(path, what, tuple(each), breaks) for (path, what, breaks), each in seen.items()]
+    found += [
+        DefinitionFinding(path, what, tuple(each), breaks) for (path, what, breaks), each in seen.items()
+    ]
     found += _fields(old, new)
     return sorted(found, key=lambda finding: not finding.breaks)
 
 
-def is_compatible(findings: list[Finding]) -> bool:
+def is_compatible(findings: list[DefinitionFinding]) -> bool:
     """Return whether none of the findings breaks peers or code."""
     return not any(finding.breaks for finding in findings)
 
@@ -56,39 +58,41 @@ def _released(definition: Definition) -> range:
 # --- the message ------------------------------------------------------------------------------------------
 
 
-def _messages(old: Definition, new: Definition) -> Iterator[Finding]:
+def _messages(old: Definition, new: Definition) -> Iterator[DefinitionFinding]:
     for what, before, after in (
         ("name", old.name, new.name),
         ("type", old.type, new.type),
         ("apiKey", old.api_key, new.api_key),
     ):
         if before != after:
-            yield Finding(old.name, f"{what} was {before} and is {after}")
+            yield DefinitionFinding(old.name, f"{what} was {before} and is {after}")
     released, still = _released(old), _released(new)
     if lost := [version for version in released if version not in new.valid]:
-        yield Finding(old.name, "validVersions shrank: peers may speak what is gone", tuple(lost))
+        yield DefinitionFinding(old.name, "validVersions shrank: peers may speak what is gone", tuple(lost))
     if unsettled := [version for version in released if version in new.valid and version not in still]:
-        yield Finding(old.name, "latestVersionUnstable marks what has been released", tuple(unsettled))
+        yield DefinitionFinding(
+            old.name, "latestVersionUnstable marks what has been released", tuple(unsettled)
+        )
     common = [version for version in released if version in new.valid]
     if changed := [each for each in common if (each in old.flexible) != (each in new.flexible)]:
-        yield Finding(
+        yield DefinitionFinding(
             old.name, f"flexibleVersions were {old.flexible} and are {new.flexible}", tuple(changed)
         )
     if old.listeners != new.listeners:
         before, after = (", ".join(each) or "none" for each in (old.listeners, new.listeners))
-        yield Finding(old.name, f"listeners were {before} and are {after}", breaks=False)
+        yield DefinitionFinding(old.name, f"listeners were {before} and are {after}", breaks=False)
 
 
 # --- the bytes of one version -----------------------------------------------------------------------------
 
 
-def _versions(old: Definition, new: Definition, version: int) -> Iterator[Finding]:
+def _versions(old: Definition, new: Definition, version: int) -> Iterator[DefinitionFinding]:
     if (version in old.flexible) != (version in new.flexible):
         return  # every length changes: that has been reported
     yield from _structs(resolve(old, version), resolve(new, version), old.name)
 
 
-def _structs(old: StructLayout, new: StructLayout, path: str) -> Iterator[Finding]:
+def _structs(old: StructLayout, new: StructLayout, path: str) -> Iterator[DefinitionFinding]:
     yield from _in_order(old, new, path)
     before = dict(old.tagged)
     after = dict(new.tagged)
@@ -100,14 +104,14 @@ def _structs(old: StructLayout, new: StructLayout, path: str) -> Iterator[Findin
             what = (
                 f"tag {tag} became tag {moved[name]}" if name in moved else f"tagged field {tag} was removed"
             )
-            yield Finding(here, what)
+            yield DefinitionFinding(here, what)
         elif after[tag].spec.name != field.spec.name:
-            yield Finding(here, f"tag {tag} is used again, for {after[tag].spec.name}")
+            yield DefinitionFinding(here, f"tag {tag} is used again, for {after[tag].spec.name}")
         else:
             yield from _types(field, after[tag], here)
 
 
-def _in_order(old: StructLayout, new: StructLayout, path: str) -> Iterator[Finding]:
+def _in_order(old: StructLayout, new: StructLayout, path: str) -> Iterator[DefinitionFinding]:
     """Yield the differences between the untagged fields, which must be the same in the same order."""
     before = {field.spec.name: field for field in old.fields}
     after = {field.spec.name: field for field in new.fields}
@@ -117,22 +121,22 @@ def _in_order(old: StructLayout, new: StructLayout, path: str) -> Iterator[Findi
     for name, field in before.items():
         if name in renamed:
             what = f"was renamed {renamed[name]}: the bytes stay, JSON and classes do not"
-            yield Finding(f"{path}.{name}", what)
+            yield DefinitionFinding(f"{path}.{name}", what)
             yield from _types(field, after[renamed[name]], f"{path}.{name}")
         elif name in after:
             yield from _types(field, after[name], f"{path}.{name}")
         elif name in new_tags:
-            yield Finding(f"{path}.{name}", "is tagged now, and was not")
+            yield DefinitionFinding(f"{path}.{name}", "is tagged now, and was not")
         else:
-            yield Finding(f"{path}.{name}", "was removed from a version that has it")
+            yield DefinitionFinding(f"{path}.{name}", "was removed from a version that has it")
     for name in after:
         if name in old_tags:
-            yield Finding(f"{path}.{name}", "is no longer tagged, and was")
+            yield DefinitionFinding(f"{path}.{name}", "is no longer tagged, and was")
         elif name not in before and name not in renamed.values():
-            yield Finding(f"{path}.{name}", "is new in a version that was there before")
+            yield DefinitionFinding(f"{path}.{name}", "is new in a version that was there before")
     kept_before = [name for name in before if name in after]
     if kept_before != [name for name in after if name in before]:
-        yield Finding(path, "the order of the fields changed")
+        yield DefinitionFinding(path, "the order of the fields changed")
 
 
 def _renamed(old: StructLayout, new: StructLayout) -> dict[str, str]:
@@ -148,10 +152,10 @@ def _renamed(old: StructLayout, new: StructLayout) -> dict[str, str]:
     return found if not (found.keys() & now or set(found.values()) & known) else {}
 
 
-def _types(old: PlacedField, new: PlacedField, path: str) -> Iterator[Finding]:
+def _types(old: PlacedField, new: PlacedField, path: str) -> Iterator[DefinitionFinding]:
     before, after = old.wire, new.wire
     if before.shape != after.shape:
-        yield Finding(path, f"type was {before.guide_name} and is {after.guide_name}")
+        yield DefinitionFinding(path, f"type was {before.guide_name} and is {after.guide_name}")
     elif before.struct is not None and after.struct is not None:
         yield from _structs(before.struct, after.struct, path)
 
@@ -159,7 +163,7 @@ def _types(old: PlacedField, new: PlacedField, path: str) -> Iterator[Finding]:
 # --- what fields mean where they are not on the wire ------------------------------------------------------
 
 
-def _fields(old: Definition, new: Definition) -> Iterator[Finding]:
+def _fields(old: Definition, new: Definition) -> Iterator[DefinitionFinding]:
     after = {field.path: field for field in _all_fields(new)}
     released = Versions(old.valid.lowest, max(_released(old), default=old.valid.lowest))
     for field in _all_fields(old):
@@ -171,13 +175,17 @@ def _fields(old: Definition, new: Definition) -> Iterator[Finding]:
             always = field.versions.covers(released) and not field.tagged
             # Without a tag and in every version the value is always sent.
             what = f"default was {_default(field)} and is {_default(same)}"
-            yield Finding(path, what, breaks=not always)
+            yield DefinitionFinding(path, what, breaks=not always)
         if field.ignorable and not same.ignorable:
-            yield Finding(path, "is no longer ignorable: writing older versions may fail now", breaks=False)
+            yield DefinitionFinding(
+                path, "is no longer ignorable: writing older versions may fail now", breaks=False
+            )
         if field.map_key != same.map_key:
-            yield Finding(path, f"is {'now' if same.map_key else 'no longer'} a key", breaks=False)
+            yield DefinitionFinding(path, f"is {'now' if same.map_key else 'no longer'} a key", breaks=False)
         if field.entity_type != same.entity_type:
-            yield Finding(path, f"entityType was {field.entity_type} and is {same.entity_type}", breaks=False)
+            yield DefinitionFinding(
+                path, f"entityType was {field.entity_type} and is {same.entity_type}", breaks=False
+            )
 
 
 def _all_fields(definition: Definition) -> Iterator[FieldSpec]:

@@ -170,7 +170,7 @@ def _json_text(source: Any) -> str:
     return source
 
 
-class Uuid(ScalarType):
+class UuidType(ScalarType):
     """The type of an id: 16 bytes; in JSON and definitions the 22 characters that Kafka prints."""
 
     name = "uuid"
@@ -248,6 +248,6 @@ RECORDS = RecordBatches()
 
 SCALARS: dict[str, ScalarType] = {
     **{name: Integer(name, bits) for name, bits in INTEGER_BITS.items()},
-    **{each.name: each for each in (Bool(), Float64(), Uuid(), String(), Bytes(), RECORDS)},
+    **{each.name: each for each in (Bool(), Float64(), UuidType(), String(), Bytes(), RECORDS)},
 }
 """Every scalar type by its name in definitions."""

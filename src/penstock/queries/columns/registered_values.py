@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from penstock.errors import ConfigError
 from penstock.model import COLUMN_NAMES
-from penstock.queries.columns.values import Records, batch_of, column_names_of, records_needed
+from penstock.queries.columns.values import RecordsShape, batch_of, column_names_of, records_needed
 from penstock.records.kernels.compiled import Ints
 from penstock.registry.client import client_of
 from penstock.registry.decoding import FORMATS, Decoder, newest_version, reader_version, taken_with_nulls
@@ -54,7 +54,7 @@ class RegisteredFields:
         self._is_text = is_text
         self._decoder = Decoder(value_format, registry, schema=schema)
         self._has_registry = registry is not None
-        self._records = Records(is_text=is_text)
+        self._records = RecordsShape(is_text=is_text)
         kind = self._decoder.type
         assert kind is not None  # the reader's schema is given
         self._is_record = pa.types.is_struct(kind)

@@ -40,7 +40,7 @@ class Shape(Protocol):
     def made(self, batch: pa.RecordBatch, columns: Collection[str]) -> pa.RecordBatch: ...
 
 
-class Records:
+class RecordsShape:
     """The shape with only the columns of records; keys and values are bytes or text."""
 
     def __init__(self, *, is_text: bool) -> None:
@@ -69,7 +69,7 @@ class JsonFields:
     """The shape in which the fields of JSON objects in values are columns."""
 
     def __init__(self, fields: pa.Schema, *, is_text: bool) -> None:
-        self._records = Records(is_text=is_text)
+        self._records = RecordsShape(is_text=is_text)
         self._names = column_names_of(fields.names)
         """Columns by their names, with the field that each one is."""
         self._fields = fields
@@ -99,7 +99,7 @@ class EventFields:
     def __init__(self, *, is_text: bool) -> None:
         from penstock.cloudevents.columnar import EVENT_COLUMNS, EVENT_SCHEMA
 
-        self._records = Records(is_text=is_text)
+        self._records = RecordsShape(is_text=is_text)
         self._columns = [name for name in EVENT_COLUMNS if name not in COLUMN_NAMES]
         self.schema = pa.schema([*self._records.schema, *(EVENT_SCHEMA.field(n) for n in self._columns)])
 
@@ -143,7 +143,7 @@ def shape_of(
         return JsonFields(fields, is_text=is_text)
     if value_format == "cloudevents":
         return EventFields(is_text=is_text)
-    return Records(is_text=is_text or value_format == "text")
+    return RecordsShape(is_text=is_text or value_format == "text")
 
 
 def column_names_of(fields: Iterable[str], others: Collection[str] = ()) -> dict[str, str]:

@@ -23,7 +23,7 @@ DEPTH_MAX = 200
 """Deeper expressions say nothing: a query's author chooses the depth."""
 
 
-class Field(NamedTuple):
+class ColumnField(NamedTuple):
     """A column of the data set, by its name."""
 
     name: str
@@ -41,7 +41,7 @@ class Literal(NamedTuple):
     value: object
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """A function call in an expression, with its arguments and options."""
 
     function: str
@@ -69,17 +69,17 @@ def columns_of(filter: pc.Expression) -> set[str] | None:
 
 
 def _columns(node: object) -> Iterator[str]:
-    if isinstance(node, Field):
+    if isinstance(node, ColumnField):
         yield node.name
     elif isinstance(node, Nested):
         yield node.column
-    elif isinstance(node, Call):
+    elif isinstance(node, FunctionCall):
         for argument in node.arguments:
             yield from _columns(argument)
 
 
 def parsed(expression: pc.Expression) -> object:
-    """Return the tree of an expression: `Call`, `Field`, `Nested` and `Literal`.
+    """Return the tree of an expression: `FunctionCall`, `ColumnField`, `Nested` and `Literal`.
 
     Raises:
         ValueError: the serialized form is unknown, or too deep.
@@ -98,10 +98,10 @@ def _node(entries: deque[tuple[str, str]], batch: pa.RecordBatch, depth: int) ->
     if kind == "literal":
         return Literal(_value(batch.column(int(text))[0]))
     if kind == "field_ref":
-        return Field(text)
+        return ColumnField(text)
     if kind == "nested_field_ref":
         path = [_node(entries, batch, depth + 1) for _ in range(int(text))]
-        if not isinstance(path[0], Field):
+        if not isinstance(path[0], ColumnField):
             raise ValueError("a nested field without a name")
         return Nested(path[0].name)
     if kind != "call":
@@ -111,7 +111,7 @@ def _node(entries: deque[tuple[str, str]], batch: pa.RecordBatch, depth: int) ->
     while True:
         if entries[0][0] == "end":
             entries.popleft()
-            return Call(text, tuple(arguments), options)
+            return FunctionCall(text, tuple(arguments), options)
         if entries[0][0] == "options":
             options = _value(batch.column(int(entries.popleft()[1]))[0])
         else:
@@ -158,7 +158,7 @@ def _entries(schema: pa.Schema) -> list[tuple[str, str]]:
 def _wanted(node: object) -> Wanted:
     if isinstance(node, Literal):
         return NOTHING if node.value is None or node.value is False else EVERYTHING
-    if not isinstance(node, Call):
+    if not isinstance(node, FunctionCall):
         return EVERYTHING
     function, arguments = node.function.removesuffix("_kleene"), node.arguments
     if function == "and":
@@ -167,9 +167,9 @@ def _wanted(node: object) -> Wanted:
         return _wanted(arguments[0]).either(_wanted(arguments[1]))
     if function in OPERATORS and len(arguments) == 2:
         return _comparison(OPERATORS[function], *arguments)
-    if function == "is_in" and isinstance(arguments[0], Field):
+    if function == "is_in" and isinstance(arguments[0], ColumnField):
         return _is_in(arguments[0].name, node.options)
-    if function == "is_null" and isinstance(arguments[0], Field):
+    if function == "is_null" and isinstance(arguments[0], ColumnField):
         return is_null(arguments[0].name)
     if function == "if_else" and isinstance(arguments[2], Literal) and not arguments[2].value:
         # DuckDB's form of IN: where the first holds, the second counts; else nothing is let through.
@@ -178,9 +178,9 @@ def _wanted(node: object) -> Wanted:
 
 
 def _comparison(operator: str, left: object, right: object) -> Wanted:
-    if isinstance(left, Literal) and isinstance(right, Field):
+    if isinstance(left, Literal) and isinstance(right, ColumnField):
         left, right, operator = right, left, MIRRORED[operator]
-    if isinstance(left, Field) and isinstance(right, Literal):
+    if isinstance(left, ColumnField) and isinstance(right, Literal):
         return comparison(left.name, operator, right.value)
     return EVERYTHING
 

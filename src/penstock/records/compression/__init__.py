@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from penstock.records.compression.codecs import Codec as Codec
+    from penstock.records.compression.codecs import CompressionCodec as CompressionCodec
 
-_HOMES = {"Codec": "codecs"}
+_HOMES = {"CompressionCodec": "codecs"}
 
 __all__ = sorted(_HOMES)
 

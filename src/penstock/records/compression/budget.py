@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from penstock.errors import UnpackLimitError
-from penstock.records.compression.codecs import Codec, decompress
+from penstock.records.compression.codecs import CompressionCodec, decompress
 
 UNPACKED_BYTES_MAX = 128 << 20
 """Default of a reader's `penstock.unpack.max.bytes`, for each batch: 128 times `max.message.bytes`."""
@@ -94,7 +94,7 @@ class UnpackBudget:
             CorruptRecordError: unknown codec, or broken data.
             UnpackLimitError: the decompressed data has more bytes than are left.
         """
-        if codec == Codec.NONE:
+        if codec == CompressionCodec.NONE:
             return data
         try:
             unpacked = decompress(codec, data, self.bytes_left)

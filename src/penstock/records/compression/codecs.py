@@ -32,7 +32,7 @@ _HEAD_BYTES = 8
 GZIP_QUICK_LEVEL = 1
 
 
-class Codec(IntEnum):
+class CompressionCodec(IntEnum):
     """The compression codec of a batch, as its attributes have it in bits 0-2."""
 
     NONE = 0
@@ -42,7 +42,7 @@ class Codec(IntEnum):
     ZSTD = 4
 
     @classmethod
-    def from_name(cls, name: str | None) -> Codec:
+    def from_name(cls, name: str | None) -> CompressionCodec:
         """Return the codec that Kafka's configuration calls `name` ("none", "gzip", "snappy", ...).
 
         Raises:
@@ -73,7 +73,9 @@ def compress(
     except KeyError:
         raise EncodeError(f"unknown compression codec {codec}") from None
     except (ValueError, OverflowError, RuntimeError) as error:
-        raise EncodeError(f"{Codec(codec).name.lower()} cannot compress at level {level}: {error}") from error
+        raise EncodeError(
+            f"{CompressionCodec(codec).name.lower()} cannot compress at level {level}: {error}"
+        ) from error
 
 
 def quick_level(codec: int, size: int, quick_bytes: int) -> int | None:
@@ -82,7 +84,7 @@ def quick_level(codec: int, size: int, quick_bytes: int) -> int | None:
     Gzip data of up to `quick_bytes` gets level 1, which takes a fifth to a tenth of the time of level 6 and
     up to a quarter more bytes. Otherwise the result is None, the codec's default level.
     """
-    return GZIP_QUICK_LEVEL if codec == Codec.GZIP and size <= quick_bytes else None
+    return GZIP_QUICK_LEVEL if codec == CompressionCodec.GZIP and size <= quick_bytes else None
 
 
 def decompress(codec: int, data: Buffer, limit_bytes: int) -> memoryview:
@@ -93,9 +95,9 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> memoryview:
         UnpackLimitError: the result has more than `limit_bytes`; no memory is allocated for it.
     """
     view = memoryview(data).cast("B")
-    if codec == Codec.NONE:
+    if codec == CompressionCodec.NONE:
         return view
-    if codec == Codec.GZIP:
+    if codec == CompressionCodec.GZIP:
         unpacked: memoryview = _CODECS[codec].decompress(view, max(limit_bytes, 0))
         return unpacked
     room = room_for(codec, view, limit_bytes)
@@ -113,14 +115,15 @@ def room_for(codec: int, data: memoryview, limit_bytes: int) -> int:
     size = decompressed_size_max(codec, data)
     if size <= limit_bytes:
         return size
-    if limit_bytes <= 0 or codec == Codec.SNAPPY:  # the only one whose framing always has the size
+    if limit_bytes <= 0 or codec == CompressionCodec.SNAPPY:  # the only one whose framing always has the size
         raise _too_large(codec, limit_bytes)
     return limit_bytes
 
 
 def _too_large(codec: int, limit_bytes: int) -> UnpackLimitError:
     return UnpackLimitError(
-        f"{Codec(codec).name.lower()} data are longer than {max(limit_bytes, 0)} bytes when decompressed"
+        f"{CompressionCodec(codec).name.lower()} data are longer than {max(limit_bytes, 0)} bytes "
+        "when decompressed"
     )
 
 
@@ -145,7 +148,7 @@ def decompressed_size_max(codec: int, data: memoryview) -> int:
     except KeyError:
         raise CorruptRecordError(f"unknown compression codec {codec}") from None
     except IndexError:
-        raise CorruptRecordError(f"{Codec(codec).name.lower()} data are cut short") from None
+        raise CorruptRecordError(f"{CompressionCodec(codec).name.lower()} data are cut short") from None
 
 
 def decompress_into(codec: int, data: memoryview, target: memoryview, limit_bytes: int = -1) -> int:
@@ -165,14 +168,15 @@ def decompress_into(codec: int, data: memoryview, target: memoryview, limit_byte
     except KeyError:
         raise CorruptRecordError(f"unknown compression codec {codec}") from None
     except IndexError:
-        raise CorruptRecordError(f"{Codec(codec).name.lower()} data are cut short") from None
+        raise CorruptRecordError(f"{CompressionCodec(codec).name.lower()} data are cut short") from None
     except (cramjam.DecompressionError, CorruptRecordError) as error:
         if limit_bytes == len(target) < decompressed_size_max(codec, data):
             raise _too_large(codec, limit_bytes) from None
         if isinstance(error, CorruptRecordError):
             raise
         raise CorruptRecordError(
-            f"{Codec(codec).name.lower()} data are broken or longer than {len(target)} bytes: {error}"
+            f"{CompressionCodec(codec).name.lower()} data are broken or longer than "
+            f"{len(target)} bytes: {error}"
         ) from None
 
 
@@ -187,19 +191,19 @@ class _Codecs(dict[int, ModuleType]):
     """The modules of the codecs by number, each imported on its first use."""
 
     def __missing__(self, codec: int) -> ModuleType:
-        if codec == Codec.GZIP:
+        if codec == CompressionCodec.GZIP:
             from penstock.records.compression import gzip
 
             self[codec] = gzip
-        elif codec == Codec.SNAPPY:
+        elif codec == CompressionCodec.SNAPPY:
             from penstock.records.compression import snappy
 
             self[codec] = snappy
-        elif codec == Codec.LZ4:
+        elif codec == CompressionCodec.LZ4:
             from penstock.records.compression import lz4
 
             self[codec] = lz4
-        elif codec == Codec.ZSTD:
+        elif codec == CompressionCodec.ZSTD:
             from penstock.records.compression import zstd
 
             self[codec] = zstd

@@ -13,7 +13,7 @@ from penstock.errors import CorruptRecordError
 from penstock.records.format.varint import read_unsigned
 
 
-class Span(NamedTuple):
+class RecordSpan(NamedTuple):
     """The byte span of one record in a batch, and the fields that compaction needs."""
 
     start: int
@@ -24,7 +24,7 @@ class Span(NamedTuple):
     has_value: bool
 
 
-def scan_keys(data: bytes, count: int) -> list[Span]:
+def scan_keys(data: bytes, count: int) -> list[RecordSpan]:
     """Return the spans of the `count` records that `data` holds back to back.
 
     Raises:
@@ -36,10 +36,10 @@ def scan_keys(data: bytes, count: int) -> list[Span]:
         raise CorruptRecordError("a record is cut short") from None
 
 
-def _scan(data: bytes, count: int) -> list[Span]:
+def _scan(data: bytes, count: int) -> list[RecordSpan]:
     size_of_data = len(data)
     new_span = tuple.__new__
-    spans: list[Span] = []
+    spans: list[RecordSpan] = []
     append = spans.append
     end = 0
     for _ in range(count):
@@ -74,7 +74,7 @@ def _scan(data: bytes, count: int) -> list[Span]:
         has_value = not data[position] & 1
         append(
             new_span(
-                Span,
+                RecordSpan,
                 (start, end, (times >> 1) ^ -(times & 1), (offset >> 1) ^ -(offset & 1), key, has_value),
             )
         )

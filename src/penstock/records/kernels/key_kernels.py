@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.errors import CorruptRecordError
 from penstock.records.format.batch_header import RECORD_BYTES_MIN
-from penstock.records.format.key_scan import Span
+from penstock.records.format.key_scan import RecordSpan
 from penstock.records.kernels.compiled import Bytes, Ints, byte_at, kernel
 from penstock.records.kernels.decode_kernels import read_unsigned, read_unsigned_long, short_unsigned
 
@@ -64,7 +64,7 @@ def find_keys(data: Bytes, count: int, table: Ints) -> int:
     return -1 if end == size else count
 
 
-def scan_keys(data: bytes, count: int) -> list[Span]:
+def scan_keys(data: bytes, count: int) -> list[RecordSpan]:
     """Return the spans of the `count` records that `data` holds back to back, by the compiled kernel.
 
     Raises:
@@ -82,7 +82,7 @@ def scan_keys(data: bytes, count: int) -> list[Span]:
     starts, ends, times, offsets, key_starts, key_ends, has_values = table.T.tolist()
     new_span = tuple.__new__
     return [
-        new_span(Span, (start, end, time, offset, data[at:stop] if at >= 0 else None, has_value == 1))
+        new_span(RecordSpan, (start, end, time, offset, data[at:stop] if at >= 0 else None, has_value == 1))
         for start, end, time, offset, at, stop, has_value in zip(
             starts, ends, times, offsets, key_starts, key_ends, has_values, strict=True
         )

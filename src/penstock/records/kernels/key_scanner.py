@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.records.format.key_scan import Span, scan_keys
+from penstock.records.format.key_scan import RecordSpan, scan_keys
 
-Scanner = Callable[[bytes, int], list[Span]]
+Scanner = Callable[[bytes, int], list[RecordSpan]]
 """A function of the records of a batch, back to back, and their number, that returns their spans."""
 
 

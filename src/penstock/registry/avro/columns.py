@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from penstock.errors import DecodeError
 from penstock.records.kernels.compiled import Bytes, Ints
-from penstock.registry.avro.program import Program, arrow_type, compile_program
+from penstock.registry.avro.program import AvroProgram, arrow_type, compile_program
 from penstock.registry.avro.schema import parse_avro
 from penstock.registry.columns.avro_kernel import DEPTH_MAX, read_avro
 from penstock.registry.columns.gathering import Gathering
-from penstock.registry.columns.nodes import Store
+from penstock.registry.columns.nodes import LoopStore
 from penstock.registry.columns.span_kernels import REASONS
 from penstock.registry.schemas import Schema
 
@@ -25,7 +25,7 @@ STORE_NUMBERS_MAX = 1 << 25
 
 
 def read_columns(
-    program: Program, data: Bytes, starts: Ints, ends: Ints, reasons: Bytes
+    program: AvroProgram, data: Bytes, starts: Ints, ends: Ints, reasons: Bytes
 ) -> tuple[pa.Array, Ints]:
     """Return the decoded values between `starts` and `ends`, and their row numbers.
 
@@ -38,7 +38,7 @@ def read_columns(
     places: list[Ints] = []
     stack = np.zeros(DEPTH_MAX + 2, dtype=np.int64)
     row, count = 0, len(starts)
-    store = Store(program.layout, min(ROWS, count))
+    store = LoopStore(program.layout, min(ROWS, count))
     while row < count:
         last = min(row + ROWS, count)
         store.clear()
@@ -71,12 +71,12 @@ def read_columns(
             gathering.add(store, data)
             places.append(rows)
         if store.size > STORE_NUMBERS_MAX:  # the next rows may need other groups
-            store = Store(program.layout, min(ROWS, count))
+            store = LoopStore(program.layout, min(ROWS, count))
     return gathering.array(), np.concatenate(places) if places else np.zeros(0, dtype=np.int64)
 
 
 class AvroFormat:
-    """The Avro implementation of `penstock.registry.decoding.Format`, with a reader's schema."""
+    """The Avro implementation of `penstock.registry.decoding.ValueFormat`, with a reader's schema."""
 
     def __init__(self, schema: Schema, referenced: Mapping[str, Schema]) -> None:
         """Parse the reader's schema, with the schemas that it refers to.
@@ -100,7 +100,7 @@ class AvroFormat:
 class AvroReading:
     """Reads Avro values of one writer's schema into columns of the reader's schema."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: AvroProgram) -> None:
         self._program = program
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:

@@ -81,21 +81,21 @@ class _Checker:
                     f"The type (path '{place}') of a field in the new schema differs from the old one",
                     f"reader type: {reader.kind.upper()}, writer type: {writer.kind.upper()}",
                 )
-        elif isinstance(reader, avro.Array) and isinstance(writer, avro.Array):
+        elif isinstance(reader, avro.AvroArray) and isinstance(writer, avro.AvroArray):
             self.compare(reader.items, writer.items, f"{place.rstrip('/')}/items")
         elif isinstance(reader, avro.Map) and isinstance(writer, avro.Map):
             self.compare(reader.values, writer.values, f"{place.rstrip('/')}/values")
-        elif isinstance(reader, avro.Named) and isinstance(writer, avro.Named):
+        elif isinstance(reader, avro.NamedType) and isinstance(writer, avro.NamedType):
             self._compare_named(reader, writer, place)
 
-    def _compare_named(self, reader: avro.Named, writer: avro.Named, place: str) -> None:
+    def _compare_named(self, reader: avro.NamedType, writer: avro.NamedType, place: str) -> None:
         if reader.short_name != writer.short_name and writer.name not in reader.aliases:
             self._say(
                 "NAME_MISMATCH",
                 f"The name of the schema has changed (path '{place.rstrip('/')}/name')",
                 f"expected: {writer.name}",
             )
-        if isinstance(reader, avro.Fixed) and isinstance(writer, avro.Fixed):
+        if isinstance(reader, avro.AvroFixed) and isinstance(writer, avro.AvroFixed):
             if reader.size != writer.size:
                 self._say(
                     "FIXED_SIZE_MISMATCH",
@@ -110,7 +110,7 @@ class _Checker:
                     f"The new schema is missing enum symbols at path '{place.rstrip('/')}/symbols'",
                     f"[{', '.join(missing)}]",
                 )
-        elif isinstance(reader, avro.Record) and isinstance(writer, avro.Record):
+        elif isinstance(reader, avro.AvroRecord) and isinstance(writer, avro.AvroRecord):
             written = {each.name: each for each in writer.fields}
             for number, each in enumerate(reader.fields):
                 names = (each.name, *each.aliases)
@@ -128,7 +128,7 @@ class _Checker:
 
 
 def _is_alike(branch: Type, writer: Type) -> bool:
-    if isinstance(branch, avro.Named) and isinstance(writer, avro.Named):
+    if isinstance(branch, avro.NamedType) and isinstance(writer, avro.NamedType):
         is_same_name = branch.short_name == writer.short_name or writer.name in branch.aliases
         return branch.kind == writer.kind and is_same_name
-    return branch.kind == writer.kind and not isinstance(branch, avro.Named)
+    return branch.kind == writer.kind and not isinstance(branch, avro.NamedType)

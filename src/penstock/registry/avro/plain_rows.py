@@ -18,12 +18,12 @@ from typing import Any
 from penstock.errors import EncodeError
 from penstock.registry.avro.schema import (
     NO_DEFAULT,
-    Array,
+    AvroArray,
+    AvroFixed,
+    AvroRecord,
     Enum,
-    Fixed,
     Map,
-    Named,
-    Record,
+    NamedType,
     Type,
     Union,
     branch_name,
@@ -42,9 +42,9 @@ def avro_row(value: Any, kind: Type, place: str = "$") -> Any:
     """
     if isinstance(kind, Union):
         return _branch(value, kind, place)
-    if isinstance(kind, Record):
+    if isinstance(kind, AvroRecord):
         return _record(value, kind, place)
-    if isinstance(kind, Array):
+    if isinstance(kind, AvroArray):
         if not isinstance(value, list):
             raise _misfit(value, "a list", place)
         return [avro_row(each, kind.items, f"{place}[{at}]") for at, each in enumerate(value)]
@@ -63,7 +63,7 @@ def _misfit(value: Any, wanted: str, place: str) -> EncodeError:
     return EncodeError(f"{place} is {json.dumps(value)[:_SHOWN_CHARACTERS]}: {wanted} is needed")
 
 
-def _record(value: Any, kind: Record, place: str) -> dict[str, Any]:
+def _record(value: Any, kind: AvroRecord, place: str) -> dict[str, Any]:
     if isinstance(value, str):  # a type that holds itself is JSON text in columns
         try:
             value = json.loads(value)
@@ -98,7 +98,7 @@ def _pairs(value: Any, place: str) -> list[tuple[str, Any]]:
 
 def _branch(value: Any, kind: Union, place: str) -> Any:
     named = {branch_name(each): each for each in kind.branches}
-    named |= {each.short_name: each for each in kind.branches if isinstance(each, Named)}
+    named |= {each.short_name: each for each in kind.branches if isinstance(each, NamedType)}
     if isinstance(value, dict) and value and value.keys() <= named.keys():
         chosen = [name for name, each in value.items() if each is not None]
         if len(chosen) == 1:
@@ -106,7 +106,7 @@ def _branch(value: Any, kind: Union, place: str) -> Any:
             try:
                 return _tagged(avro_row(value[name], named[name], place), named[name])
             except EncodeError:
-                if len(value) == 1 and not any(isinstance(each, (Record, Map)) for each in kind.branches):
+                if len(value) == 1 and not any(isinstance(each, (AvroRecord, Map)) for each in kind.branches):
                     raise
     misfits = []
     # A text that is base64 by chance is a text.
@@ -123,7 +123,7 @@ def _branch(value: Any, kind: Union, place: str) -> Any:
 
 def _tagged(made: Any, branch: Type) -> Any:
     """Return a record's row with the record's name, by which fastavro finds the branch of a union."""
-    return (branch.name, made) if isinstance(branch, Record) else made
+    return (branch.name, made) if isinstance(branch, AvroRecord) else made
 
 
 def _plain(value: Any, kind: Type, place: str) -> Any:
@@ -153,7 +153,7 @@ def _bytes(value: Any, kind: Type, place: str) -> bytes:
         found = None
     if found is None:
         raise _misfit(value, "base64 text", place)
-    if isinstance(kind, Fixed) and len(found) != kind.size:
+    if isinstance(kind, AvroFixed) and len(found) != kind.size:
         raise _misfit(value, f"base64 text of {kind.size} bytes", place)
     return found
 

@@ -21,7 +21,7 @@ from penstock.registry.avro import schema as avro
 from penstock.registry.avro.schema import NO_DEFAULT, SchemaError, Type, Union, branch_name
 from penstock.registry.columns import avro_kernel as op
 from penstock.registry.columns import nodes
-from penstock.registry.columns.nodes import Layout, Node
+from penstock.registry.columns.nodes import ColumnLayout, ColumnNode
 
 OPERATIONS_MAX = 100_000
 COLUMNS_MAX = 20_000
@@ -68,16 +68,16 @@ class UnresolvableError(SchemaError):
 
 
 @dataclass(frozen=True)
-class Program:
+class AvroProgram:
     """The operations that the loop runs, and the tree of columns that the operations fill."""
 
     ops: Any
     tables: Any
-    root: Node
-    layout: Layout
+    root: ColumnNode
+    layout: ColumnLayout
 
 
-def compile_program(writer: Type, reader: Type) -> Program:
+def compile_program(writer: Type, reader: Type) -> AvroProgram:
     """Return the program that reads values of `writer` into the columns of `reader`.
 
     Raises:
@@ -89,7 +89,7 @@ def compile_program(writer: Type, reader: Type) -> Program:
     compiler.read(writer, reader, root, "the value")
     compiler.emit(op.END)
     compiler.write_skippers()
-    return Program(
+    return AvroProgram(
         np.array(compiler.ops, dtype=np.int64),
         np.array(compiler.tables or [0], dtype=np.int64),
         root,
@@ -129,14 +129,14 @@ class _Compiler:
     def __init__(self) -> None:
         self.ops: list[int] = []
         self.tables: list[int] = []
-        self.layout = Layout()
+        self.layout = ColumnLayout()
         self._calls: list[tuple[int, Type]] = []
         self._skippers: dict[int, int] = {}
         self._recursive: dict[int, bool] = {}
 
     # --- the tree of columns ---
 
-    def node(self, made: Type, group: int, above: tuple[Type, ...], *, optional: bool = False) -> Node:
+    def node(self, made: Type, group: int, above: tuple[Type, ...], *, optional: bool = False) -> ColumnNode:
         """Return the node of a reader's type, with its columns allocated."""
         if len(self.layout.group_of) > COLUMNS_MAX:
             raise SchemaError(f"the schema has more than {COLUMNS_MAX:,} columns")
@@ -147,7 +147,7 @@ class _Compiler:
             found.valid = self.layout.add(group)
         return found
 
-    def _union_node(self, made: Union, group: int, above: tuple[Type, ...], optional: bool) -> Node:
+    def _union_node(self, made: Union, group: int, above: tuple[Type, ...], optional: bool) -> ColumnNode:
         others = tuple(branch for branch in made.branches if branch.kind != "null")
         has_null = optional or len(others) < len(made.branches)
         if len(others) == 1:
@@ -157,47 +157,51 @@ class _Compiler:
         children = [self.node(branch, group, above, optional=True) for branch in others]
         labels = branch_labels(others)
         fields = [pa.field(label, child.type) for label, child in zip(labels, children, strict=True)]
-        found = Node(nodes.STRUCT, pa.struct(fields), group, children=children, names=tuple(labels))
+        found = ColumnNode(nodes.STRUCT, pa.struct(fields), group, children=children, names=tuple(labels))
         if has_null:
             found.valid = self.layout.add(group)
         return found
 
-    def _plain_node(self, made: Type, group: int, above: tuple[Type, ...]) -> Node:
+    def _plain_node(self, made: Type, group: int, above: tuple[Type, ...]) -> ColumnNode:
         add = self.layout.add
-        if isinstance(made, avro.Record):
+        if isinstance(made, avro.AvroRecord):
             if made in above:
-                return Node(nodes.JSON_SPAN, pa.string(), group, add(group, 2))
+                return ColumnNode(nodes.JSON_SPAN, pa.string(), group, add(group, 2))
             inner = (*above, made)
             children = [self.node(each.type, group, inner) for each in made.fields]
             fields = [
                 pa.field(each.name, child.type, child.nullable)
                 for each, child in zip(made.fields, children, strict=True)
             ]
-            return Node(nodes.STRUCT, pa.struct(fields), group, children=children)
-        if isinstance(made, (avro.Array, avro.Map)):
+            return ColumnNode(nodes.STRUCT, pa.struct(fields), group, children=children)
+        if isinstance(made, (avro.AvroArray, avro.Map)):
             items = self.layout.add_group()
-            value = made.items if isinstance(made, avro.Array) else made.values
+            value = made.items if isinstance(made, avro.AvroArray) else made.values
             child = self.node(value, items, above)
-            if isinstance(made, avro.Array):
+            if isinstance(made, avro.AvroArray):
                 kind = pa.list_(pa.field("element", child.type, child.nullable))
-                return Node(nodes.LIST, kind, group, add(group), items=items, children=[child])
-            key = Node(nodes.SPAN, pa.string(), items, add(items, 2))
+                return ColumnNode(nodes.LIST, kind, group, add(group), items=items, children=[child])
+            key = ColumnNode(nodes.SPAN, pa.string(), items, add(items, 2))
             kind = pa.map_(pa.string(), pa.field("value", child.type, child.nullable))
-            return Node(nodes.MAP, kind, group, add(group), items=items, children=[key, child])
+            return ColumnNode(nodes.MAP, kind, group, add(group), items=items, children=[key, child])
         if isinstance(made, avro.Enum):
-            return Node(nodes.SYMBOLS, pa.string(), group, add(group), symbols=dict(enumerate(made.symbols)))
+            return ColumnNode(
+                nodes.SYMBOLS, pa.string(), group, add(group), symbols=dict(enumerate(made.symbols))
+            )
         if made.kind == "null":
-            return Node(nodes.NULL, pa.null(), group)
-        if made.logical == "decimal" and not (isinstance(made, avro.Fixed) and made.size > DECIMAL_BYTES_MAX):
+            return ColumnNode(nodes.NULL, pa.null(), group)
+        if made.logical == "decimal" and not (
+            isinstance(made, avro.AvroFixed) and made.size > DECIMAL_BYTES_MAX
+        ):
             kind = pa.decimal128(made.precision, made.scale)
-            return Node(nodes.DECIMALS, kind, group, add(group, 2))
-        if isinstance(made, avro.Fixed):
+            return ColumnNode(nodes.DECIMALS, kind, group, add(group, 2))
+        if isinstance(made, avro.AvroFixed):
             kind = pa.binary(made.size) if made.size else pa.binary()
-            return Node(nodes.SPAN, kind, group, add(group, 2))
+            return ColumnNode(nodes.SPAN, kind, group, add(group, 2))
         stored, kind = _STORED[made.kind]
         if made.kind in ("int", "long"):
             kind = _LOGICAL.get(made.logical or "", kind)
-        return Node(stored, kind, group, add(group, 2 if stored == nodes.SPAN else 1))
+        return ColumnNode(stored, kind, group, add(group, 2 if stored == nodes.SPAN else 1))
 
     # --- reading ---
 
@@ -209,7 +213,7 @@ class _Compiler:
         self.ops += [*numbers, *([0] * (op.WIDTH - len(numbers)))]
         return place
 
-    def read(self, writer: Type, reader: Type, node: Node, place: str) -> None:
+    def read(self, writer: Type, reader: Type, node: ColumnNode, place: str) -> None:
         """Emit the operations that read a value of `writer` into `node`, the node of type `reader`."""
         if isinstance(writer, Union):
             self._read_union(writer, reader, node, place)
@@ -236,7 +240,7 @@ class _Compiler:
             return str(error)
         return None
 
-    def _read_union(self, writer: Union, reader: Type, node: Node, place: str) -> None:
+    def _read_union(self, writer: Union, reader: Type, node: ColumnNode, place: str) -> None:
         written, wanted = optional_branch(writer), optional_branch(reader)
         if written is not None and wanted is not None:
             null_branch = next(i for i, branch in enumerate(writer.branches) if branch.kind == "null")
@@ -267,7 +271,7 @@ class _Compiler:
         for jump in jumps:
             self.ops[jump + 1] = len(self.ops)
 
-    def _read_into_branch(self, writer: Type, reader: Union, node: Node, place: str) -> None:
+    def _read_into_branch(self, writer: Type, reader: Union, node: ColumnNode, place: str) -> None:
         if writer.kind == "null":
             if not any(branch.kind == "null" for branch in reader.branches):
                 raise UnresolvableError(f"{place}: null is written, and the reader has no null")
@@ -286,7 +290,7 @@ class _Compiler:
             failures[0] if failures else f"{place}: the reader's union has no {writer.kind}"
         )
 
-    def _enter(self, reader: Union, node: Node, branch: Type) -> Node:
+    def _enter(self, reader: Union, node: ColumnNode, branch: Type) -> ColumnNode:
         """Emit operations that mark `branch` as the branch present in the reader's union; return its node."""
         if node.valid != nodes.NO_COLUMN:
             self.emit(op.SET, node.valid, node.group, 1)
@@ -297,20 +301,20 @@ class _Compiler:
         self.emit(op.SET, child.valid, child.group, 1)
         return child
 
-    def _read_plain(self, writer: Type, reader: Type, node: Node, place: str) -> None:
+    def _read_plain(self, writer: Type, reader: Type, node: ColumnNode, place: str) -> None:
         numbers = _NUMBERS.get((writer.kind, reader.kind))
         if numbers is not None:
             _same_units(writer, reader, place)
             self.emit(numbers[0], node.column, node.group, numbers[1])
-        elif isinstance(writer, avro.Record) and isinstance(reader, avro.Record):
+        elif isinstance(writer, avro.AvroRecord) and isinstance(reader, avro.AvroRecord):
             self._read_record(writer, reader, node, place)
-        elif isinstance(writer, avro.Array) and isinstance(reader, avro.Array):
+        elif isinstance(writer, avro.AvroArray) and isinstance(reader, avro.AvroArray):
             self._read_list(writer.items, reader.items, node, place)
         elif isinstance(writer, avro.Map) and isinstance(reader, avro.Map):
             self._read_list(writer.values, reader.values, node, place)
         elif isinstance(writer, avro.Enum) and isinstance(reader, avro.Enum):
             self._read_enum(writer, reader, node)
-        elif isinstance(writer, avro.Fixed) and isinstance(reader, avro.Fixed):
+        elif isinstance(writer, avro.AvroFixed) and isinstance(reader, avro.AvroFixed):
             if writer.size != reader.size:
                 raise UnresolvableError(f"{place}: fixed has {writer.size} bytes, the reader's {reader.size}")
             _same_units(writer, reader, place)
@@ -322,12 +326,14 @@ class _Compiler:
         elif not writer.kind == reader.kind == "null":
             raise UnresolvableError(f"{place}: {writer.kind} is written, and the reader has {reader.kind}")
 
-    def _read_record(self, writer: avro.Record, reader: avro.Record, node: Node, place: str) -> None:
+    def _read_record(
+        self, writer: avro.AvroRecord, reader: avro.AvroRecord, node: ColumnNode, place: str
+    ) -> None:
         wanted = {each.name: number for number, each in enumerate(reader.fields)}
         for number, each in enumerate(reader.fields):
             for alias in each.aliases:
                 wanted.setdefault(alias, number)
-        found: dict[int, avro.Field] = {}
+        found: dict[int, avro.AvroField] = {}
         for field in writer.fields:
             number = wanted.get(field.name, -1)
             if number >= 0 and number not in found:
@@ -345,7 +351,7 @@ class _Compiler:
                 )
             self.default(each.type, node.children[number], each.default)
 
-    def _read_list(self, writer: Type, reader: Type, node: Node, place: str) -> None:
+    def _read_list(self, writer: Type, reader: Type, node: ColumnNode, place: str) -> None:
         self.emit(op.LIST, node.items)
         begin = self.emit(op.NEXT, node.items)
         if node.kind == nodes.MAP:
@@ -354,7 +360,7 @@ class _Compiler:
         self.emit(op.STEP, node.items, begin)
         self.ops[begin + 2] = self.emit(op.CLOSE, node.column, node.group, node.items)
 
-    def _read_enum(self, writer: avro.Enum, reader: avro.Enum, node: Node) -> None:
+    def _read_enum(self, writer: avro.Enum, reader: avro.Enum, node: ColumnNode) -> None:
         first = len(self.tables)
         places = {symbol: number for number, symbol in enumerate(reader.symbols)}
         other = places[reader.default] if reader.default is not None else -1
@@ -365,7 +371,7 @@ class _Compiler:
 
     def skip(self, writer: Type) -> None:
         """Emit the operations that read past a value of `writer`."""
-        if isinstance(writer, avro.Record):
+        if isinstance(writer, avro.AvroRecord):
             if self._is_recursive(writer):
                 self._calls.append((self.emit(op.CALL), writer))
             else:
@@ -382,19 +388,19 @@ class _Compiler:
                 jumps.append(self.emit(op.JUMP))
             for jump in jumps:
                 self.ops[jump + 1] = len(self.ops)
-        elif isinstance(writer, (avro.Array, avro.Map)):
+        elif isinstance(writer, (avro.AvroArray, avro.Map)):
             self.emit(op.LIST, nodes.NO_COLUMN)
             begin = self.emit(op.NEXT, nodes.NO_COLUMN)
             if isinstance(writer, avro.Map):
                 self.emit(op.TEXT, nodes.NO_COLUMN)
-            self.skip(writer.items if isinstance(writer, avro.Array) else writer.values)
+            self.skip(writer.items if isinstance(writer, avro.AvroArray) else writer.values)
             self.emit(op.STEP, nodes.NO_COLUMN, begin)
             self.ops[begin + 2] = self.emit(op.CLOSE, nodes.NO_COLUMN)
         elif isinstance(writer, avro.Enum):
             first = len(self.tables)
             self.tables += [0] * len(writer.symbols)
             self.emit(op.ENUM, nodes.NO_COLUMN, 0, first, 0, len(writer.symbols))
-        elif isinstance(writer, avro.Fixed):
+        elif isinstance(writer, avro.AvroFixed):
             self.emit(op.FIXED, nodes.NO_COLUMN, 0, writer.size)
         elif writer.kind in ("bytes", "string"):
             self.emit(op.TEXT if writer.kind == "string" else op.BINARY, nodes.NO_COLUMN)
@@ -402,7 +408,7 @@ class _Compiler:
             operation, checked = _NUMBERS[writer.kind, writer.kind]
             self.emit(operation, nodes.NO_COLUMN, 0, checked)
 
-    def _is_recursive(self, record: avro.Record) -> bool:
+    def _is_recursive(self, record: avro.AvroRecord) -> bool:
         """Return True if a record contains itself, directly or through other types."""
         known = self._recursive.get(id(record))
         if known is None:
@@ -415,7 +421,7 @@ class _Compiler:
             at, record = self._calls.pop()
             if id(record) not in self._skippers:
                 self._skippers[id(record)] = len(self.ops)
-                assert isinstance(record, avro.Record)
+                assert isinstance(record, avro.AvroRecord)
                 for field in record.fields:
                     self.skip(field.type)
                 self.emit(op.RETURN)
@@ -423,7 +429,7 @@ class _Compiler:
 
     # --- defaults ---
 
-    def default(self, reader: Type, node: Node, value: Any) -> None:
+    def default(self, reader: Type, node: ColumnNode, value: Any) -> None:
         """Emit operations that store a default value. Zero, empty text and null need no operation."""
         if isinstance(reader, Union):
             branch = next(each for each in reader.branches if avro.fits_default(each, value))
@@ -431,11 +437,11 @@ class _Compiler:
                 self.default(branch, self._enter(reader, node, branch), value)
         elif node.kind == nodes.JSON_SPAN:
             raise UnresolvableError("a record that holds itself has a default that is no null")
-        elif isinstance(reader, avro.Record):
+        elif isinstance(reader, avro.AvroRecord):
             for each, child in zip(reader.fields, node.children, strict=True):
                 self.default(each.type, child, value.get(each.name, each.default))
-        elif isinstance(reader, (avro.Array, avro.Map)):
-            inner = reader.items if isinstance(reader, avro.Array) else reader.values
+        elif isinstance(reader, (avro.AvroArray, avro.Map)):
+            inner = reader.items if isinstance(reader, avro.AvroArray) else reader.values
             for each in value:
                 self.emit(op.SIZED, node.items)
                 if isinstance(reader, avro.Map):
@@ -454,11 +460,11 @@ class _Compiler:
         elif reader.kind != "null":
             self._set(node, node.column, int(value))
 
-    def _set(self, node: Node, column: int, number: int) -> None:
+    def _set(self, node: ColumnNode, column: int, number: int) -> None:
         if number:
             self.emit(op.SET, column, node.group, number)
 
-    def _set_span(self, node: Node, data: bytes) -> None:
+    def _set_span(self, node: ColumnNode, data: bytes) -> None:
         if data:
             self._set(node, node.column, self.layout.constant(data))
             self._set(node, node.column + 1, len(data))
@@ -470,11 +476,11 @@ def _reaches(made: Type, goal: Type, seen: set[int]) -> bool:
         return False
     seen.add(id(made))
     inner: list[Type] = []
-    if isinstance(made, avro.Record):
+    if isinstance(made, avro.AvroRecord):
         inner = [each.type for each in made.fields]
     elif isinstance(made, Union):
         inner = list(made.branches)
-    elif isinstance(made, avro.Array):
+    elif isinstance(made, avro.AvroArray):
         inner = [made.items]
     elif isinstance(made, avro.Map):
         inner = [made.values]
@@ -488,7 +494,7 @@ def _candidates(writer: Type, reader: Union) -> list[Type]:
     def distance(branch: Type) -> int:
         if branch_name(branch) == name:
             return 0
-        if isinstance(branch, avro.Named) and isinstance(writer, avro.Named):
+        if isinstance(branch, avro.NamedType) and isinstance(writer, avro.NamedType):
             is_same = branch.short_name == writer.short_name or writer.name in branch.aliases
             return 1 if is_same and branch.kind == writer.kind else 3
         return 2

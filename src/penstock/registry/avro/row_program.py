@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.errors import DecodeError
 from penstock.records.native import LIBRARY
-from penstock.registry.avro.schema import Array, Enum, Fixed, Map, Record, Type, Union, parse_avro
+from penstock.registry.avro.schema import AvroArray, AvroFixed, AvroRecord, Enum, Map, Type, Union, parse_avro
 
 NULL, BOOLEAN, INT, LONG, FLOAT, DOUBLE, STRING, BYTES, FIXED, ENUM, RECORD, ARRAY, MAP, OPTION, LOGICAL = (
     range(15)
@@ -69,14 +69,14 @@ class _Compiler:
         if self._left < 0 or kind in above:
             raise _Uncompiled
         above = (*above, kind)
-        if isinstance(kind, Record):
+        if isinstance(kind, AvroRecord):
             children = tuple(self.node(each.type, above) for each in kind.fields)
             may_miss = tuple(
                 child[0] == OPTION and each.default is None
                 for each, child in zip(kind.fields, children, strict=True)
             )
             return RECORD, tuple(each.name for each in kind.fields), children, may_miss
-        if isinstance(kind, Array):
+        if isinstance(kind, AvroArray):
             return ARRAY, self.node(kind.items, above)
         if isinstance(kind, Map):
             return MAP, self.node(kind.values, above)
@@ -84,7 +84,7 @@ class _Compiler:
             return ENUM, {symbol: place for place, symbol in enumerate(kind.symbols)}
         if isinstance(kind, Union):
             return self._option(kind, above)
-        if isinstance(kind, Fixed):
+        if isinstance(kind, AvroFixed):
             if kind.logical is not None:
                 raise _Uncompiled
             return FIXED, kind.size

@@ -46,7 +46,7 @@ class Type:
 
 
 @dataclass(eq=False)
-class Named(Type):
+class NamedType(Type):
     """A type with a name: a record, an enum or a fixed."""
 
     name: str = ""
@@ -59,7 +59,7 @@ class Named(Type):
 
 
 @dataclass(eq=False)
-class Field:
+class AvroField:
     """A field of a record."""
 
     name: str
@@ -69,14 +69,14 @@ class Field:
 
 
 @dataclass(eq=False)
-class Record(Named):
+class AvroRecord(NamedType):
     """A record, or an Avro error, which is encoded like a record."""
 
-    fields: list[Field] = field(default_factory=list)
+    fields: list[AvroField] = field(default_factory=list)
 
 
 @dataclass(eq=False)
-class Enum(Named):
+class Enum(NamedType):
     """An enum; `default` replaces symbols that the reader's schema lacks."""
 
     symbols: tuple[str, ...] = ()
@@ -84,14 +84,14 @@ class Enum(Named):
 
 
 @dataclass(eq=False)
-class Fixed(Named):
+class AvroFixed(NamedType):
     """A value of a fixed number of bytes."""
 
     size: int = 0
 
 
 @dataclass(eq=False)
-class Array(Type):
+class AvroArray(Type):
     """An array of items of one type."""
 
     items: Type = field(default_factory=lambda: Type("null"))
@@ -143,7 +143,7 @@ class _Parser:
     """Parses schemas in turn; each can use the names that earlier schemas define."""
 
     def __init__(self) -> None:
-        self._names: dict[str, Named] = {}
+        self._names: dict[str, NamedType] = {}
         self._count = 0
 
     def parse(self, found: Any, space: str, depth: int, place: str) -> Type:
@@ -168,7 +168,9 @@ class _Parser:
         if kind == "fixed":
             return self._fixed(found, space, place)
         if kind == "array":
-            return Array("array", items=self.parse(found.get("items"), space, depth + 1, f"{place}, items"))
+            return AvroArray(
+                "array", items=self.parse(found.get("items"), space, depth + 1, f"{place}, items")
+            )
         if kind == "map":
             return Map("map", values=self.parse(found.get("values"), space, depth + 1, f"{place}, values"))
         if kind in PRIMITIVES:
@@ -177,7 +179,7 @@ class _Parser:
             return self._known(kind, space, place)
         raise SchemaError(f"{place}: a type is missing")
 
-    def _known(self, name: str, space: str, place: str) -> Named:
+    def _known(self, name: str, space: str, place: str) -> NamedType:
         for full in (f"{space}.{name}", name) if space and "." not in name else (name,):
             if full in self._names:
                 return self._names[full]
@@ -215,9 +217,9 @@ class _Parser:
         )
         return full, own, aliases
 
-    def _record(self, found: Mapping[str, Any], space: str, depth: int, place: str) -> Record:
+    def _record(self, found: Mapping[str, Any], space: str, depth: int, place: str) -> AvroRecord:
         name, own, aliases = self._name(found, space, place)
-        record = Record("record", name=name, aliases=aliases)
+        record = AvroRecord("record", name=name, aliases=aliases)
         self._names[name] = record
         fields = found.get("fields")
         if not isinstance(fields, list):
@@ -238,7 +240,7 @@ class _Parser:
             default = each.get("default", NO_DEFAULT)
             if default is not NO_DEFAULT and not fits_default(made, default):
                 raise SchemaError(f"{name}.{label}: the default {default!r:.60} is none of its type")
-            record.fields.append(Field(label, made, default, tuple(_texts(each.get("aliases")))))
+            record.fields.append(AvroField(label, made, default, tuple(_texts(each.get("aliases")))))
         return record
 
     def _enum(self, found: Mapping[str, Any], space: str, place: str) -> Enum:
@@ -253,12 +255,12 @@ class _Parser:
         self._names[name] = made
         return made
 
-    def _fixed(self, found: Mapping[str, Any], space: str, place: str) -> Fixed:
+    def _fixed(self, found: Mapping[str, Any], space: str, place: str) -> AvroFixed:
         name, _, aliases = self._name(found, space, place)
         size = found.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= 1 << 30:
             raise SchemaError(f"{place}: fixed {name} has size {size!r}")
-        made = Fixed("fixed", name=name, aliases=aliases, size=size)
+        made = AvroFixed("fixed", name=name, aliases=aliases, size=size)
         _logical(made, found, size)
         self._names[name] = made
         return made
@@ -310,7 +312,7 @@ def _logical(made: Type, found: Mapping[str, Any], size: int) -> Type:
 
 def branch_name(branch: Type) -> str:
     """Return the name of a branch of a union: the full name of a named type, or the kind."""
-    return branch.name if isinstance(branch, Named) else branch.kind
+    return branch.name if isinstance(branch, NamedType) else branch.kind
 
 
 _FITTING: dict[str, tuple[type, ...]] = {
@@ -345,13 +347,13 @@ def fits_default(made: Type, default: Any) -> bool:
         bound = 1 << (31 if made.kind == "int" else 63)
         return bool(-bound <= found < bound)
     if made.kind in ("bytes", "fixed"):
-        right_size = not isinstance(made, Fixed) or len(found) == made.size
+        right_size = not isinstance(made, AvroFixed) or len(found) == made.size
         return right_size and all(ord(character) < 256 for character in found)
-    if isinstance(made, Array):
+    if isinstance(made, AvroArray):
         return all(fits_default(made.items, each) for each in found)
     if isinstance(made, Map):
         return all(fits_default(made.values, each) for each in found.values())
-    if isinstance(made, Record):
+    if isinstance(made, AvroRecord):
         return all(
             fits_default(each.type, found[each.name])
             if each.name in found
@@ -364,7 +366,7 @@ def fits_default(made: Type, default: Any) -> bool:
 def as_json(made: Type, known: set[str] | None = None) -> Any:
     """Return a type as the JSON of a schema, with each named type defined once and then named."""
     known = set() if known is None else known
-    if isinstance(made, Named):
+    if isinstance(made, NamedType):
         if made.name in known:
             return made.name
         known.add(made.name)
@@ -375,15 +377,15 @@ def as_json(made: Type, known: set[str] | None = None) -> Any:
             found["symbols"] = list(made.symbols)
             if made.default is not None:
                 found["default"] = made.default
-        elif isinstance(made, Fixed):
+        elif isinstance(made, AvroFixed):
             found["size"] = made.size
             _put_logical(found, made)
-        elif isinstance(made, Record):
+        elif isinstance(made, AvroRecord):
             found["fields"] = [_field_json(each, known) for each in made.fields]
         return found
     if isinstance(made, Union):
         return [as_json(branch, known) for branch in made.branches]
-    if isinstance(made, Array):
+    if isinstance(made, AvroArray):
         return {"type": "array", "items": as_json(made.items, known)}
     if isinstance(made, Map):
         return {"type": "map", "values": as_json(made.values, known)}
@@ -401,7 +403,7 @@ def _put_logical(found: dict[str, Any], made: Type) -> None:
             found["precision"], found["scale"] = made.precision, made.scale
 
 
-def _field_json(each: Field, known: set[str]) -> dict[str, Any]:
+def _field_json(each: AvroField, known: set[str]) -> dict[str, Any]:
     found: dict[str, Any] = {"name": each.name, "type": as_json(each.type, known)}
     if each.default is not NO_DEFAULT:
         found["default"] = each.default

@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 
 from penstock.errors import EncodeError
 from penstock.records.kernels.compiled import Ints
-from penstock.registry.avro.schema import NO_DEFAULT, Array, Enum, Field, Fixed, Map, Record, Type, Union
+from penstock.registry.avro.schema import (
+    NO_DEFAULT,
+    AvroArray,
+    AvroField,
+    AvroFixed,
+    AvroRecord,
+    Enum,
+    Map,
+    Type,
+    Union,
+)
 from penstock.registry.columns import avro_write_kernel as loop
 from penstock.registry.columns.avro_write_kernel import write_avro
 
@@ -167,9 +177,9 @@ def _value(
 def _present(program: _Program, column: pa.Array, schema: Type, group: int, alive: Mask, depth: int) -> None:
     kind = column.type
     match schema:
-        case Record():
+        case AvroRecord():
             _record(program, column, schema, group, alive, depth)
-        case Array():
+        case AvroArray():
             _list(program, column, [schema.items], group, alive, depth)
         case Map():
             _list(program, column, [Type("string"), schema.values], group, alive, depth)
@@ -180,7 +190,7 @@ def _present(program: _Program, column: pa.Array, schema: Type, group: int, aliv
             if np.any(np.asarray(pc.is_null(found)) & alive):
                 raise _Unsure
             _number(program, loop.NUMBER, found.fill_null(0), group, loop.VARINT_BYTES)
-        case Fixed():
+        case AvroFixed():
             if schema.logical is not None or not pa.types.is_fixed_size_binary(kind):
                 raise _Unsure
             if kind.byte_width != schema.size:
@@ -285,7 +295,9 @@ def _span(program: _Program, op: int, column: pa.Array, group: int) -> None:
     program.add(op, program.column(starts, np.diff(offsets)), group)
 
 
-def _record(program: _Program, column: pa.Array, schema: Record, group: int, alive: Mask, depth: int) -> None:
+def _record(
+    program: _Program, column: pa.Array, schema: AvroRecord, group: int, alive: Mask, depth: int
+) -> None:
     if not pa.types.is_struct(column.type):
         raise _Unsure
     names = [each.name for each in column.type]
@@ -298,7 +310,7 @@ def _record(program: _Program, column: pa.Array, schema: Record, group: int, ali
             _absent(program, each, group)
 
 
-def _absent(program: _Program, each: Field, group: int) -> None:
+def _absent(program: _Program, each: AvroField, group: int) -> None:
     """Append operations that write null for a field without a column, if null is the field's default."""
     if each.default is not None or each.default is NO_DEFAULT:
         raise _Unsure

@@ -22,8 +22,8 @@ from penstock.registry.columns.nodes import (
     NUMBER,
     SPAN,
     STRUCT,
-    Node,
-    Store,
+    ColumnNode,
+    LoopStore,
     to_array,
 )
 from penstock.registry.columns.span_kernels import copy_spans
@@ -35,7 +35,7 @@ MORE = 1.1
 class Gathering:
     """Builds the array of a schema, batch by batch."""
 
-    def __init__(self, root: Node, rows: int) -> None:
+    def __init__(self, root: ColumnNode, rows: int) -> None:
         """Prepare columns for the tree `root`, and for at most `rows` rows."""
         self._root = root
         self._count = 0
@@ -43,7 +43,7 @@ class Gathering:
         self._parts = [_part(child, rows) for child in root.children] if is_plain else None
         self._whole = _Joined(root)
 
-    def add(self, store: Store, data: Bytes) -> None:
+    def add(self, store: LoopStore, data: Bytes) -> None:
         """Add the rows that a loop has stored.
 
         Raises:
@@ -72,14 +72,14 @@ class Gathering:
 class _Part(Protocol):
     """A column under construction."""
 
-    def add(self, store: Store, data: Bytes, at: int, count: int) -> None:
+    def add(self, store: LoopStore, data: Bytes, at: int, count: int) -> None:
         """Add `count` rows of a batch, the first of them as row `at`."""
 
     def array(self, count: int) -> pa.Array:
         """Return the column with its first `count` rows."""
 
 
-def _part(node: Node, rows: int) -> _Part:
+def _part(node: ColumnNode, rows: int) -> _Part:
     if node.kind in (NUMBER, DOUBLES, FLOATS, FLAGS):
         return _Numbers(node, rows)
     if node.kind == SPAN and not pa.types.is_fixed_size_binary(node.type) and node.as_text is None:
@@ -90,11 +90,11 @@ def _part(node: Node, rows: int) -> _Part:
 class _Validity:
     """The flags of a column's rows that are not null."""
 
-    def __init__(self, node: Node, rows: int) -> None:
+    def __init__(self, node: ColumnNode, rows: int) -> None:
         self._node = node
         self._flags = None if node.valid == NO_COLUMN else np.empty(rows, dtype=np.bool_)
 
-    def add(self, store: Store, at: int, count: int) -> None:
+    def add(self, store: LoopStore, at: int, count: int) -> None:
         if self._flags is not None:
             self._flags[at : at + count] = store.column(self._node.valid, self._node.group)
 
@@ -110,13 +110,13 @@ class _Validity:
 class _Numbers:
     """A column of numbers or flags, in the width of their type."""
 
-    def __init__(self, node: Node, rows: int) -> None:
+    def __init__(self, node: ColumnNode, rows: int) -> None:
         self._node = node
         self._validity = _Validity(node, rows)
         width = np.int64 if node.type.bit_width == 64 else np.int32
         self._values: Any = np.empty(rows, dtype=np.bool_ if node.kind == FLAGS else width)
 
-    def add(self, store: Store, data: Bytes, at: int, count: int) -> None:
+    def add(self, store: LoopStore, data: Bytes, at: int, count: int) -> None:
         self._values[at : at + count] = store.column(self._node.column, self._node.group)
         self._validity.add(store, at, count)
 
@@ -131,7 +131,7 @@ class _Numbers:
 class _Spans:
     """A column of text or bytes, stored one after another."""
 
-    def __init__(self, node: Node, rows: int) -> None:
+    def __init__(self, node: ColumnNode, rows: int) -> None:
         self._node = node
         self._rows = rows
         self._validity = _Validity(node, rows)
@@ -139,7 +139,7 @@ class _Spans:
         self._ends[0] = 0
         self._target = np.empty(0, dtype=np.uint8)
 
-    def add(self, store: Store, data: Bytes, at: int, count: int) -> None:
+    def add(self, store: LoopStore, data: Bytes, at: int, count: int) -> None:
         sizes: Ints = store.column(self._node.column + 1, self._node.group)
         used = int(self._ends[at])
         total = used + int(sizes.sum())
@@ -166,11 +166,11 @@ class _Spans:
 class _Joined:
     """A column of any other kind, made of one array per batch."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: ColumnNode) -> None:
         self._node = node
         self._arrays: list[pa.Array] = []
 
-    def add(self, store: Store, data: Bytes, at: int, count: int) -> None:
+    def add(self, store: LoopStore, data: Bytes, at: int, count: int) -> None:
         self._arrays.append(to_array(self._node, store, data))
 
     def array(self, count: int) -> pa.Array:

@@ -26,7 +26,7 @@ COLUMN_BYTES_MAX = (1 << 31) - 1
 
 
 @dataclass(eq=False)
-class Node:
+class ColumnNode:
     """A column of the output, or a part of a column.
 
     `column` is the node's first column in the store, `valid` the column with the flags of rows that are not
@@ -40,7 +40,7 @@ class Node:
     valid: int = NO_COLUMN
     items: int = NO_COLUMN
     names: tuple[str, ...] = ()
-    children: list[Node] = field(default_factory=list)
+    children: list[ColumnNode] = field(default_factory=list)
     symbols: dict[int, str] = field(default_factory=dict)
     as_text: Callable[[bytes], str] | None = None
     """What makes JSON of the bytes of a type that holds itself."""
@@ -51,7 +51,7 @@ class Node:
         return self.valid != NO_COLUMN or self.kind == NULL
 
 
-class Layout:
+class ColumnLayout:
     """The allocation of columns to groups of rows, and the constant bytes of default values."""
 
     def __init__(self) -> None:
@@ -76,13 +76,13 @@ class Layout:
         return start
 
 
-class Store:
+class LoopStore:
     """The numbers that a loop stores, by column.
 
     It grows when a group is full, and is cleared for the next rows.
     """
 
-    def __init__(self, layout: Layout, rows: int) -> None:
+    def __init__(self, layout: ColumnLayout, rows: int) -> None:
         self.group_of = np.array(layout.group_of or [0], dtype=np.int64)
         self.caps = np.full(layout.groups, max(rows, 1), dtype=np.int64)
         self.filled = np.zeros(layout.groups, dtype=np.int64)
@@ -124,7 +124,7 @@ class Store:
         return len(self.numbers)
 
 
-def to_array(node: Node, store: Store, data: Bytes) -> pa.Array:
+def to_array(node: ColumnNode, store: LoopStore, data: Bytes) -> pa.Array:
     """Return the Arrow array of a node.
 
     Raises:
@@ -161,7 +161,7 @@ def to_array(node: Node, store: Store, data: Bytes) -> pa.Array:
     return pa.Array.from_buffers(node.type, count, [mask, pa.py_buffer(narrow)], nulls)
 
 
-def _validity(node: Node, store: Store, count: int) -> tuple[pa.Buffer | None, int]:
+def _validity(node: ColumnNode, store: LoopStore, count: int) -> tuple[pa.Buffer | None, int]:
     if node.valid == NO_COLUMN:
         return None, 0
     flags = store.column(node.valid, node.group) != 0
@@ -171,7 +171,9 @@ def _validity(node: Node, store: Store, count: int) -> tuple[pa.Buffer | None, i
     return pa.py_buffer(np.packbits(flags, bitorder="little")), nulls
 
 
-def _list(node: Node, store: Store, data: Bytes, count: int, mask: pa.Buffer | None, nulls: int) -> pa.Array:
+def _list(
+    node: ColumnNode, store: LoopStore, data: Bytes, count: int, mask: pa.Buffer | None, nulls: int
+) -> pa.Array:
     ends = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(store.column(node.column, node.group), out=ends[1:])
     if ends[-1] > COLUMN_BYTES_MAX:
@@ -187,7 +189,13 @@ def _list(node: Node, store: Store, data: Bytes, count: int, mask: pa.Buffer | N
 
 
 def _spans(
-    node: Node, store: Store, data: Bytes, starts: Ints, count: int, mask: pa.Buffer | None, nulls: int
+    node: ColumnNode,
+    store: LoopStore,
+    data: Bytes,
+    starts: Ints,
+    count: int,
+    mask: pa.Buffer | None,
+    nulls: int,
 ) -> pa.Array:
     sizes = store.column(node.column + 1, node.group)
     total = int(sizes.sum())
@@ -211,7 +219,7 @@ def _spans(
     return pa.array([each if each is None else node.as_text(each) for each in found.to_pylist()], node.type)
 
 
-def _symbols(node: Node, numbers: Ints, count: int, mask: pa.Buffer | None, nulls: int) -> pa.Array:
+def _symbols(node: ColumnNode, numbers: Ints, count: int, mask: pa.Buffer | None, nulls: int) -> pa.Array:
     """Return the symbols of enum numbers as an array; a number without a symbol becomes its digits."""
     known = node.symbols
     if all(key == place for place, key in enumerate(known)):

@@ -13,14 +13,14 @@ import pyarrow.json as arrow_json
 from penstock.errors import DecodeError
 from penstock.records.kernels.compiled import Bytes, Ints
 from penstock.registry.columns.span_kernels import copy_spans, is_utf8
-from penstock.registry.json_schema.program import Program, is_readable
+from penstock.registry.json_schema.program import JsonProgram, is_readable
 from penstock.registry.json_schema.shapes import (
     ANY,
     EMPTY,
     LIST,
     MAP,
     OBJECT,
-    Shape,
+    JsonShape,
     fitted,
     merged,
     shape_of_schema,
@@ -43,7 +43,7 @@ class JsonFormat:
         Raises:
             DecodeError: the text is not a JSON Schema.
         """
-        self.shape: Shape | None = None
+        self.shape: JsonShape | None = None
         if schema is not None:
             self.shape = shape_of_schema(
                 parse_json_schema(schema.text),
@@ -78,7 +78,7 @@ class JsonReading:
         left = [np.arange(len(starts))]
         if shape.kind in (OBJECT, LIST, MAP) and is_readable(shape):
             left = []
-            for chunk in Program(shape).read(data, starts, ends):
+            for chunk in JsonProgram(shape).read(data, starts, ends):
                 arrays.append(chunk.array)
                 places.append(chunk.rows)
                 left.append(chunk.odd)
@@ -139,7 +139,7 @@ def _table(lines: bytes) -> pa.Table | None:
 
 
 def _one_by_one(
-    data: Bytes, starts: Ints, ends: Ints, rows: Ints, shape: Shape, dead: dict[int, str]
+    data: Bytes, starts: Ints, ends: Ints, rows: Ints, shape: JsonShape, dead: dict[int, str]
 ) -> tuple[pa.Array, Ints]:
     """Read rows with Python's parser; return an array and its row numbers, and put the others into `dead`."""
     values, kept = [], []
@@ -161,7 +161,7 @@ def _one_by_one(
         return found, np.array(kept, dtype=np.int64)[whole]
 
 
-def _is_text(value: Any, shape: Shape) -> bool:
+def _is_text(value: Any, shape: JsonShape) -> bool:
     try:
         pa.array([value], shape.type)
     except UnicodeEncodeError:
@@ -185,7 +185,7 @@ def loaded(data: bytes) -> Any:
         raise DecodeError(f"the value is no JSON: {error}") from None
 
 
-def _inferred(data: Bytes, starts: Ints, ends: Ints) -> Shape:
+def _inferred(data: Bytes, starts: Ints, ends: Ints) -> JsonShape:
     """Return the common shape of the rows, or the shape of JSON text if they have no common shape."""
     lines = _joined(data, starts, ends) if int((ends - starts).sum()) < CHUNK_BYTES else None
     table = None if lines is None else _table(lines)

@@ -13,7 +13,7 @@ from penstock.errors import DecodeError
 from penstock.records.kernels.compiled import Bytes, Ints
 from penstock.registry.columns import json_kernel as kernel
 from penstock.registry.columns import nodes
-from penstock.registry.columns.nodes import Layout, Node, Store, to_array
+from penstock.registry.columns.nodes import ColumnLayout, ColumnNode, LoopStore, to_array
 from penstock.registry.columns.number_kernels import POWERS
 from penstock.registry.json_schema.shapes import (
     BOOLEAN,
@@ -25,7 +25,7 @@ from penstock.registry.json_schema.shapes import (
     OBJECT,
     STRING,
     TEXT,
-    Shape,
+    JsonShape,
 )
 
 ROWS = 1 << 13
@@ -48,7 +48,7 @@ _SCALARS = {
 }
 
 
-class Chunk(NamedTuple):
+class RowChunk(NamedTuple):
     """Some rows as an array; `odd` are rows left out of it, which Python's parser has to read."""
 
     array: pa.Array
@@ -56,12 +56,12 @@ class Chunk(NamedTuple):
     odd: Ints
 
 
-class Program:
+class JsonProgram:
     """The tree of columns of a shape, and the tables that control how the loop fills them."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: JsonShape) -> None:
         """Allocate columns and make tables for a shape."""
-        self.layout = Layout()
+        self.layout = ColumnLayout()
         self._nodes: list[list[int]] = []
         self._fields: list[list[int]] = []
         self._slots: list[int] = []
@@ -75,7 +75,7 @@ class Program:
         self.names = np.frombuffer(bytes(self._names) or b"\0", dtype=np.uint8)
         self.stack_size = (self._depth + 1) * kernel.FRAME_NUMBERS
 
-    def _node(self, shape: Shape, group: int, depth: int) -> tuple[Node, int]:
+    def _node(self, shape: JsonShape, group: int, depth: int) -> tuple[ColumnNode, int]:
         """Return the node of a shape, and its position in the table of nodes."""
         self._depth = max(self._depth, depth)
         entry = [nodes.NO_COLUMN] * kernel.NODE
@@ -84,14 +84,14 @@ class Program:
         entry[kernel.GROUP] = group
         if shape.kind in _SCALARS:
             entry[kernel.KIND], stored, width = _SCALARS[shape.kind]
-            node = Node(stored, shape.type, group)
+            node = ColumnNode(stored, shape.type, group)
             if width:
                 node.column = entry[kernel.COLUMN] = self.layout.add(group, width)
             if shape.kind == TEXT:
                 node.as_text = _as_text
         elif shape.kind == OBJECT:
             entry[kernel.KIND] = kernel.OBJECT
-            node = Node(nodes.STRUCT, shape.type, group)
+            node = ColumnNode(nodes.STRUCT, shape.type, group)
             found = [(name, self._node(child, group, depth + 1)) for name, child in shape.children]
             node.children = [child for _, (child, _) in found]
             self._object(entry, [(name, child) for name, (_, child) in found])
@@ -102,7 +102,7 @@ class Program:
             node.valid = entry[kernel.VALID] = self.layout.add(group)
         return node, place
 
-    def _items(self, shape: Shape, group: int, depth: int, entry: list[int]) -> None:
+    def _items(self, shape: JsonShape, group: int, depth: int, entry: list[int]) -> None:
         items = self.layout.add_group()
         kind = kernel.LIST if shape.kind == LIST else kernel.MAP
         sizes = self.layout.add(group)
@@ -110,11 +110,11 @@ class Program:
         children = []
         if shape.kind == MAP:
             entry[kernel.SLOTS] = self.layout.add(items, 2)
-            children.append(Node(nodes.SPAN, pa.string(), items, entry[kernel.SLOTS]))
+            children.append(ColumnNode(nodes.SPAN, pa.string(), items, entry[kernel.SLOTS]))
         child, entry[kernel.CHILD] = self._node(shape.children[0][1], items, depth + 1)
         children.append(child)
         stored = nodes.LIST if shape.kind == LIST else nodes.MAP
-        self._items_node = Node(stored, shape.type, group, sizes, items=items, children=children)
+        self._items_node = ColumnNode(stored, shape.type, group, sizes, items=items, children=children)
 
     def _object(self, entry: list[int], children: list[tuple[str, int]]) -> None:
         """Add the properties of an object to the tables."""
@@ -138,7 +138,7 @@ class Program:
             slots[slot] = first + number
         self._slots += slots
 
-    def read(self, data: Bytes, starts: Ints, ends: Ints) -> Iterator[Chunk]:
+    def read(self, data: Bytes, starts: Ints, ends: Ints) -> Iterator[RowChunk]:
         """Yield chunks of rows, some thousands at a time.
 
         Raises:
@@ -151,7 +151,7 @@ class Program:
         stack = np.zeros(self.stack_size, dtype=np.int64)
         state = np.zeros(2, dtype=np.int64)
         rows = max(min(ROWS, count, STORE_NUMBERS // (len(self.layout.group_of) + 1)), 1)
-        store = Store(self.layout, rows)
+        store = LoopStore(self.layout, rows)
         row = 0
         while row < count:
             last = min(row + rows, count)
@@ -189,13 +189,13 @@ class Program:
                         break
                     store.grow(full)
             is_read = reasons[begin:row] == 0
-            yield Chunk(
+            yield RowChunk(
                 to_array(self.root, store, data),
                 begin + np.flatnonzero(is_read),
                 begin + np.flatnonzero(~is_read),
             )
             if store.size > STORE_NUMBERS_MAX:  # the next rows may need other groups
-                store = Store(self.layout, rows)
+                store = LoopStore(self.layout, rows)
 
 
 def _signed(number: int) -> int:
@@ -206,7 +206,7 @@ def _as_text(data: bytes) -> str:
     return json.dumps(json.loads(data), ensure_ascii=False)
 
 
-def is_readable(shape: Shape) -> bool:
+def is_readable(shape: JsonShape) -> bool:
     """Return True if the loop can read a shape: its names are unique, and need no escapes in JSON."""
     names = [name for name, _ in shape.children]
     if shape.kind == OBJECT and (

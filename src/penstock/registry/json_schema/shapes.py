@@ -46,11 +46,11 @@ class MisfitError(DecodeError):
 
 
 @dataclass(frozen=True)
-class Shape:
+class JsonShape:
     """The structure of JSON values: a kind, and the shapes of the parts."""
 
     kind: str
-    children: tuple[tuple[str, Shape], ...] = ()
+    children: tuple[tuple[str, JsonShape], ...] = ()
     """The properties of an object; one nameless entry for the items of a list or the values of a map."""
 
     @property
@@ -72,11 +72,11 @@ class Shape:
         return all(shape.is_parsed_by_arrow for _, shape in self.children)
 
 
-ANY = Shape(TEXT)
-EMPTY = Shape(NOTHING)
+ANY = JsonShape(TEXT)
+EMPTY = JsonShape(NOTHING)
 
 
-def shape_of_schema(root: Any, referenced: Mapping[str, Any]) -> Shape:
+def shape_of_schema(root: Any, referenced: Mapping[str, Any]) -> JsonShape:
     """Return the shape that a JSON Schema defines.
 
     Raises:
@@ -93,7 +93,7 @@ class _Reader:
         self._referenced = referenced
         self._left = SHAPES_MAX
 
-    def shape(self, schema: Any, base: Any, above: tuple[str, ...], depth: int) -> Shape:
+    def shape(self, schema: Any, base: Any, above: tuple[str, ...], depth: int) -> JsonShape:
         self._left -= 1
         if self._left < 0 or depth > NESTING_MAX:
             raise DecodeError(f"the JSON Schema has more than {SHAPES_MAX} parts, or is nested too deeply")
@@ -116,7 +116,7 @@ class _Reader:
             )
         return self._typed(schema, base, above, depth)
 
-    def _one_of(self, options: list[Any], base: Any, above: tuple[str, ...], depth: int) -> Shape:
+    def _one_of(self, options: list[Any], base: Any, above: tuple[str, ...], depth: int) -> JsonShape:
         found = {
             self.shape(each, base, above, depth + 1)
             for each in options
@@ -124,7 +124,7 @@ class _Reader:
         }
         return found.pop() if len(found) == 1 else ANY if found else EMPTY
 
-    def _typed(self, schema: dict[str, Any], base: Any, above: tuple[str, ...], depth: int) -> Shape:
+    def _typed(self, schema: dict[str, Any], base: Any, above: tuple[str, ...], depth: int) -> JsonShape:
         kind = schema.get("type")
         if isinstance(kind, list):
             others = [each for each in kind if each != "null"]
@@ -140,19 +140,21 @@ class _Reader:
             items = schema.get("items", True)
             if isinstance(items, list) or "prefixItems" in schema:
                 return ANY
-            return Shape(LIST, (("", self.shape(items, base, above, depth + 1)),))
-        return Shape(str(kind)) if kind in (BOOLEAN, INTEGER, NUMBER, STRING, NOTHING) else ANY
+            return JsonShape(LIST, (("", self.shape(items, base, above, depth + 1)),))
+        return JsonShape(str(kind)) if kind in (BOOLEAN, INTEGER, NUMBER, STRING, NOTHING) else ANY
 
-    def _object(self, schema: dict[str, Any], base: Any, above: tuple[str, ...], depth: int) -> Shape:
+    def _object(self, schema: dict[str, Any], base: Any, above: tuple[str, ...], depth: int) -> JsonShape:
         properties = schema.get("properties")
         if isinstance(properties, dict) and properties:
-            return Shape(
+            return JsonShape(
                 OBJECT,
                 tuple((name, self.shape(each, base, above, depth + 1)) for name, each in properties.items()),
             )
         more = schema.get("additionalProperties")
         return (
-            Shape(MAP, (("", self.shape(more, base, above, depth + 1)),)) if isinstance(more, dict) else ANY
+            JsonShape(MAP, (("", self.shape(more, base, above, depth + 1)),))
+            if isinstance(more, dict)
+            else ANY
         )
 
     def _resolve(self, ref: str, base: Any) -> tuple[Any, Any]:
@@ -174,60 +176,60 @@ class _Reader:
         return found, base
 
 
-def shape_of_type(kind: pa.DataType) -> Shape:
+def shape_of_type(kind: pa.DataType) -> JsonShape:
     """Return the shape of an inferred Arrow type; times become text, as they were written."""
     if pa.types.is_struct(kind):
-        return Shape(OBJECT, tuple((field.name, shape_of_type(field.type)) for field in kind))
+        return JsonShape(OBJECT, tuple((field.name, shape_of_type(field.type)) for field in kind))
     if pa.types.is_list(kind):
-        return Shape(LIST, (("", shape_of_type(kind.value_type)),))
+        return JsonShape(LIST, (("", shape_of_type(kind.value_type)),))
     if pa.types.is_boolean(kind):
-        return Shape(BOOLEAN)
+        return JsonShape(BOOLEAN)
     if pa.types.is_integer(kind):
-        return Shape(INTEGER)
+        return JsonShape(INTEGER)
     if pa.types.is_floating(kind):
-        return Shape(NUMBER)
-    return EMPTY if pa.types.is_null(kind) else Shape(STRING)
+        return JsonShape(NUMBER)
+    return EMPTY if pa.types.is_null(kind) else JsonShape(STRING)
 
 
-def shape_of_value(value: Any) -> Shape:
+def shape_of_value(value: Any) -> JsonShape:
     """Return the shape of one value."""
     if isinstance(value, dict):
-        return Shape(OBJECT, tuple((key, shape_of_value(each)) for key, each in value.items()))
+        return JsonShape(OBJECT, tuple((key, shape_of_value(each)) for key, each in value.items()))
     if isinstance(value, list):
         found = EMPTY
         for each in value:
             found = merged(found, shape_of_value(each))
-        return Shape(LIST, (("", found),))
+        return JsonShape(LIST, (("", found),))
     if isinstance(value, bool):
-        return Shape(BOOLEAN)
+        return JsonShape(BOOLEAN)
     if isinstance(value, int):
-        return Shape(INTEGER) if -_INT64 <= value < _INT64 else ANY
+        return JsonShape(INTEGER) if -_INT64 <= value < _INT64 else ANY
     if isinstance(value, float):
-        return Shape(NUMBER)
-    return Shape(STRING) if isinstance(value, str) else EMPTY
+        return JsonShape(NUMBER)
+    return JsonShape(STRING) if isinstance(value, str) else EMPTY
 
 
-def merged(one: Shape, other: Shape) -> Shape:
+def merged(one: JsonShape, other: JsonShape) -> JsonShape:
     """Return a shape that values of both shapes fit: JSON text if they have nothing in common."""
     if one == other or other.kind == NOTHING:
         return one
     if one.kind == NOTHING:
         return other
     if {one.kind, other.kind} == {INTEGER, NUMBER}:
-        return Shape(NUMBER)
+        return JsonShape(NUMBER)
     if one.kind != other.kind:
         return ANY
     if one.kind == LIST:
-        return Shape(LIST, (("", merged(one.children[0][1], other.children[0][1])),))
+        return JsonShape(LIST, (("", merged(one.children[0][1], other.children[0][1])),))
     if one.kind == OBJECT:
         found = dict(one.children)
         for name, shape in other.children:
             found[name] = merged(found.get(name, EMPTY), shape)
-        return Shape(OBJECT, tuple(found.items())) if len(found) <= SHAPES_MAX else ANY
+        return JsonShape(OBJECT, tuple(found.items())) if len(found) <= SHAPES_MAX else ANY
     return ANY
 
 
-def fitted(value: Any, shape: Shape, place: str = "the value") -> Any:
+def fitted(value: Any, shape: JsonShape, place: str = "the value") -> Any:
     """Convert a JSON value to the form that an array of the shape's type accepts.
 
     Raises:

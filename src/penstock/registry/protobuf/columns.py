@@ -18,7 +18,7 @@ from penstock.records.kernels.compiled import Bytes, Ints
 from penstock.registry.columns import nodes
 from penstock.registry.columns import protobuf_kernel as kernel
 from penstock.registry.columns.gathering import Gathering
-from penstock.registry.columns.nodes import Layout, Node, Store
+from penstock.registry.columns.nodes import ColumnLayout, ColumnNode, LoopStore
 from penstock.registry.columns.span_kernels import REASONS
 from penstock.registry.protobuf.schema import (
     ProtobufSchemaError,
@@ -55,7 +55,7 @@ _SCALARS: dict[int, tuple[int, int, int, pa.DataType]] = {
 }
 
 
-class Tables:
+class ColumnTables:
     """The tree of columns of a message type, and the tables that control how the loop fills them."""
 
     def __init__(self, message: Descriptor) -> None:
@@ -64,7 +64,7 @@ class Tables:
         Raises:
             ProtobufSchemaError: the message type has too many columns.
         """
-        self.layout = Layout()
+        self.layout = ColumnLayout()
         self._frames: list[list[list[int]]] = []
         self._oneofs: list[int] = []
         self._skips: dict[str, int] = {}
@@ -83,7 +83,7 @@ class Tables:
         self._frames.append([])
         return len(self._frames) - 1, self._frames[-1]
 
-    def _message(self, message: Descriptor, group: int, above: tuple[str, ...]) -> Node:
+    def _message(self, message: Descriptor, group: int, above: tuple[str, ...]) -> ColumnNode:
         number, frame = self._new_frame()
         inner = (*above, message.full_name)
         children, fields = [], []
@@ -103,11 +103,13 @@ class Tables:
             for entry in entries:
                 entry[kernel.ONEOF], entry[kernel.ONEOF_COUNT] = first, len(entries)
         frame.sort()
-        found = Node(nodes.STRUCT, pa.struct(fields), group, children=children)
+        found = ColumnNode(nodes.STRUCT, pa.struct(fields), group, children=children)
         found.items = number  # the frame, until the field that holds the message takes it
         return found
 
-    def _field(self, field: FieldDescriptor, group: int, above: tuple[str, ...]) -> tuple[Node, list[int]]:
+    def _field(
+        self, field: FieldDescriptor, group: int, above: tuple[str, ...]
+    ) -> tuple[ColumnNode, list[int]]:
         entry = [field.number, *([-1] * (kernel.ENTRY - 1))]
         entry[kernel.GROUP], entry[kernel.ONEOF_COUNT], entry[kernel.PACKABLE] = group, 0, 0
         if not field.is_repeated:
@@ -123,17 +125,19 @@ class Tables:
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             key, value = child.children
             kind = pa.map_(key.type, pa.field("value", value.type, value.nullable))
-            return Node(nodes.MAP, kind, group, sizes, items=items, children=[key, value]), entry
+            return ColumnNode(nodes.MAP, kind, group, sizes, items=items, children=[key, value]), entry
         kind = pa.list_(pa.field("element", child.type, child.nullable))
-        return Node(nodes.LIST, kind, group, sizes, items=items, children=[child]), entry
+        return ColumnNode(nodes.LIST, kind, group, sizes, items=items, children=[child]), entry
 
-    def _value(self, field: FieldDescriptor, group: int, above: tuple[str, ...], entry: list[int]) -> Node:
+    def _value(
+        self, field: FieldDescriptor, group: int, above: tuple[str, ...], entry: list[int]
+    ) -> ColumnNode:
         """Return the node of one value of a field, with its columns in `group`."""
         if field.message_type is None:
             wire, kind, stored, arrow = _SCALARS[field.type]
             entry[kernel.WIRE], entry[kernel.KIND] = wire, kind
             entry[kernel.COLUMN] = self.layout.add(group, 2 if stored == nodes.SPAN else 1)
-            node = Node(stored, arrow, group, entry[kernel.COLUMN])
+            node = ColumnNode(stored, arrow, group, entry[kernel.COLUMN])
             if field.enum_type is not None:
                 node.symbols = {each.number: each.name for each in reversed(field.enum_type.values)}
             return node
@@ -144,7 +148,7 @@ class Tables:
         if message.full_name in above:
             entry[kernel.KIND], entry[kernel.FRAME] = kernel.WHOLE, self._skip(message)
             entry[kernel.COLUMN] = self.layout.add(group, 2)
-            return Node(
+            return ColumnNode(
                 nodes.JSON_SPAN, pa.string(), group, entry[kernel.COLUMN], as_text=_text_maker(message)
             )
         entry[kernel.KIND] = kernel.MESSAGE
@@ -178,7 +182,7 @@ class Tables:
 
 
 class ProtobufFormat:
-    """The Protobuf implementation of `penstock.registry.decoding.Format`, with a reader's message type."""
+    """The Protobuf implementation of `decoding.ValueFormat`, with a reader's message type."""
 
     def __init__(self, schema: Schema, referenced: Mapping[str, Schema], message: str | None) -> None:
         """Parse the reader's schema, with the schemas that it refers to, and find the message type.
@@ -188,7 +192,7 @@ class ProtobufFormat:
         """
         file = parse_protobuf(schema.text, {name: each.text for name, each in referenced.items()})
         self._message = message_at(file, (0,)) if message is None else message_named(file, message)
-        self._tables = Tables(self._message)
+        self._tables = ColumnTables(self._message)
         self.type: pa.DataType = self._tables.root.type
 
     def reading(
@@ -210,7 +214,7 @@ class ProtobufFormat:
 class ProtobufReading:
     """Reads messages into the columns of one message type."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: ColumnTables) -> None:
         self._tables = tables
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
@@ -220,7 +224,7 @@ class ProtobufReading:
         stack = np.zeros((kernel.DEPTH_MAX + 1) * kernel.FRAME_NUMBERS, dtype=np.int64)
         gathering, places = Gathering(tables.root, len(starts)), []
         row = 0
-        store = Store(tables.layout, min(ROWS, len(starts)))
+        store = LoopStore(tables.layout, min(ROWS, len(starts)))
         while row < len(starts):
             last = min(row + ROWS, len(starts))
             store.clear()
@@ -255,7 +259,7 @@ class ProtobufReading:
                 gathering.add(store, data)
                 places.append(rows)
             if store.size > STORE_NUMBERS_MAX:  # the next rows may need other groups
-                store = Store(tables.layout, min(ROWS, len(starts)))
+                store = LoopStore(tables.layout, min(ROWS, len(starts)))
         dead = {int(each): REASONS[int(reasons[each])] for each in np.flatnonzero(reasons)}
         return gathering.array(), np.concatenate(places) if places else np.zeros(0, dtype=np.int64), dead
 

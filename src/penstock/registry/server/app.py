@@ -45,7 +45,7 @@ BODY_BYTES_MAX = 8 << 20
 _log = logger_named("penstock.registry")
 
 
-class Log(Protocol):
+class RegistryLog(Protocol):
     """Stores the records of a registry. When `write` returns, its records have changed the state.
 
     The state is read and changed only by threads that hold `lock`.
@@ -64,13 +64,13 @@ class Log(Protocol):
         """Return when the state has all records written up to now."""
 
 
-Handler = Callable[["Call"], Any]
+Handler = Callable[["HttpRequest"], Any]
 
 
-class Call:
+class HttpRequest:
     """One request: its path, its query and its body, whose size is limited."""
 
-    def __init__(self, log: Log, request: Request, body: Any) -> None:
+    def __init__(self, log: RegistryLog, request: Request, body: Any) -> None:
         self.state = log.state
         self.records: list[LogRecord] = []
         """What the request writes, once it is decided."""
@@ -110,7 +110,7 @@ class Call:
 
 
 def application(
-    log: Log, users: Mapping[str, str] | None = None, forwarder: Forwarder | None = None
+    log: RegistryLog, users: Mapping[str, str] | None = None, forwarder: Forwarder | None = None
 ) -> ASGIApp:
     """Return the ASGI application of a registry.
 
@@ -180,7 +180,9 @@ def _json(found: Any, status: int = 200, headers: Mapping[str, str] | None = Non
 class _Desk:
     """Answers requests: reads from the state; writes in turn, or forwards them to the elected registry."""
 
-    def __init__(self, log: Log, users: Mapping[str, str] | None, forwarder: Forwarder | None) -> None:
+    def __init__(
+        self, log: RegistryLog, users: Mapping[str, str] | None, forwarder: Forwarder | None
+    ) -> None:
         self._log = log
         self._users = users
         self._forwarder = forwarder
@@ -216,21 +218,21 @@ class _Desk:
     async def _read(self, request: Request, body: Any, handler: Handler) -> Any:
         try:
             with self._log.lock:
-                return handler(Call(self._log, request, body))
+                return handler(HttpRequest(self._log, request, body))
         except RefusedError as error:
             if self._forwarder is None or error.status != 404:
                 raise
         # Another registry may have written it a moment ago.
         await self._catch_up()
         with self._log.lock:
-            return handler(Call(self._log, request, body))
+            return handler(HttpRequest(self._log, request, body))
 
     async def _write(self, request: Request, body: Any, handler: Handler) -> Any:
         # A change is decided against the state that it changes: one after another.
         loop = asyncio.get_running_loop()
         async with self._lock:
             term = await loop.run_in_executor(None, self._log.ready)
-            call = Call(self._log, request, body)
+            call = HttpRequest(self._log, request, body)
             with self._log.lock:
                 found = handler(call)
             await loop.run_in_executor(None, self._log.write, call.records, term)
@@ -268,7 +270,7 @@ class _Desk:
 
     def _known(self, request: Request, body: Any) -> Any:
         """Return the answer to a registration if the schema is already registered, or None if it is new."""
-        call = Call(self._log, request, body)
+        call = HttpRequest(self._log, request, body)
         with self._log.lock:
             try:
                 found = _register(call)
@@ -324,7 +326,7 @@ def _is_known(users: Mapping[str, str], authorization: str) -> bool:
 # --- schemas ---
 
 
-def _as_format(call: Call, schema: Schema) -> Schema:
+def _as_format(call: HttpRequest, schema: Schema) -> Schema:
     """Return a schema in the format that the query requests.
 
     With ``format=serialized``, a Protobuf schema becomes its descriptor in base64.
@@ -337,14 +339,14 @@ def _as_format(call: Call, schema: Schema) -> Schema:
     return schema
 
 
-def _id(call: Call) -> int:
+def _id(call: HttpRequest) -> int:
     text = call.path("id")
     if not (text.isascii() and text.isdigit() and len(text) < 11):
         raise no_schema(text)
     return int(text)
 
 
-def _schemas(call: Call) -> Any:
+def _schemas(call: HttpRequest) -> Any:
     found = call.state.all_versions(deleted=call.flag("deleted"))
     prefix = call.query("subjectPrefix")
     found = [each for each in found if each.subject.startswith(prefix) or prefix == ":*:"]
@@ -353,33 +355,33 @@ def _schemas(call: Call) -> Any:
     return call.page([each.as_json() for each in found])
 
 
-def _schema_by_id(call: Call) -> Any:
+def _schema_by_id(call: HttpRequest) -> Any:
     return schema_json(_as_format(call, call.state.by_id(_id(call), call.query("subject"))))
 
 
-def _text_by_id(call: Call) -> Any:
+def _text_by_id(call: HttpRequest) -> Any:
     return json.loads(call.state.by_id(_id(call), call.query("subject")).text)
 
 
-def _versions_with(call: Call) -> list[Any]:
+def _versions_with(call: HttpRequest) -> list[Any]:
     wanted = _id(call)
     call.state.by_id(wanted, call.query("subject"))
     return [each for each in call.state.all_versions(deleted=call.flag("deleted")) if each.id == wanted]
 
 
-def _subjects_by_id(call: Call) -> Any:
+def _subjects_by_id(call: HttpRequest) -> Any:
     return call.page(sorted({each.subject for each in _versions_with(call)}))
 
 
-def _versions_by_id(call: Call) -> Any:
+def _versions_by_id(call: HttpRequest) -> Any:
     return call.page([{"subject": each.subject, "version": each.number} for each in _versions_with(call)])
 
 
-def _schema_by_guid(call: Call) -> Any:
+def _schema_by_guid(call: HttpRequest) -> Any:
     return schema_json(_as_format(call, call.state.by_guid(call.path("guid"))))
 
 
-def _ids_by_guid(call: Call) -> Any:
+def _ids_by_guid(call: HttpRequest) -> Any:
     schema = call.state.by_guid(call.path("guid"))
     return [
         {"context": context, "id": number}
@@ -392,7 +394,7 @@ def _ids_by_guid(call: Call) -> Any:
 # --- subjects ---
 
 
-def _subjects(call: Call) -> Any:
+def _subjects(call: HttpRequest) -> Any:
     prefix = call.query("subjectPrefix")
     shows_all, only = call.flag("deleted"), call.flag("deletedOnly")
     found = []
@@ -403,26 +405,26 @@ def _subjects(call: Call) -> Any:
     return call.page(found)
 
 
-def _versions(call: Call) -> Any:
+def _versions(call: HttpRequest) -> Any:
     found = call.state.versions(call.path("subject"), deleted=call.flag("deleted"))
     return call.page([each.number for each in found])
 
 
-def _version(call: Call) -> Any:
+def _version(call: HttpRequest) -> Any:
     found = call.state.version(call.path("subject"), call.path("version"), deleted=call.flag("deleted"))
     return {**found.as_json(), "schema": _as_format(call, found.schema).text}
 
 
-def _version_text(call: Call) -> Any:
+def _version_text(call: HttpRequest) -> Any:
     return json.loads(call.state.version(call.path("subject"), call.path("version")).schema.text)
 
 
-def _referenced_by(call: Call) -> Any:
+def _referenced_by(call: HttpRequest) -> Any:
     found = call.state.version(call.path("subject"), call.path("version"))
     return call.page(call.state.referring_to(found.subject, found.number))
 
 
-def _with_metadata(call: Call) -> Any:
+def _with_metadata(call: HttpRequest) -> Any:
     wanted = dict(zip(call.queries("key"), call.queries("value"), strict=False))
     for each in reversed(call.state.versions(call.path("subject"), deleted=call.flag("deleted"))):
         properties = ((each.more or {}).get("metadata") or {}).get("properties") or {}
@@ -431,7 +433,7 @@ def _with_metadata(call: Call) -> Any:
     raise no_version("latest")
 
 
-def _lookup(call: Call) -> Any:
+def _lookup(call: HttpRequest) -> Any:
     subject, deleted = call.path("subject"), call.flag("deleted")
     schema = call.state.checked(call.body, normalize=call.flag("normalize"))
     call.state.versions(subject, deleted=deleted)
@@ -441,7 +443,7 @@ def _lookup(call: Call) -> Any:
     return {**found.as_json(), "schema": _as_format(call, found.schema).text}
 
 
-def _register(call: Call) -> Any:
+def _register(call: HttpRequest) -> Any:
     subject = call.path("subject")
     version, records = call.state.register(subject, call.body, normalize=call.flag("normalize"))
     call.write(records)
@@ -449,13 +451,13 @@ def _register(call: Call) -> Any:
     return {"id": version.id, "version": version.number, "guid": guid_of(version.schema)}
 
 
-def _delete_subject(call: Call) -> Any:
+def _delete_subject(call: HttpRequest) -> Any:
     numbers, records = call.state.delete_subject(call.path("subject"), permanent=call.flag("permanent"))
     call.write(records)
     return numbers
 
 
-def _delete_version(call: Call) -> Any:
+def _delete_version(call: HttpRequest) -> Any:
     number, records = call.state.delete_version(
         call.path("subject"), call.path("version"), permanent=call.flag("permanent")
     )
@@ -466,21 +468,21 @@ def _delete_version(call: Call) -> Any:
 # --- compatibility ---
 
 
-def _verdict(call: Call, problems: list[str]) -> Any:
+def _verdict(call: HttpRequest, problems: list[str]) -> Any:
     found: dict[str, Any] = {"is_compatible": not problems}
     if call.flag("verbose"):
         found["messages"] = problems
     return found
 
 
-def _compatible(call: Call) -> Any:
+def _compatible(call: HttpRequest) -> Any:
     subject = call.path("subject")
     version = call.state.version(subject, call.path("version"))
     schema = call.state.checked(call.body, normalize=call.flag("normalize"))
     return _verdict(call, call.state.incompatibilities(subject, schema, [version]))
 
 
-def _compatible_with_all(call: Call) -> Any:
+def _compatible_with_all(call: HttpRequest) -> Any:
     schema = call.state.checked(call.body, normalize=call.flag("normalize"))
     return _verdict(call, call.state.incompatibilities(call.path("subject"), schema))
 
@@ -488,11 +490,11 @@ def _compatible_with_all(call: Call) -> Any:
 # --- settings ---
 
 
-def _subject_or_none(call: Call) -> str | None:
+def _subject_or_none(call: HttpRequest) -> str | None:
     return call.path("subject") if "subject" in call._request.path_params else None
 
 
-def _config(call: Call) -> Any:
+def _config(call: HttpRequest) -> Any:
     subject = _subject_or_none(call)
     found = call.state.configs.get(subject)
     if subject is None:
@@ -506,39 +508,39 @@ def _config(call: Call) -> Any:
     return found
 
 
-def _set_config(call: Call) -> Any:
+def _set_config(call: HttpRequest) -> Any:
     answer, records = call.state.set_config(_subject_or_none(call), call.body)
     call.write(records)
     return answer
 
 
-def _delete_config(call: Call) -> Any:
+def _delete_config(call: HttpRequest) -> Any:
     subject = _subject_or_none(call)
     before = _config(call)
     call.write([({"keytype": "CONFIG", "subject": subject, "magic": 0}, None)])
     return before
 
 
-def _mode(call: Call) -> Any:
+def _mode(call: HttpRequest) -> Any:
     subject = _subject_or_none(call)
     if subject is not None and subject not in call.state.modes and not call.flag("defaultToGlobal"):
         raise RefusedError(404, 40409, f"Subject '{subject}' does not have subject-level mode configured")
     return {"mode": call.state.mode(subject)}
 
 
-def _set_mode(call: Call) -> Any:
+def _set_mode(call: HttpRequest) -> Any:
     mode = call.body.get("mode")
     call.write(call.state.set_mode(_subject_or_none(call), mode, force=call.flag("force")))
     return {"mode": mode}
 
 
-def _delete_mode(call: Call) -> Any:
+def _delete_mode(call: HttpRequest) -> Any:
     before = _mode(call)
     call.write([({"keytype": "MODE", "subject": _subject_or_none(call), "magic": 0}, None)])
     return before
 
 
-def _contexts(call: Call) -> Any:
+def _contexts(call: HttpRequest) -> Any:
     return call.page(sorted({DEFAULT_CONTEXT, *call.state.ids}))
 
 

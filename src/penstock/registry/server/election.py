@@ -13,17 +13,17 @@ from typing import Protocol
 
 from penstock.client.cluster.client import AsyncClient
 from penstock.client.config import ClientConfig
-from penstock.client.group.coordinator import MEMBER_CODES, Coordinator
+from penstock.client.group.coordinator import MEMBER_CODES, CoordinatorFinder
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, KafkaError, NetworkError, PenstockError, RequestTimeoutError
-from penstock.registry.server.forwarding import ALONE, Outcome
-from penstock.registry.server.group_protocol import DUPLICATE_URLS, Assignment, Identity
-from penstock.registry.server.membership import Membership, MembershipSettings
+from penstock.registry.server.forwarding import ALONE, ElectionOutcome
+from penstock.registry.server.group_protocol import DUPLICATE_URLS, Assignment, RegistryIdentity
+from penstock.registry.server.membership import MembershipSettings, RegistryMembership
 
 INIT_TIMEOUT_S = 60.0
 """How long a registry waits for its first election: ``kafkastore.init.timeout.ms`` of Confluent's."""
 TAKE_OVER_PAUSE_S = 0.5
-NO_OUTCOME = Outcome(None, False)
+NO_OUTCOME = ElectionOutcome(None, False)
 """No registry is elected, as far as this one has been informed."""
 _log = logger_named("penstock.registry")
 
@@ -45,7 +45,7 @@ class Election:
         self,
         bootstrap_servers: str | Sequence[str],
         config: Mapping[str, object] | None,
-        identity: Identity,
+        identity: RegistryIdentity,
         settings: MembershipSettings,
         writing: Writing,
     ) -> None:
@@ -65,7 +65,7 @@ class Election:
         self._is_elected = False
         self._taking_over: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._membership: Membership | None = None
+        self._membership: RegistryMembership | None = None
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name="penstock-registry-election", daemon=True)
 
@@ -132,8 +132,8 @@ class Election:
 
     async def _take_part(self) -> None:
         async with AsyncClient(self._config) as client:
-            coordinator = Coordinator(client, self._settings.group_id)
-            self._membership = Membership(coordinator, self._identity, self._settings, self)
+            coordinator = CoordinatorFinder(client, self._settings.group_id)
+            self._membership = RegistryMembership(coordinator, self._identity, self._settings, self)
             await self._membership.run()
 
     # --- the role of this registry ---
@@ -156,7 +156,9 @@ class Election:
             self._is_elected = True
             self._taking_over = asyncio.create_task(self._take_over())
         else:
-            self.outcome = Outcome(None if assignment.leader is None else assignment.leader.url, False)
+            self.outcome = ElectionOutcome(
+                None if assignment.leader is None else assignment.leader.url, False
+            )
             self._settle()
 
     async def revoked(self) -> None:

@@ -31,7 +31,7 @@ ANSWER_BYTES_MAX = 16 << 20
 _log = logger_named("penstock.registry")
 
 
-class Outcome(NamedTuple):
+class ElectionOutcome(NamedTuple):
     """The registry that writes, according to the last election."""
 
     url: str | None
@@ -40,14 +40,14 @@ class Outcome(NamedTuple):
     """Whether it is this one."""
 
 
-ALONE = Outcome(None, True)
+ALONE = ElectionOutcome(None, True)
 
 
 class Leaders(Protocol):
     """An object that has the outcome of elections."""
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ElectionOutcome:
         """Return the registry that currently writes."""
 
 
@@ -57,7 +57,7 @@ class Alone:
     outcome = ALONE
 
 
-class Answer(NamedTuple):
+class ForwardedAnswer(NamedTuple):
     """The answer of the elected registry."""
 
     status: int
@@ -112,7 +112,7 @@ class Forwarder:
                     with contextlib.suppress(OSError):  # it has ended by itself
                         sock.shutdown(socket.SHUT_RDWR)
 
-    async def leader(self) -> Outcome:
+    async def leader(self) -> ElectionOutcome:
         """Wait until a registry is elected; return it: this registry, or another one with its URL.
 
         Raises:
@@ -135,7 +135,7 @@ class Forwarder:
 
     async def forward(
         self, url: str, method: str, target: str, headers: Mapping[str, str], data: bytes
-    ) -> Answer:
+    ) -> ForwardedAnswer:
         """Forward a request to the elected registry at a URL, and return its answer.
 
         Raises:
@@ -167,7 +167,9 @@ class Forwarder:
             )
         self._under_way += 1
 
-    def _ask(self, url: str, method: str, target: str, headers: Mapping[str, str], data: bytes) -> Answer:
+    def _ask(
+        self, url: str, method: str, target: str, headers: Mapping[str, str], data: bytes
+    ) -> ForwardedAnswer:
         parts = urllib.parse.urlsplit(url)
         host, port = parts.hostname or "", parts.port
         connection = (
@@ -189,7 +191,7 @@ class Forwarder:
             found = response.read(ANSWER_BYTES_MAX + 1)
             if len(found) > ANSWER_BYTES_MAX:
                 raise ValueError(f"its answer has more than {ANSWER_BYTES_MAX} bytes")
-            return Answer(response.status, found)
+            return ForwardedAnswer(response.status, found)
         finally:
             with self._lock:
                 self._open.remove(connection)

@@ -22,7 +22,7 @@ DOCUMENT_BYTES_MAX = 64 << 10
 
 
 @dataclass(frozen=True)
-class Identity:
+class RegistryIdentity:
     """A registry as its group describes it: its address, and whether it may be elected."""
 
     host: str
@@ -49,7 +49,7 @@ class Identity:
         }
 
     @classmethod
-    def of(cls, found: object) -> Identity:
+    def of(cls, found: object) -> RegistryIdentity:
         """Return the identity in a JSON document; raise `DecodeError` if it is malformed."""
         if not isinstance(found, dict):
             raise DecodeError("the identity of a registry is no object of JSON")
@@ -68,18 +68,18 @@ class Assignment:
 
     leader_id: str | None
     """The member id of the elected registry."""
-    leader: Identity | None
+    leader: RegistryIdentity | None
     error: int = NO_ERROR
 
 
-def identity_bytes(identity: Identity) -> bytes:
+def identity_bytes(identity: RegistryIdentity) -> bytes:
     """Return a registry's identity as metadata for joining the group."""
     return json.dumps(identity.as_json()).encode()
 
 
-def identity_in(data: bytes) -> Identity:
+def identity_in(data: bytes) -> RegistryIdentity:
     """Return the identity in a member's metadata. Raises `DecodeError` if it is malformed."""
-    return Identity.of(_document(data))
+    return RegistryIdentity.of(_document(data))
 
 
 def assignment_bytes(assignment: Assignment) -> bytes:
@@ -100,12 +100,12 @@ def assignment_in(data: bytes) -> Assignment:
     leader_id = found.get("master")
     return Assignment(
         None if leader_id is None else str(leader_id),
-        None if leader is None else Identity.of(leader),
+        None if leader is None else RegistryIdentity.of(leader),
         found.get("error", NO_ERROR),
     )
 
 
-def elect(members: Mapping[str, Identity]) -> Assignment:
+def elect(members: Mapping[str, RegistryIdentity]) -> Assignment:
     """Return the previously elected registry, or else the eligible one with the smallest URL."""
     eligible = {name: each for name, each in members.items() if each.is_eligible}
     before = [name for name, each in eligible.items() if each.is_leader]

@@ -44,7 +44,7 @@ CLOSE_TIMEOUT_S = 2.0
 _log = logger_named("penstock.registry")
 
 
-class MemoryLog:
+class RegistryMemoryLog:
     """Keeps the records only in the state: for tests."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from penstock.registry.server.group_protocol import (
     PROTOCOL,
     PROTOCOL_TYPE,
     Assignment,
-    Identity,
+    RegistryIdentity,
     assignment_bytes,
     assignment_in,
     elect,
@@ -85,13 +85,13 @@ class MembershipSettings:
     rebalance_timeout_ms: int = 300_000
 
 
-class Membership:
+class RegistryMembership:
     """Keeps a registry in the group, and reports every outcome of an election to its role."""
 
     def __init__(
         self,
         coordinator: GroupCoordinator,
-        identity: Identity,
+        identity: RegistryIdentity,
         settings: MembershipSettings,
         role: Role,
         clock: Callable[[], float] = time.monotonic,

@@ -14,8 +14,8 @@ from penstock.errors import ConfigError, NetworkError
 from penstock.registry.client import RegistryClient
 from penstock.registry.server.election import Election
 from penstock.registry.server.forwarding import Forwarder
-from penstock.registry.server.group_protocol import Identity
-from penstock.registry.server.logs import TOPIC, MemoryLog, TopicLog
+from penstock.registry.server.group_protocol import RegistryIdentity
+from penstock.registry.server.logs import TOPIC, RegistryMemoryLog, TopicLog
 from penstock.registry.server.membership import MembershipSettings
 
 GROUP_ID = "schema-registry"
@@ -104,7 +104,7 @@ class Registry:
         self._users = users
         self._certificate, self._key = certificate, key
         self._config, self._topic = config, topic
-        self._log: MemoryLog | TopicLog | None = None
+        self._log: RegistryMemoryLog | TopicLog | None = None
         self._server: Any = None
         self._thread: threading.Thread | None = None
         self._socket: socket.socket | None = None
@@ -170,15 +170,15 @@ class Registry:
             raise
         return self
 
-    def _opened_log(self) -> MemoryLog | TopicLog:
+    def _opened_log(self) -> RegistryMemoryLog | TopicLog:
         if self._servers is None:
-            return MemoryLog()
+            return RegistryMemoryLog()
         if self._advertised is None:
             return TopicLog(self._servers, self._config, self._topic)
         log = TopicLog(self._servers, self._config, self._topic, self._membership.group_id)
         assert self._socket is not None
         host, port = self._advertised
-        identity = Identity(
+        identity = RegistryIdentity(
             host,
             port or self._socket.getsockname()[1],
             "https" if self._certificate else "http",

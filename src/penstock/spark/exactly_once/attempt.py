@@ -28,7 +28,7 @@ _runs_met: set[tuple[str, str]] = set()
 """Runs of queries whose ids this process has found free. One that decides nothing leaves nothing open."""
 
 
-class Attempt(NamedTuple):
+class TaskAttempt(NamedTuple):
     """The task that writes, as Spark describes it: run, batch, partition and number of the attempt."""
 
     run: str | None
@@ -49,7 +49,7 @@ class AttemptResult(NamedTuple):
 
 def write_attempt(
     place: SinkPlace,
-    attempt: Attempt,
+    attempt: TaskAttempt,
     pieces: Iterator[tuple[str, pa.RecordBatch]],
     gate: Gate | None = None,
 ) -> AttemptResult:
@@ -100,7 +100,7 @@ def known_ids(deliveries: Iterable[TableDelivery]) -> TopicIds:
     return frozenset((each.topic, each.topic_id) for each in deliveries if each.topic_id != NO_TOPIC_ID)
 
 
-def _free_id(place: SinkPlace, attempt: Attempt) -> str:
+def _free_id(place: SinkPlace, attempt: TaskAttempt) -> str:
     """Return a transactional id for an attempt that no earlier run uses in an unfinished batch.
 
     A run that was killed may have decided this batch, and not committed it: taking one of its ids would abort

@@ -17,17 +17,17 @@ from penstock.client.transactions.steps import (
     NO_NODE,
     TRANSACTION_COORDINATOR,
     AddPartitions,
-    Answer,
     End,
     FindCoordinator,
     Initialize,
     Step,
+    StepAnswer,
 )
 from penstock.errors import KafkaError, NetworkError, UnsupportedVersionError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.spark.exactly_once.decision import TaskTransaction
-from penstock.spark.exactly_once.settlement import Fate, fate_after_end
+from penstock.spark.exactly_once.settlement import TransactionFate, fate_after_end
 
 if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
@@ -46,7 +46,7 @@ class Coordinators:
         self._timeout_ms = timeout_ms
         self._nodes: dict[str, int] = {}
 
-    async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> Fate:
+    async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> TransactionFate:
         """Commit or abort a transaction, and return its fate.
 
         Raises:
@@ -118,8 +118,8 @@ class Coordinators:
             return []
         return [each.transactional_id for each in found if each.transactional_id.startswith(prefix)]
 
-    async def _ask(self, name: str, step: Callable[[], Step], what: str) -> Answer:
-        answers: list[Answer] = []
+    async def _ask(self, name: str, step: Callable[[], Step], what: str) -> StepAnswer:
+        answers: list[StepAnswer] = []
 
         async def attempt() -> None:
             node = await self._node(name)

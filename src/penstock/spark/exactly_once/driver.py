@@ -24,12 +24,12 @@ from penstock.spark.exactly_once.decision import (
 )
 from penstock.spark.exactly_once.settlement import (
     Copy,
-    End,
-    Fate,
+    EndTransactions,
     Finish,
     Inspect,
     LostRowsError,
     Settlement,
+    TransactionFate,
 )
 
 INSPECTION_PAUSE_S = 0.2
@@ -60,13 +60,13 @@ class SinkCluster(Protocol):
         """Store that all rows of `batch` are committed."""
         ...
 
-    async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> Fate:
+    async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> TransactionFate:
         """Commit or abort a transaction, and return its fate. May be called again."""
         ...
 
     async def inspect(
         self, transactions: Collection[TaskTransaction], ranges: Ranges
-    ) -> Mapping[TaskTransaction, Fate]:
+    ) -> Mapping[TaskTransaction, TransactionFate]:
         """Return the fate of transactions by their markers in the log; UNCLEAR if one has no marker yet."""
         ...
 
@@ -172,7 +172,7 @@ class SinkDriver:
         looks = 0
         while True:
             action = settlement.next_action()
-            if isinstance(action, End):
+            if isinstance(action, EndTransactions):
                 ends = (self._cluster.end(each, is_commit=True) for each in action.transactions)
                 fates = await asyncio.gather(*ends)
                 settlement.learn(dict(zip(action.transactions, fates, strict=True)))

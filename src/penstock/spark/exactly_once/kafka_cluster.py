@@ -28,7 +28,7 @@ from penstock.spark.exactly_once.decision import (
 )
 from penstock.spark.exactly_once.gate import Gate, until_marked
 from penstock.spark.exactly_once.place import SinkPlace
-from penstock.spark.exactly_once.settlement import Fate
+from penstock.spark.exactly_once.settlement import TransactionFate
 from penstock.spark.exactly_once.state_topic import finished_value, partition_of, read_state
 
 DRIVER_TIMEOUT_MS = 30_000
@@ -130,7 +130,7 @@ class KafkaSinkCluster:
 
     # -- transactions of tasks
 
-    async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> Fate:
+    async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> TransactionFate:
         return await self._coordinators.end(transaction, is_commit=is_commit)
 
     async def fence(self, transactional_id: str) -> None:
@@ -147,7 +147,7 @@ class KafkaSinkCluster:
         # later ones the end of a transaction is a new epoch; what has no transaction yet gets none.
         if not transactions or not speaks_implicit_adds(self._client):
             await self.fence(gate.transaction.transactional_id)
-        if fate is Fate.UNCLEAR and transactions:
+        if fate is TransactionFate.UNCLEAR and transactions:
             _log.warning(
                 "the gate of %s ended before its time: its rows may have appeared one task after the other",
                 self._place.sink,
@@ -176,7 +176,7 @@ class KafkaSinkCluster:
 
     async def inspect(
         self, transactions: Collection[TaskTransaction], ranges: Ranges
-    ) -> Mapping[TaskTransaction, Fate]:
+    ) -> Mapping[TaskTransaction, TransactionFate]:
         return await log_reader.fates(self._client, transactions, ranges)
 
     async def copy(

@@ -12,7 +12,7 @@ from penstock.model import EARLIEST, LATEST, OffsetRange, TopicPartition
 from penstock.records.batch import COMMIT_MARKER, read_marker
 from penstock.records.format.batch_header import BatchHeader, read_header, split_batches
 from penstock.spark.exactly_once.decision import Ranges, TaskTransaction
-from penstock.spark.exactly_once.settlement import Fate
+from penstock.spark.exactly_once.settlement import TransactionFate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ COPIED = ("key", "value", "headers", "partition", "timestamp")
 
 async def fates(
     client: AsyncClient, transactions: Collection[TaskTransaction], ranges: Ranges
-) -> dict[TaskTransaction, Fate]:
+) -> dict[TaskTransaction, TransactionFate]:
     """Return whether transactions were committed or aborted, by the markers behind their rows in the log.
 
     A transaction without a marker behind its rows is UNCLEAR.
@@ -35,7 +35,7 @@ async def fates(
         NetworkError, RequestTimeoutError: a broker does not answer.
     """
     by_producer = {each.producer_id: each for each in transactions}
-    known: dict[TaskTransaction, Fate] = {}
+    known: dict[TaskTransaction, TransactionFate] = {}
     seen: set[TaskTransaction] = set()
     starts = await fetch_known_offsets(client, _partitions(ranges), EARLIEST)
     ends = await fetch_known_offsets(client, _partitions(ranges), LATEST)
@@ -48,7 +48,9 @@ async def fates(
                 transaction = by_producer.get(header.producer_id)
                 if transaction is not None and header.is_control and header.producer_id in waiting:
                     kind, _ = read_marker(view, 0, len(view))
-                    known[transaction] = Fate.COMMITTED if kind == COMMIT_MARKER else Fate.ABORTED
+                    known[transaction] = (
+                        TransactionFate.COMMITTED if kind == COMMIT_MARKER else TransactionFate.ABORTED
+                    )
                     waiting.discard(header.producer_id)
                 elif transaction is not None and _is_of(header, transaction, end):
                     seen.add(transaction)
@@ -58,13 +60,13 @@ async def fates(
     return {each: _fate(known.get(each), is_cut, each in seen) for each in transactions}
 
 
-def _fate(found: Fate | None, is_cut: bool, is_seen: bool) -> Fate:
-    if found is Fate.COMMITTED:
+def _fate(found: TransactionFate | None, is_cut: bool, is_seen: bool) -> TransactionFate:
+    if found is TransactionFate.COMMITTED:
         return found
     if is_cut or not is_seen:
         # Its rows may be among those that are gone; without any, compaction has been there.
-        return Fate.LOST
-    return found or Fate.UNCLEAR
+        return TransactionFate.LOST
+    return found or TransactionFate.UNCLEAR
 
 
 async def rows(

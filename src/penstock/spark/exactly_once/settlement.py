@@ -24,7 +24,7 @@ class LostRowsError(PenstockError):
     """Rows of a decided batch were never committed and are no longer in the log."""
 
 
-class Fate(Enum):
+class TransactionFate(Enum):
     """The state of a transaction, as far as the driver has found out."""
 
     OPEN = "it is to be committed"
@@ -47,14 +47,14 @@ UNCLEAR_CODES = frozenset(
 """Answers to a commit that may mean: aborted; or committed long ago, and the id used since."""
 
 
-def fate_after_end(code: int) -> Fate | None:
+def fate_after_end(code: int) -> TransactionFate | None:
     """Return the fate of a transaction by the error code of its commit; None if it must be raised."""
     if code == ErrorCode.NONE:
-        return Fate.COMMITTED
-    return Fate.UNCLEAR if code in UNCLEAR_CODES else None
+        return TransactionFate.COMMITTED
+    return TransactionFate.UNCLEAR if code in UNCLEAR_CODES else None
 
 
-class End(NamedTuple):
+class EndTransactions(NamedTuple):
     """Commit these transactions, in any order."""
 
     transactions: tuple[TaskTransaction, ...]
@@ -82,7 +82,7 @@ class Finish(NamedTuple):
     """Store that all rows of the batch are committed."""
 
 
-Action = End | Inspect | Copy | Lose | Finish
+Action = EndTransactions | Inspect | Copy | Lose | Finish
 
 
 class Settlement:
@@ -90,25 +90,25 @@ class Settlement:
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
-        self._fates = dict.fromkeys(decision.transactions, Fate.OPEN)
+        self._fates = dict.fromkeys(decision.transactions, TransactionFate.OPEN)
 
-    def learn(self, fates: Mapping[TaskTransaction, Fate]) -> None:
+    def learn(self, fates: Mapping[TaskTransaction, TransactionFate]) -> None:
         """Set the fates of some transactions; a final fate does not change."""
         for transaction, fate in fates.items():
-            if self._fates[transaction] in (Fate.OPEN, Fate.UNCLEAR):
+            if self._fates[transaction] in (TransactionFate.OPEN, TransactionFate.UNCLEAR):
                 self._fates[transaction] = fate
 
     def give_up(self, transactions: Iterable[TaskTransaction]) -> None:
         """Treat these transactions as committed, although their rows are lost."""
-        self._fates.update(dict.fromkeys(transactions, Fate.COMMITTED))
+        self._fates.update(dict.fromkeys(transactions, TransactionFate.COMMITTED))
 
     def next_action(self) -> Action:
         """Return the next action of the settlement."""
         for fate, action in (
-            (Fate.OPEN, End),
-            (Fate.UNCLEAR, Inspect),
-            (Fate.LOST, Lose),
-            (Fate.ABORTED, Copy),
+            (TransactionFate.OPEN, EndTransactions),
+            (TransactionFate.UNCLEAR, Inspect),
+            (TransactionFate.LOST, Lose),
+            (TransactionFate.ABORTED, Copy),
         ):
             which = tuple(each for each, known in self._fates.items() if known is fate)
             if which:

@@ -24,7 +24,7 @@ STALE_AFTER_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class QueryView:
     """The state of a query; unknown fields are None or empty.
 
     `lag` is how many offsets are not yet read, `done_at` when the last micro-batch was complete (seconds
@@ -45,7 +45,7 @@ class View:
     recreated: tuple[str, ...] = ()
 
 
-class Watch:
+class QueryWatch:
     """Returns the current state of one query on each call of `look`.
 
     `query` is the directory of its checkpoint, or its name or id in the directory `reports`.
@@ -68,7 +68,7 @@ class Watch:
         """Batch, position and time of the micro-batch before the last."""
         self._rate: float | None = None
 
-    def look(self) -> View:
+    def look(self) -> QueryView:
         """Return the current state of the query.
 
         Raises:
@@ -88,7 +88,7 @@ class Watch:
         batch_id = report.progress.batch_id if report.progress else None
         return self._view(report, batch_id, None, topic_offsets(report.offsets), None)
 
-    def _by_checkpoint(self, checkpoint: Path) -> View:
+    def _by_checkpoint(self, checkpoint: Path) -> QueryView:
         standing = standing_of(checkpoint)
         report = find_report(self._reports, standing.query_id)
         if report is not None and (standing.done_at or 0.0) > report.written_at + STALE_AFTER_S:
@@ -110,7 +110,7 @@ class Watch:
         planned_id: int | None,
         at: StreamOffsets,
         done_at: float | None,
-    ) -> View:
+    ) -> QueryView:
         offsets = at.offsets
         recreated: dict[str, str] = {}
         progress = report.progress if report else None
@@ -127,7 +127,7 @@ class Watch:
             lag = backlog_rows(offsets, ends)
         topics = shortened(sorted({tp.topic for tp in offsets}))
         name = f"{FORMAT}[{topics}]" if topics else self._query
-        return View(
+        return QueryView(
             name=(report.name if report and report.name else name),
             is_active=report.is_active if report else True,
             batch_id=batch_id,

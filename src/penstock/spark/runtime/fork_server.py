@@ -56,7 +56,7 @@ _F_SETSIG = 10
 """`F_SETSIG` of fcntl, which Python does not name: the signal to be sent on a change at a descriptor."""
 
 
-class Request(NamedTuple):
+class ForkRequest(NamedTuple):
     """A process to fork: its arguments, streams and environment, and the client's connection."""
 
     connection: socket.socket
@@ -86,7 +86,7 @@ def start_server() -> None:
         return  # the next stream starts a Python of its own, as this one did
 
 
-def serve(jvm: int, module: str) -> Request | None:
+def serve(jvm: int, module: str) -> ForkRequest | None:
     """Fork a process for each suitable request, until the JVM ends or a minute passes without one.
 
     Returns None at the end; in a forked process, returns its request.
@@ -158,7 +158,7 @@ def compile_codecs() -> None:
             codec.decode(codec.encode(message_class()))
 
 
-def received(connection: socket.socket) -> Request | None:
+def received(connection: socket.socket) -> ForkRequest | None:
     """Return the request of a client, or None if it is malformed or from another user's process."""
     import marshal
 
@@ -176,7 +176,7 @@ def received(connection: socket.socket) -> Request | None:
                 body += chunk
             if len(size) == 4 and len(streams) == len(STREAMS) and len(body) == length:
                 arguments, environment, directory = marshal.loads(body)
-                return Request(connection, list(arguments), dict(environment), bytes(directory), streams)
+                return ForkRequest(connection, list(arguments), dict(environment), bytes(directory), streams)
     except (OSError, EOFError, ValueError, TypeError):
         pass
     for stream in streams:
@@ -185,7 +185,7 @@ def received(connection: socket.socket) -> Request | None:
     return None
 
 
-def suits(request: Request, module: str, own: dict[bytes, bytes], directory: bytes) -> bool:
+def suits(request: ForkRequest, module: str, own: dict[bytes, bytes], directory: bytes) -> bool:
     """Return whether a fork of this process would equal a Python started anew for `request`."""
 
     def common(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
@@ -199,14 +199,14 @@ def suits(request: Request, module: str, own: dict[bytes, bytes], directory: byt
     )
 
 
-def close(request: Request) -> None:
+def close(request: ForkRequest) -> None:
     """Close this process's copies of a request's connection and streams."""
     request.connection.close()
     for stream in request.streams:
         os.close(stream)
 
 
-def run(request: Request, module: str) -> NoReturn:
+def run(request: ForkRequest, module: str) -> NoReturn:
     """Run a request in this forked process: its streams, environment, main module. Does not return."""
     import runpy
 

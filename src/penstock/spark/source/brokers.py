@@ -52,7 +52,7 @@ def presume_login(config: ClientConfig) -> None:
         presume_accepted(config.bootstrap_servers, config.security)
 
 
-class Brokers:
+class MetadataConnection:
     """A connection to the cluster for metadata requests, opened by the first of them."""
 
     def __init__(self, bootstrap_servers: str, client: Mapping[str, object]) -> None:

@@ -156,11 +156,11 @@ def write_task(
     """Write the rows of one task into a transaction, and leave it open. Raises PenstockError."""
     from pyspark import TaskContext
 
-    from penstock.spark.exactly_once.attempt import Attempt, write_attempt
+    from penstock.spark.exactly_once.attempt import TaskAttempt, write_attempt
 
     context = TaskContext.get()
     assert context is not None  # Spark calls writers in tasks only
-    attempt = Attempt(run_id, batch, context.partitionId(), context.attemptNumber())
+    attempt = TaskAttempt(run_id, batch, context.partitionId(), context.attemptNumber())
     try:
         with plain_errors():
             pieces = (piece for rows in batches for piece in columns.by_topic(rows))

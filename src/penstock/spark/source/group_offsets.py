@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.client.background_loop import background_loop, run
-from penstock.client.group.coordinator import Coordinator
-from penstock.client.group.offsets import GroupOffsets, Identity
+from penstock.client.group.coordinator import CoordinatorFinder
+from penstock.client.group.offsets import GroupOffsets, MemberIdentity
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, PenstockError
 from penstock.model import TopicPartition
@@ -36,7 +36,7 @@ class GroupCommits:
     def __init__(self, client: AsyncClient, group_id: str) -> None:
         self._client = client
         self._group_id = group_id
-        self._offsets = GroupOffsets(client, Coordinator(client, group_id))
+        self._offsets = GroupOffsets(client, CoordinatorFinder(client, group_id))
         self._wanted: dict[TopicPartition, int] | None = None
         self._task: asyncio.Task[None] | None = None
         self._error: PenstockError | None = None
@@ -66,7 +66,7 @@ class GroupCommits:
             wanted, self._wanted = self._wanted, None
             try:
                 await self._client.bootstrap()
-                await self._offsets.commit(wanted, lambda before: Identity())
+                await self._offsets.commit(wanted, lambda before: MemberIdentity())
             except PenstockError as error:
                 if not is_outage(error):
                     self._error = self._explained(error)

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from penstock.model import OffsetRange
 from penstock.printable import printable
 from penstock.spark.runtime.worker_errors import plain_errors
-from penstock.spark.source.brokers import Brokers
+from penstock.spark.source.brokers import MetadataConnection
 from penstock.spark.source.options import ReadOptions, read_options
 from penstock.spark.source.outage import Patience
 from penstock.spark.source.planning import (
@@ -155,7 +155,7 @@ def _narrowed(
     options: ReadOptions,
     where: Where,
     ranges: list[OffsetRange],
-    brokers: Brokers | Brokers07,
+    brokers: MetadataConnection | Brokers07,
     topic_ids: Mapping[str, bytes],
 ) -> list[InputPartition]:
     """Return the tasks that read the records for which the condition `where` may be true.
@@ -201,7 +201,7 @@ def projection_of(schema: StructType, options: ReadOptions) -> Projection:
     return Projection(schema, None, value_columns(options.values, versions_in(schema)), options.where)
 
 
-def open_brokers(options: ReadOptions) -> Brokers | Brokers07:
+def open_brokers(options: ReadOptions) -> MetadataConnection | Brokers07:
     """Return the brokers that planning asks, of the option's protocol; connects later.
 
     Raises:
@@ -211,7 +211,7 @@ def open_brokers(options: ReadOptions) -> Brokers | Brokers07:
         from penstock.spark.source.brokers07 import Brokers07
 
         return Brokers07(options.bootstrap_servers)
-    return Brokers(options.bootstrap_servers, options.client)
+    return MetadataConnection(options.bootstrap_servers, options.client)
 
 
 def read_range(

@@ -25,7 +25,7 @@ from penstock.spark.runtime.releases import (
     SupportsTriggerAvailableNow,
 )
 from penstock.spark.runtime.worker_errors import plain_errors
-from penstock.spark.source.brokers import Brokers
+from penstock.spark.source.brokers import MetadataConnection
 from penstock.spark.source.options import RateLimits, ReadOptions
 from penstock.spark.source.outage import Outage, Patience
 from penstock.spark.source.planning import (
@@ -74,7 +74,7 @@ class StreamPlanner(DataSourceStreamReader):
     def __init__(self, work: TaskWork) -> None:
         self._work = work
         self._pacing = Pacing()
-        self._brokers: Brokers | Brokers07 | None = None
+        self._brokers: MetadataConnection | Brokers07 | None = None
         self._outage: Outage | None = None
         self._commits: GroupCommits | None = None
         self._initial: OffsetsJson | None = None
@@ -192,7 +192,7 @@ class StreamPlanner(DataSourceStreamReader):
             _prepare_for_more()
         self._done = offsets
         group_id, brokers = self._options.commit_group, self._connected()
-        if group_id is not None and isinstance(brokers, Brokers):
+        if group_id is not None and isinstance(brokers, MetadataConnection):
             if self._commits is None:
                 self._commits = brokers.group_commits(group_id)
             self._commits.submit(offsets, wait=is_last)
@@ -225,7 +225,7 @@ class StreamPlanner(DataSourceStreamReader):
             return latest
         return StreamOffsets(limit_rows(known, latest.offsets, rows_max), latest.topic_ids)
 
-    def _connected(self) -> Brokers | Brokers07:
+    def _connected(self) -> MetadataConnection | Brokers07:
         if self._brokers is None:
             self._brokers = open_brokers(self._options)
         return self._brokers

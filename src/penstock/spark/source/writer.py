@@ -129,7 +129,7 @@ def _as_records(name: str, column: pa.Array) -> pa.Array:
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class TaskMessage(WriterCommitMessage):
     """The message of one task to the driver: how many records it wrote, by topic."""
 
     records: dict[str, int]
@@ -142,12 +142,12 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = options
         self._columns = columns
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         return write_rows(self._options, self._columns, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Print the number of rows written; the records were in their topics when `write` returned."""
-        tell(rows_line(each.records for each in messages if isinstance(each, Written)))
+        tell(rows_line(each.records for each in messages if isinstance(each, TaskMessage)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Do nothing: records that were written stay, as in Spark's Kafka sink."""
@@ -160,7 +160,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
         self._columns = columns
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         presume_written_before(self._options)
         return write_rows(self._options, self._columns, iterator)
 
@@ -187,7 +187,7 @@ def producer_config(options: WriteOptions) -> ProducerConfig:
     return ProducerConfig.parse(options.client, where, prefix="kafka.")
 
 
-def write_rows(options: WriteOptions, columns: SinkColumns, batches: Iterator[pa.RecordBatch]) -> Written:
+def write_rows(options: WriteOptions, columns: SinkColumns, batches: Iterator[pa.RecordBatch]) -> TaskMessage:
     """Write the rows of one task, and wait until the brokers have acknowledged all of them.
 
     Raises:
@@ -209,4 +209,4 @@ def write_rows(options: WriteOptions, columns: SinkColumns, batches: Iterator[pa
             written = {topic: delivery.result().rows for topic, delivery in deliveries.items()}
     finally:
         settle()
-    return Written(written)
+    return TaskMessage(written)

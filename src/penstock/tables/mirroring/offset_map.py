@@ -25,7 +25,7 @@ CHUNK_BYTES_MAX = CHUNK_RUNS * 30
 """What a chunk unpacks to at most: three numbers of at most ten bytes for each run."""
 
 
-class Run(NamedTuple):
+class OffsetRun(NamedTuple):
     """`length` consecutive records: from offset `source` on in the source, from `target` on in the target."""
 
     source: int
@@ -45,12 +45,12 @@ class OffsetMap:
         self._firsts: list[int] = []
         """The names of the packed chunks, in order."""
         self._packed: dict[int, bytes] = {}
-        self._open: list[Run] = []
+        self._open: list[OffsetRun] = []
         """The runs of the last chunk, which is not full."""
         self.size_bytes = 0
         """Bytes of the packed chunks."""
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[OffsetRun]:
         for first in self._firsts:
             yield from unpack_runs(self._packed[first])
         yield from self._open
@@ -67,7 +67,7 @@ class OffsetMap:
         last = self._last()
         return 0 if last is None else last.target + last.length
 
-    def _last(self) -> Run | None:
+    def _last(self) -> OffsetRun | None:
         if self._open:
             return self._open[-1]
         return unpack_runs(self._packed[self._firsts[-1]])[-1] if self._firsts else None
@@ -90,7 +90,7 @@ class OffsetMap:
                 return
             if len(self._open) == CHUNK_RUNS:
                 self._seal()
-        self._open.append(Run(source, target, count))
+        self._open.append(OffsetRun(source, target, count))
 
     def _seal(self) -> None:
         """Compress the last chunk, and begin a new one."""
@@ -127,7 +127,7 @@ class OffsetMap:
             return None
         return None
 
-    def _from(self, offset: int) -> Iterator[list[Run]]:
+    def _from(self, offset: int) -> Iterator[list[OffsetRun]]:
         """Yield the runs of the last chunk that begins at or before `offset`, then those of later chunks."""
         at = max(bisect_right(self._firsts, offset) - 1, 0)
         if not self._open or offset < self._open[0].source:
@@ -193,11 +193,11 @@ class OffsetMap:
         return first
 
 
-def _source(run: Run) -> int:
+def _source(run: OffsetRun) -> int:
     return run.source
 
 
-def pack_runs(runs: Iterable[Run]) -> bytes:
+def pack_runs(runs: Iterable[OffsetRun]) -> bytes:
     """Return runs as compressed bytes: the distance of each from the last one in both logs, and length."""
     out = bytearray()
     source = target = 0
@@ -211,7 +211,7 @@ def pack_runs(runs: Iterable[Run]) -> bytes:
     return zlib.compress(out, 1)
 
 
-def unpack_runs(packed: bytes) -> list[Run]:
+def unpack_runs(packed: bytes) -> list[OffsetRun]:
     """Return the runs in the bytes that `pack_runs` has made.
 
     Raises:
@@ -222,13 +222,13 @@ def unpack_runs(packed: bytes) -> list[Run]:
         data = unpacker.decompress(packed, CHUNK_BYTES_MAX)
         if not unpacker.eof:
             raise CorruptRecordError(f"a chunk of a map has more than {CHUNK_BYTES_MAX} bytes, or is cut")
-        runs: list[Run] = []
+        runs: list[OffsetRun] = []
         position = source = target = 0
         while position < len(data):
             source_gap, position = read_unsigned(data, position, 64)
             target_gap, position = read_unsigned(data, position, 64)
             count, position = read_unsigned(data, position, 64)
-            runs.append(Run(source + source_gap, target + target_gap, count))
+            runs.append(OffsetRun(source + source_gap, target + target_gap, count))
             source, target = runs[-1].source + count, runs[-1].target + count
     except (zlib.error, IndexError) as error:
         raise CorruptRecordError(f"a chunk of a map cannot be read: {error}") from None

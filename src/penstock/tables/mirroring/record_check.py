@@ -14,7 +14,7 @@ from penstock.errors import ConfigError, KafkaError, RequestTimeoutError
 from penstock.model import EARLIEST, NO_TIMESTAMP, Record, TimestampType, TopicPartition
 from penstock.tables.mirroring.map_topic import MapTopic
 from penstock.tables.mirroring.notes import CopyNote, copy_name
-from penstock.tables.mirroring.offset_map import OffsetMap, Run
+from penstock.tables.mirroring.offset_map import OffsetMap, OffsetRun
 from penstock.tables.mirroring.settings import shared_settings
 
 READ_TIMEOUT_S = 60.0
@@ -24,7 +24,7 @@ NAMED_MAX = 10
 """How many differences of a partition are named; all are counted."""
 
 
-class Difference(NamedTuple):
+class RecordDifference(NamedTuple):
     """A record that differs between source and target; the offset is None on a side that lacks it."""
 
     source_offset: int | None
@@ -47,14 +47,14 @@ class PartitionCheck:
         """Records that lie before the beginning of the map, and were not compared."""
         self.different = 0
         """Records that differ, are missing, or are not of the copy."""
-        self.differences: list[Difference] = []
+        self.differences: list[RecordDifference] = []
         """The first of those."""
 
     def note(self, source: int | None, target: int | None, what: str) -> None:
         """Count a difference, and keep the first ones with their offsets."""
         self.different += 1
         if len(self.differences) < NAMED_MAX:
-            self.differences.append(Difference(source, target, what))
+            self.differences.append(RecordDifference(source, target, what))
 
 
 def check_copy(
@@ -178,10 +178,10 @@ def _note_only_in_target(check: PartitionCheck, record: Record[bytes, bytes], ru
 class _Walk:
     """One pass over the runs of an offset map, by ascending offsets of the source and of the target."""
 
-    def __init__(self, runs: Iterator[Run]) -> None:
+    def __init__(self, runs: Iterator[OffsetRun]) -> None:
         self._runs = runs
-        self._now: Run | None = next(runs, None)
-        self._passed: deque[Run] = deque()
+        self._now: OffsetRun | None = next(runs, None)
+        self._passed: deque[OffsetRun] = deque()
         """Runs that the source is beyond, and the target may not be."""
 
     def target_of(self, offset: int) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from penstock.errors import ConfigError, KafkaError, PenstockError
 from penstock.model import TopicPartition
 from penstock.protocol.error_codes import ErrorCode
-from penstock.testing.chaos.findings import Place
+from penstock.testing.chaos.findings import RecordPlace
 
 Outcome = Literal["acknowledged", "failed", "unknown"]
 State = Literal["committed", "aborted", "open"]
@@ -42,9 +42,9 @@ class LogRecord(NamedTuple):
     """The offset of the marker that ended its transaction; -1 where there is none."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RecordPlace:
         """Return the topic, partition and offset of the record."""
-        return Place(self.topic, self.partition, self.offset)
+        return RecordPlace(self.topic, self.partition, self.offset)
 
     @property
     def content(self) -> Content:
@@ -133,7 +133,7 @@ class Worked:
     """Event: the application finished its work on a record."""
 
     number: int
-    place: Place
+    place: RecordPlace
 
 
 Event = Sent | Polled | Moved | CommitRefused | Committed | TransactionEnded | Worked

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 from penstock.model import TopicPartition
 from penstock.testing.chaos.events import Event, Flow, LogRecord, Sent, Worked
-from penstock.testing.chaos.findings import Place
+from penstock.testing.chaos.findings import RecordPlace
 
 E = TypeVar("E", bound="Event")
 
 
 @dataclass
-class Log:
+class FinalLog:
     """The final log of one partition. `records` are in the order of offsets, without transaction markers."""
 
     records: Sequence[LogRecord] = ()
@@ -46,18 +46,18 @@ class Done:
     """Work done for one record: the event `number` of the history, or the sink's record at `place`."""
 
     number: int = -1
-    place: Place | None = None
+    place: RecordPlace | None = None
     is_transactional: bool = False
 
 
 class FlowView:
     """One flow in the final logs: the source's records, and the work done for each identity, in order."""
 
-    def __init__(self, flow: Flow, logs: Mapping[TopicPartition, Log], worked: Sequence[Worked]) -> None:
+    def __init__(self, flow: Flow, logs: Mapping[TopicPartition, FinalLog], worked: Sequence[Worked]) -> None:
         self.flow = flow
         self.inputs: dict[TopicPartition, list[LogRecord]] = {}
         """The records of the source by partition, without those that are aborted or concern nothing."""
-        self.identities: dict[Place, object] = {}
+        self.identities: dict[RecordPlace, object] = {}
         self.done: defaultdict[object, list[Done]] = defaultdict(list)
         """What was done for each identity. Of records it is what is committed."""
         for tp, log in sorted(logs.items()):
@@ -88,7 +88,7 @@ class Evidence:
     """A history in the form that the rules read: its events, final logs and flows."""
 
     def __init__(
-        self, events: Sequence[Event], logs: Mapping[TopicPartition, Log], flows: Sequence[Flow]
+        self, events: Sequence[Event], logs: Mapping[TopicPartition, FinalLog], flows: Sequence[Flow]
     ) -> None:
         self.events = sorted(events, key=lambda event: event.number)
         self.logs = logs

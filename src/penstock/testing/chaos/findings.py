@@ -15,7 +15,7 @@ TEXTS_SHOWN = 10
 """How many findings the text of a `HistoryError` lists."""
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """A topic, a partition and an offset."""
 
     topic: str
@@ -34,7 +34,7 @@ class Finding:
     """
 
     text: str
-    places: tuple[Place, ...] = ()
+    places: tuple[RecordPlace, ...] = ()
     """The offsets that show it."""
 
     @property

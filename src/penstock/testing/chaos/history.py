@@ -25,7 +25,7 @@ from penstock.testing.chaos.events import (
     Flow,
     flow_of,
 )
-from penstock.testing.chaos.evidence import Evidence, Log
+from penstock.testing.chaos.evidence import Evidence, FinalLog
 from penstock.testing.chaos.findings import Finding, HistoryError, by_gravity
 from penstock.testing.chaos.poll_rules import poll_findings
 from penstock.testing.chaos.recorder import Recorder
@@ -43,7 +43,7 @@ class History:
     def __init__(self) -> None:
         self.record = Recorder()
         """Records by hand what is not recorded by itself: `sent`, `polled`, `moved`, `committed` ..."""
-        self.logs: dict[TopicPartition, Log] = {}
+        self.logs: dict[TopicPartition, FinalLog] = {}
         """The logs at the end: read from the attached broker, or given by hand."""
         self.flows: list[Flow] = []
         self._served: list[tuple[KafkaBroker | KafkaCluster, Callable[[], None]]] = []

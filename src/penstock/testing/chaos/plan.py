@@ -48,7 +48,7 @@ class PlannedFault(NamedTuple):
         return f"{self.api} {first}" if self.times == 1 else f"{self.api} {first} to {first + self.times - 1}"
 
 
-class Kind(NamedTuple):
+class FaultKind(NamedTuple):
     """A kind of fault: the APIs at whose requests it may happen, its details, and its description."""
 
     apis: Sequence[str]
@@ -84,58 +84,62 @@ _REFUSALS = {
 }
 """Errors that no client tries again: the application has to."""
 
-KINDS: dict[str, Kind] = {
-    "lost_answers": Kind(_WRITES, lambda fault: f"the answer to {fault.moment} is lost after its effect"),
-    "lost_requests": Kind(_ALL, lambda fault: f"the connection ends before {fault.moment} has an effect"),
-    "cut_answers": Kind(_ALL, lambda fault: f"the answer to {fault.moment} is cut in the middle"),
-    "errors": Kind(
+KINDS: dict[str, FaultKind] = {
+    "lost_answers": FaultKind(
+        _WRITES, lambda fault: f"the answer to {fault.moment} is lost after its effect"
+    ),
+    "lost_requests": FaultKind(
+        _ALL, lambda fault: f"the connection ends before {fault.moment} has an effect"
+    ),
+    "cut_answers": FaultKind(_ALL, lambda fault: f"the answer to {fault.moment} is cut in the middle"),
+    "errors": FaultKind(
         tuple(_RETRIABLE),
         lambda fault: f"{fault.moment} has error {fault.detail}",
         lambda api: _RETRIABLE[api],
         (1, 1, 2),
     ),
-    "delays": Kind(
+    "delays": FaultKind(
         (*_ALL, "Fetch"),
         lambda fault: f"the answer to {fault.moment} comes {fault.detail} ms late",
         lambda api: ("5", "10", "20"),
     ),
-    "slow_disks": Kind(
+    "slow_disks": FaultKind(
         ("Produce", "OffsetCommit", "TxnOffsetCommit"),
         lambda fault: f"the disk takes {fault.detail} ms for {fault.moment}",
         lambda api: ("5", "10"),
         (2, 4),
     ),
-    "leaders_move": Kind(
+    "leaders_move": FaultKind(
         ("Produce", "Produce", "Fetch"),
         lambda fault: f"the leader moves at {fault.moment}",
         times=(1, 1, 2),
     ),
-    "coordinators_move": Kind(
+    "coordinators_move": FaultKind(
         _COORDINATED,
         lambda fault: f"the coordinator moves at {fault.moment}",
         times=(1, 1, 2),
     ),
-    "rebalances": Kind(
+    "rebalances": FaultKind(
         ("OffsetCommit", "OffsetCommit", "TxnOffsetCommit", "TxnOffsetCommit", "Produce", "Fetch"),
         lambda fault: f"the members of all groups are expelled at {fault.moment}",
     ),
-    "clocks": Kind(
+    "clocks": FaultKind(
         ("Produce", "Fetch", "OffsetCommit", "TxnOffsetCommit", "EndTxn"),
         lambda fault: f"the broker's clock jumps {int(fault.detail) / 1000:g} s ahead at {fault.moment}",
         lambda api: (str(SESSION_MS), str(TRANSACTION_MS), str(HOUR_MS)),
     ),
-    "refusals": Kind(
+    "refusals": FaultKind(
         ("Produce", "Produce", "OffsetCommit"),
         lambda fault: f"{fault.moment} is refused with {fault.detail}",
         lambda api: _REFUSALS[api],
         by_default=False,
     ),
-    "restarts": Kind(
+    "restarts": FaultKind(
         ("Produce", "Fetch", "OffsetCommit", "EndTxn"),
         lambda fault: f"the broker is killed and started again at {fault.moment}",
         by_default=False,
     ),
-    "silence": Kind(
+    "silence": FaultKind(
         _WRITES,
         lambda fault: f"{fault.moment} is never answered, after its effect",
         by_default=False,

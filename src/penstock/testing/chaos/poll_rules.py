@@ -15,9 +15,9 @@ from penstock.testing.chaos.findings import (
     Finding,
     InconsistentOffsets,
     NonMonotonicPoll,
-    Place,
     PollSkip,
     PrecommittedRead,
+    RecordPlace,
 )
 from penstock.testing.chaos.write_rules import shown
 
@@ -25,7 +25,7 @@ from penstock.testing.chaos.write_rules import shown
 def poll_findings(evidence: Evidence) -> Iterator[Finding]:
     """Yield the mistakes in the polls of all consumers."""
     last: dict[tuple[int, TopicPartition], int] = {}
-    first_seen: dict[Place, LogRecord] = {}
+    first_seen: dict[RecordPlace, LogRecord] = {}
     for event in evidence.events:
         if isinstance(event, Moved):
             for tp in event.partitions:
@@ -41,7 +41,9 @@ def poll_findings(evidence: Evidence) -> Iterator[Finding]:
                 last[event.client, tp] = record.offset
 
 
-def _agrees(evidence: Evidence, first_seen: dict[Place, LogRecord], record: LogRecord) -> Iterator[Finding]:
+def _agrees(
+    evidence: Evidence, first_seen: dict[RecordPlace, LogRecord], record: LogRecord
+) -> Iterator[Finding]:
     """Yield a finding if a polled record differs from the log or from another poll, or was aborted."""
     log = evidence.logs.get(TopicPartition(record.topic, record.partition))
     stored = None if log is None else log.at(record.offset)

@@ -17,7 +17,7 @@ from penstock.testing import ended
 from penstock.testing.chaos.history import History
 from penstock.testing.chaos.plan import Plan
 from penstock.testing.chaos.runs import ChaosRun, split_options, under_chaos
-from penstock.testing.chaos.search import Attempt, Failure, search
+from penstock.testing.chaos.search import Failure, RunResult, search
 
 RUN = pytest.StashKey[ChaosRun]()
 """The run that an item is in."""
@@ -97,7 +97,7 @@ class Runs:
         self.failed: dict[int, list[pytest.TestReport]] = {}
         """Those of each run that failed, by the identity of its error."""
 
-    def carry_out(self, plan: Plan) -> Attempt:
+    def carry_out(self, plan: Plan) -> RunResult:
         """Run the item once with the faults of `plan` and new fixtures; return how the run ended.
 
         Raises:
@@ -118,7 +118,7 @@ class Runs:
         error = item.stash[ERROR]
         if error is not None:
             self.failed[id(error)] = reports
-        return Attempt(error, run.happened)
+        return RunResult(error, run.happened)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from penstock.records.batch import iter_records
 from penstock.records.compression.budget import UnpackBudget
 from penstock.records.format.batch_header import CONTROL_BIT, PRODUCER_ID_POSITION, TRANSACTIONAL_BIT
 from penstock.testing.chaos.events import LogRecord, State
-from penstock.testing.chaos.evidence import Log
+from penstock.testing.chaos.evidence import FinalLog
 from penstock.testing.report import leader_of, nodes_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _PRODUCER_ID = struct.Struct(">q")
 INTERNAL = frozenset((METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC))
 
 
-def read_logs(served: Served) -> dict[TopicPartition, Log]:
+def read_logs(served: Served) -> dict[TopicPartition, FinalLog]:
     """Return the log of each partition that has a leader, without the broker's internal topics.
 
     A broker that does not run yields an empty dict. The markers of a transaction are written shortly after
@@ -107,7 +107,7 @@ def end_of(brokers: Iterable[Served], tp: TopicPartition) -> int | None:
     return None
 
 
-def _logs(nodes: list[Node]) -> dict[TopicPartition, Log]:
+def _logs(nodes: list[Node]) -> dict[TopicPartition, FinalLog]:
     logs = {}
     for tp in end_offsets(nodes):
         partition = leader_of(nodes, *tp)
@@ -144,7 +144,7 @@ class _Reading:
             self.rows[offset] = self.rows[offset]._replace(state=state, settled_at=marker)
 
 
-def _log(tp: TopicPartition, partition: Partition) -> Log:
+def _log(tp: TopicPartition, partition: Partition) -> FinalLog:
     source = partition.reader
     reading = _Reading(tp)
     budget = UnpackBudget(UNPACKED_BYTES_MAX, UNPACKED_BYTES_MAX)
@@ -167,4 +167,4 @@ def _log(tp: TopicPartition, partition: Partition) -> Log:
                     elif record.offset >= source.start_offset:
                         reading.take(record, producer_id, is_transactional=is_transactional)
             position = entry.last_offset + 1
-    return Log([reading.rows[offset] for offset in sorted(reading.rows)], source.start_offset, end)
+    return FinalLog([reading.rows[offset] for offset in sorted(reading.rows)], source.start_offset, end)

@@ -22,7 +22,7 @@ from penstock.testing.chaos.events import (
     TransactionEnded,
     Worked,
 )
-from penstock.testing.chaos.findings import Place
+from penstock.testing.chaos.findings import RecordPlace
 
 EVENTS_MAX = 1_000_000
 """How many events are kept; a polled record counts as one."""
@@ -104,7 +104,7 @@ class Recorder:
 
         `record` has the attributes topic, partition and offset.
         """
-        place = Place(record.topic, record.partition, record.offset)
+        place = RecordPlace(record.topic, record.partition, record.offset)
         self._add(lambda number: Worked(number, place))
 
     def _add(self, make: Callable[[int], Event], size: int = 1) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.errors import ConfigError
 from penstock.testing.chaos.arming import Armed
 from penstock.testing.chaos.history import History
-from penstock.testing.chaos.search import RUNS, Attempt, Failure, Options, search
+from penstock.testing.chaos.search import RUNS, Failure, RunResult, SearchOptions, search
 
 if TYPE_CHECKING:
     from penstock.broker.broker import KafkaBroker
@@ -93,7 +93,7 @@ class ChaosRun:
             self.history.check(**promises)
 
 
-def split_options(given: Mapping[str, Any]) -> tuple[Options, dict[str, bool]]:
+def split_options(given: Mapping[str, Any]) -> tuple[SearchOptions, dict[str, bool]]:
     """Split the arguments of `chaos` into options of the search and promises of the application.
 
     Raises:
@@ -107,7 +107,7 @@ def split_options(given: Mapping[str, Any]) -> tuple[Options, dict[str, bool]]:
     for name, value in promises.items():
         if not isinstance(value, bool):
             raise ConfigError(f"{name}={value!r}: {name} is True or False")
-    return Options(**{name: given[name] for name in OPTIONS if name in given}), promises
+    return SearchOptions(**{name: given[name] for name in OPTIONS if name in given}), promises
 
 
 def explore(
@@ -150,14 +150,14 @@ def _explore(
         said = f"has a parameter {missing[0]!r}" if missing else "has no parameter"
         raise ConfigError(f"{getattr(test, '__name__', test)} {said}; a run gives {', '.join(_MADE)}")
 
-    def carry_out(plan: Plan) -> Attempt:
+    def carry_out(plan: Plan) -> RunResult:
         run = ChaosRun(plan)
         try:
             with ExitStack() as stack:
                 _run(run, test, names, settings, promised, stack)
         except Exception as error:
-            return Attempt(error, run.happened)
-        return Attempt(None, run.happened)
+            return RunResult(error, run.happened)
+        return RunResult(None, run.happened)
 
     plans = options.plans()
     failure = search(carry_out, plans)

@@ -21,7 +21,7 @@ TRIES = 2
 """How often a shorter list of faults is tried: threads make some failures rare."""
 
 
-class Attempt(NamedTuple):
+class RunResult(NamedTuple):
     """The result of one run: the test's error (None if it passed), and the faults that happened."""
 
     error: BaseException | None
@@ -29,7 +29,7 @@ class Attempt(NamedTuple):
 
 
 @dataclass
-class Options:
+class SearchOptions:
     """The extent of a search: seed, number of runs and kinds of faults, or the one run named by `replay`."""
 
     seed: int = 0
@@ -96,7 +96,7 @@ def name_of(error: BaseException) -> str:
     return error.findings[0].name if isinstance(error, HistoryError) else type(error).__name__
 
 
-def search(carry_out: Callable[[Plan], Attempt], plans: Sequence[Plan]) -> Failure | None:
+def search(carry_out: Callable[[Plan], RunResult], plans: Sequence[Plan]) -> Failure | None:
     """Carry out plans until one fails, and shorten that plan; return the failure, or None if all pass."""
     for plan in plans:
         attempt = carry_out(plan)
@@ -106,7 +106,7 @@ def search(carry_out: Callable[[Plan], Attempt], plans: Sequence[Plan]) -> Failu
 
 
 def _shortest(
-    carry_out: Callable[[Plan], Attempt], plan: Plan, attempt: Attempt, error: BaseException
+    carry_out: Callable[[Plan], RunResult], plan: Plan, attempt: RunResult, error: BaseException
 ) -> Failure:
     """Repeat a failed run with subsets of its faults, small ones first, until the same failure appears."""
     wanted = name_of(error)

@@ -20,7 +20,7 @@ from penstock.testing.chaos.findings import (
     LostWork,
     OffsetAheadOfWork,
     OffsetsOutsideTransaction,
-    Place,
+    RecordPlace,
     ReorderedWork,
     UndoneWork,
     WorkAfterRebalance,
@@ -112,7 +112,7 @@ def _missing(evidence: Evidence, view: FlowView) -> Iterator[Finding]:
 
 def _doubled(view: FlowView) -> Iterator[Finding]:
     inputs = Counter(view.identities.values())
-    places: dict[object, Place] = {}
+    places: dict[object, RecordPlace] = {}
     for place, identity in view.identities.items():
         places.setdefault(identity, place)
     for identity, done in view.done.items():
@@ -146,9 +146,9 @@ def _rank(done: Done) -> int:
 
 def _after_rebalance(evidence: Evidence, view: FlowView) -> Iterator[Finding]:
     """Yield findings for work that a consumer does between a refused commit and its next poll."""
-    by_identity: dict[object, Place] = {identity: place for place, identity in view.identities.items()}
-    holders: dict[Place, set[int]] = {}
-    refused: dict[int, set[Place]] = {}
+    by_identity: dict[object, RecordPlace] = {identity: place for place, identity in view.identities.items()}
+    holders: dict[RecordPlace, set[int]] = {}
+    refused: dict[int, set[RecordPlace]] = {}
     """The records that a consumer had in hand when its commit was refused, until it polls."""
     for event in evidence.events:
         if isinstance(event, (Polled, Moved)):
@@ -166,7 +166,9 @@ def _after_rebalance(evidence: Evidence, view: FlowView) -> Iterator[Finding]:
                 yield WorkAfterRebalance(text, (place,))
 
 
-def _place_of_work(view: FlowView, by_identity: Mapping[object, Place], event: Sent | Worked) -> Place | None:
+def _place_of_work(
+    view: FlowView, by_identity: Mapping[object, RecordPlace], event: Sent | Worked
+) -> RecordPlace | None:
     if isinstance(event, Worked):
         return event.place if event.place in view.identities and not view.flow.sinks else None
     if event.topic not in view.flow.sinks:

@@ -20,7 +20,7 @@ from penstock.testing.chaos.findings import (
     HangingTransaction,
     InconsistentOffsets,
     LostWrite,
-    Place,
+    RecordPlace,
     ReorderedWrite,
     UnheededFailure,
 )
@@ -46,7 +46,7 @@ def _acknowledged(evidence: Evidence) -> Iterator[Finding]:
         log = evidence.logs.get(TopicPartition(sent.topic, sent.partition))
         if outcome != "acknowledged" or offset < 0 or log is None or offset < log.start:
             continue
-        place = Place(sent.topic, sent.partition, offset)
+        place = RecordPlace(sent.topic, sent.partition, offset)
         found = log.at(offset)
         if found is None:
             yield LostWrite(f"{shown(sent)} was acknowledged at {place}; the log does not hold it", (place,))
@@ -80,7 +80,7 @@ def _failed(evidence: Evidence) -> Iterator[Finding]:
 def _copies(evidence: Evidence) -> Iterator[Finding]:
     """Yield a finding for each record that the logs hold more often than it was sent."""
     sends = Counter(sent.content for sent in evidence.of(Sent))
-    copies: defaultdict[Content, list[Place]] = defaultdict(list)
+    copies: defaultdict[Content, list[RecordPlace]] = defaultdict(list)
     for log in evidence.logs.values():
         for record in log.records:
             if record.state != "aborted" and record.content in sends:
@@ -107,7 +107,9 @@ def _order(evidence: Evidence) -> Iterator[Finding]:
         for (first, one), (second, other) in pairwise(run):
             if other < one:
                 text = f"{shown(first)} was sent before {shown(second)}, and stored behind it"
-                yield ReorderedWrite(text, (Place(topic, partition, one), Place(topic, partition, other)))
+                yield ReorderedWrite(
+                    text, (RecordPlace(topic, partition, one), RecordPlace(topic, partition, other))
+                )
 
 
 def _open(evidence: Evidence) -> Iterator[Finding]:

@@ -33,7 +33,7 @@ class CommandUnknown(Exception):
     """Raised for a command line that only a real container could run."""
 
 
-class Options:
+class ToolOptions:
     """The options of a tool: the last value given for each name, and all values of ``--config``."""
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -102,7 +102,7 @@ def run(command: str | Sequence[str], bootstrap_servers: str) -> tuple[int, byte
             f"{shown!r} takes a real container: the broker runs in this process. Known are {_KNOWN}"
         )
     try:
-        return 0, tool(Options(words[1:]), bootstrap_servers, typed).encode()
+        return 0, tool(ToolOptions(words[1:]), bootstrap_servers, typed).encode()
     except KafkaError as error:
         return 1, f"Error while executing the command : {error}\n".encode()
     except PenstockError as error:
@@ -122,7 +122,7 @@ def _typed(words: Sequence[str]) -> bytes:
     return text.encode()
 
 
-def _topics(options: Options, bootstrap_servers: str, typed: bytes) -> str:
+def _topics(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
     with Admin(bootstrap_servers=bootstrap_servers) as admin:
         if "--list" in options.flags:
             return "".join(f"{name}\n" for name in sorted(admin.list_topics(include_internal=True)))
@@ -170,7 +170,7 @@ def _described(admin: Admin, names: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _produce(options: Options, bootstrap_servers: str, typed: bytes) -> str:
+def _produce(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
     if not typed:
         raise CommandUnknown("kafka-console-producer needs its lines from echo or printf, through a pipe")
     properties = options.values.get("--property", "")
@@ -185,7 +185,7 @@ def _produce(options: Options, bootstrap_servers: str, typed: bytes) -> str:
     return ""
 
 
-def _consume(options: Options, bootstrap_servers: str, typed: bytes) -> str:
+def _consume(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
     count = options.number("--max-messages", default=-1)
     wait_ms = options.number("--timeout-ms", default=FOLLOW_MS)
     values: list[bytes] = []
@@ -212,14 +212,14 @@ def _consume(options: Options, bootstrap_servers: str, typed: bytes) -> str:
     )
 
 
-def _groups(options: Options, bootstrap_servers: str, typed: bytes) -> str:
+def _groups(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
     if "--list" not in options.flags:
         raise CommandUnknown("of kafka-consumer-groups --list is known; `penstock group` has the rest")
     with Admin(bootstrap_servers=bootstrap_servers) as admin:
         return "".join(f"{group.group_id}\n" for group in admin.list_groups())
 
 
-def _api_versions(options: Options, bootstrap_servers: str, typed: bytes) -> str:
+def _api_versions(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
     with Admin(bootstrap_servers=bootstrap_servers) as admin:
         return "".join(
             f"{node.host}:{node.port} (id: {node.node_id} rack: null) -> (\n)\n"
@@ -227,7 +227,7 @@ def _api_versions(options: Options, bootstrap_servers: str, typed: bytes) -> str
         )
 
 
-def _rpk(options: Options, bootstrap_servers: str, typed: bytes) -> str:
+def _rpk(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
     words = options.rest
     if words[:1] == ["topic"] and len(words) > 1 and words[1] in ("create", "delete", "list"):
         with Admin(bootstrap_servers=bootstrap_servers) as admin:
@@ -242,7 +242,7 @@ def _rpk(options: Options, bootstrap_servers: str, typed: bytes) -> str:
     raise CommandUnknown("of rpk, topic create, topic list and topic delete are known")
 
 
-_TOOLS: dict[str, Callable[[Options, str, bytes], str]] = {
+_TOOLS: dict[str, Callable[[ToolOptions, str, bytes], str]] = {
     "kafka-topics": _topics,
     "kafka-console-producer": _produce,
     "kafka-console-consumer": _consume,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 from penstock.broker.broker import KafkaBroker
 from penstock.errors import ConfigError, PenstockError
 from penstock.testing.containers import commands
-from penstock.testing.containers.environment import Listener, listener_at, read_environment
+from penstock.testing.containers.environment import ClientListener, listener_at, read_environment
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -180,7 +180,9 @@ class BrokerContainer:
             return self
         self.configure()
         self._configure()
-        listener = listener_at(self.port, self.env) or Listener(self.listener_name, self.security_protocol)
+        listener = listener_at(self.port, self.env) or ClientListener(
+            self.listener_name, self.security_protocol
+        )
         reading = read_environment(self.env, listener.protocol != "PLAINTEXT")
         self._host = HOST_OF_TLS if listener.has_tls else HOST
         port = self._host_port()

@@ -32,14 +32,14 @@ _PLACES = (
 """Beginnings of settings that say where a broker is and what is around it: the container decides."""
 
 
-class Reading(NamedTuple):
+class ReadEnvironment(NamedTuple):
     """The settings that environment variables set, and remarks about variables that have no effect."""
 
     settings: dict[str, str]
     remarks: list[str]
 
 
-class Listener(NamedTuple):
+class ClientListener(NamedTuple):
     """The listener for clients: its name and its security protocol."""
 
     name: str
@@ -62,13 +62,13 @@ class Listener(NamedTuple):
         return found
 
 
-def listener_at(port: int, variables: Mapping[str, object]) -> Listener | None:
+def listener_at(port: int, variables: Mapping[str, object]) -> ClientListener | None:
     """Return the listener that an image's environment defines for a port, or None if it defines none."""
     by_setting = {setting_name(variable): str(value) for variable, value in variables.items()}
     protocols = dict(_pairs(by_setting.get("listener.security.protocol.map", "")))
     for name, address in _pairs(by_setting.get("listeners", "")):
         if address.rpartition(":")[2] == str(port):
-            return Listener(name, protocols.get(name, name))
+            return ClientListener(name, protocols.get(name, name))
     return None
 
 
@@ -91,7 +91,7 @@ def setting_name(variable: str) -> str | None:
     return None
 
 
-def read_environment(variables: Mapping[str, object], is_secured: bool = False) -> Reading:
+def read_environment(variables: Mapping[str, object], is_secured: bool = False) -> ReadEnvironment:
     """Return the settings in environment variables; with `is_secured`, security settings too.
 
     Raises:
@@ -113,7 +113,7 @@ def read_environment(variables: Mapping[str, object], is_secured: bool = False) 
                 remarks.append(f"{variable} has no effect: the listener of clients is PLAINTEXT")
         else:
             remarks.append(f"{variable}: there is no setting {name}{did_you_mean(name, BROKER_KEYS)}")
-    return Reading(settings, remarks)
+    return ReadEnvironment(settings, remarks)
 
 
 def _written(name: str, text: str) -> str:

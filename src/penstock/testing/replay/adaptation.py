@@ -7,9 +7,9 @@ from typing import Any
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.messages.fetch_request import FetchTopic
 from penstock.records.format.batch_header import read_header, set_producer, split_batches
-from penstock.testing.replay.exchanges import Exchange, topic_names
+from penstock.testing.replay.exchanges import RecordedExchange, topic_names
 from penstock.testing.replay.logs import SessionOffsets
-from penstock.testing.replay.walking import Place, places
+from penstock.testing.replay.walking import StructPlace, places
 
 _EPOCHS = ("current_leader_epoch", "last_fetched_epoch", "committed_leader_epoch")
 _GENERATIONS = ("generation_id", "member_epoch", "generation_id_or_member_epoch")
@@ -21,7 +21,7 @@ NO_PRODUCER = (-1, -1)
 class Adaptation:
     """Changes recorded requests for another cluster, with the ids and offsets that its answers have shown."""
 
-    def __init__(self, exchanges: list[Exchange]) -> None:
+    def __init__(self, exchanges: list[RecordedExchange]) -> None:
         self.old_names = topic_names(exchanges)
         self.new_names: dict[bytes, str] = {}
         self._sessions = SessionOffsets(self.old_names)
@@ -34,7 +34,7 @@ class Adaptation:
 
     # --- requests ----------------------------------------------------------------------------------------
 
-    def adapt(self, exchange: Exchange) -> Any:
+    def adapt(self, exchange: RecordedExchange) -> Any:
         """Return the recorded request with the ids, epochs and offsets of the target."""
         request = exchange.asked()
         if exchange.api_key == ApiKey.FETCH:
@@ -44,7 +44,7 @@ class Adaptation:
             self._adapt(place, group)
         return request
 
-    def _expand(self, exchange: Exchange, request: Any) -> None:
+    def _expand(self, exchange: RecordedExchange, request: Any) -> None:
         """Make a Fetch name all of its session's partitions, so that the target needs no fetch session."""
         asked = self._sessions.asked(exchange, request)
         topics: dict[object, Any] = {}
@@ -54,7 +54,7 @@ class Adaptation:
         request.topics, request.forgotten_topics_data = [*topics.values()], []
         request.session_id, request.session_epoch = 0, -1
 
-    def _adapt(self, place: Place, group: str | None) -> None:
+    def _adapt(self, place: StructPlace, group: str | None) -> None:
         struct = place.struct
         for field in place.fields:
             name = field.attribute
@@ -98,7 +98,7 @@ class Adaptation:
 
     # --- answers -----------------------------------------------------------------------------------------
 
-    def learn(self, exchange: Exchange, request: Any, recorded: Any, answered: Any) -> None:
+    def learn(self, exchange: RecordedExchange, request: Any, recorded: Any, answered: Any) -> None:
         """Store the target's ids, epochs and offsets that correspond to those of the recorded answer."""
         key = exchange.api_key
         if key == ApiKey.INIT_PRODUCER_ID:

@@ -20,7 +20,7 @@ from penstock.protocol.error_response import error_response
 from penstock.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
 from penstock.testing.replay.addresses import broker_ids
 from penstock.testing.replay.content import Content, content_of, first_difference
-from penstock.testing.replay.exchanges import Exchange, topic_names
+from penstock.testing.replay.exchanges import RecordedExchange, topic_names
 from penstock.testing.replay.logs import Fetches, Produces, Unrecorded
 
 REPEATED = frozenset(
@@ -39,7 +39,7 @@ REPEATED = frozenset(
 """APIs whose last answer is given again when all have been given: they change nothing, or nothing more."""
 
 
-class Reply(NamedTuple):
+class ReplayedAnswer(NamedTuple):
     """An answer, the version in which it is encoded, and the time for which it may wait for new records."""
 
     message: Any
@@ -50,11 +50,11 @@ class Reply(NamedTuple):
 class Answers:
     """The recorded answers to requests, for one replay: most answers can be used only once."""
 
-    def __init__(self, exchanges: Sequence[Exchange], masked: Sequence[str]) -> None:
+    def __init__(self, exchanges: Sequence[RecordedExchange], masked: Sequence[str]) -> None:
         names = topic_names(exchanges)
         self._fetches = Fetches(exchanges, names)
         self._produces = Produces(exchanges, names, masked)
-        self._waiting: dict[Content, deque[Exchange]] = defaultdict(deque)
+        self._waiting: dict[Content, deque[RecordedExchange]] = defaultdict(deque)
         self._versions: dict[int, set[int]] = defaultdict(set)
         self._offered: Any = None
         self._topics: dict[str, Any] = {}
@@ -64,7 +64,7 @@ class Answers:
         for exchange in exchanges:
             self._add(exchange)
 
-    def _add(self, exchange: Exchange) -> None:
+    def _add(self, exchange: RecordedExchange) -> None:
         key, answer = exchange.api_key, exchange.answer()
         self._versions[key].add(exchange.version)
         if answer is not None:
@@ -88,14 +88,14 @@ class Answers:
         ]
         return [*self._produces.left_over(), *left]
 
-    def reply(self, key: int, version: int, request: Any) -> Reply | None:
+    def reply(self, key: int, version: int, request: Any) -> ReplayedAnswer | None:
         """Return the answer to a request, or None for a Produce request without acknowledgement (acks=0).
 
         Raises:
             Unrecorded: the request was not recorded; the message describes the nearest recorded request.
         """
         if key == ApiKey.API_VERSIONS:
-            return Reply(self._api_versions(version), version)
+            return ReplayedAnswer(self._api_versions(version), version)
         if version not in self._versions[key]:
             known = ", ".join(map(str, sorted(self._versions[key])))
             raise Unrecorded(
@@ -103,11 +103,11 @@ class Answers:
             )
         if key == ApiKey.FETCH:
             message, is_empty = self._fetches.answer(request)
-            return Reply(message, version, request.max_wait_ms if is_empty else 0)
+            return ReplayedAnswer(message, version, request.max_wait_ms if is_empty else 0)
         if key == ApiKey.PRODUCE:
             made = self._produces.answer(error_response(key, version, request, 0), request)
-            return Reply(made, version) if request.acks else None
-        return Reply(self._same(key, version, request), version)
+            return ReplayedAnswer(made, version) if request.acks else None
+        return ReplayedAnswer(self._same(key, version, request), version)
 
     def _same(self, key: int, version: int, request: Any) -> Any:
         content = content_of(request, version)
@@ -173,7 +173,7 @@ class Answers:
             return plain
         return made
 
-    def error(self, key: int, version: int, request: Any, reason: str) -> Reply:
+    def error(self, key: int, version: int, request: Any, reason: str) -> ReplayedAnswer:
         """Return an error response whose message says that the request was not recorded."""
         code = ErrorCode.UNKNOWN_SERVER_ERROR
-        return Reply(error_response(key, version, request, code, f"not recorded: {reason}"), version)
+        return ReplayedAnswer(error_response(key, version, request, code, f"not recorded: {reason}"), version)

@@ -14,8 +14,8 @@ from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.header import decode_response_header, encode_request_header
 from penstock.testing.replay.adaptation import Adaptation
 from penstock.testing.replay.differences import Difference, compare
-from penstock.testing.replay.exchanges import SASL, Exchange
-from penstock.testing.replay.routing import Address, Routes
+from penstock.testing.replay.exchanges import SASL, RecordedExchange
+from penstock.testing.replay.routing import Address, TargetRoutes
 from penstock.testing.replay.walking import Names, places, rows_of
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
@@ -31,7 +31,7 @@ class Playing:
 
     def __init__(
         self,
-        exchanges: list[Exchange],
+        exchanges: list[RecordedExchange],
         bootstrap_servers: str,
         client_ids: set[str] | None,
         with_pauses: bool,
@@ -51,7 +51,7 @@ class Playing:
         self._with_pauses = with_pauses
         self._timeout_s = timeout_s
         self._adaptation = Adaptation(exchanges)
-        self._routes = Routes()
+        self._routes = TargetRoutes()
         self._sockets: dict[tuple[int, Address], socket.socket] = {}
         self._places: dict[int, tuple[int, Address]] = {}
         self._requests: dict[int, Any] = {}
@@ -87,7 +87,7 @@ class Playing:
         self._compare_fetched()
         return self._differences
 
-    def _send(self, number: int, exchange: Exchange) -> None:
+    def _send(self, number: int, exchange: RecordedExchange) -> None:
         request = self._adaptation.adapt(exchange)
         names = self._adaptation.old_names | self._adaptation.new_names
         address = self._routes.address(exchange, request, names) or self._address
@@ -117,7 +117,7 @@ class Playing:
             self._sockets[place] = connection
         return connection
 
-    def _receive(self, number: int, exchange: Exchange) -> None:
+    def _receive(self, number: int, exchange: RecordedExchange) -> None:
         connection = self._sockets.get(self._places[number])
         recorded = exchange.answer()
         request = self._requests.pop(number)
@@ -138,7 +138,7 @@ class Playing:
             for message, found, known in zip((recorded, answered), self._fetched, names, strict=True):
                 self._note_fetched(message, exchange.version, known, found)
 
-    def _answer(self, connection: socket.socket, number: int, exchange: Exchange) -> Any:
+    def _answer(self, connection: socket.socket, number: int, exchange: RecordedExchange) -> Any:
         """Read frames until the answer to request `number` comes; skip answers that were not recorded."""
         while True:
             size = int.from_bytes(_read(connection, 4), "big")
@@ -157,7 +157,7 @@ class Playing:
                     raise
                 return found.decode(body, 0)
 
-    def _lose(self, number: int, exchange: Exchange, error: Exception) -> None:
+    def _lose(self, number: int, exchange: RecordedExchange, error: Exception) -> None:
         """Record that a connection has ended. Later requests open a new connection."""
         place = self._places[number]
         connection = self._sockets.pop(place, None)
@@ -169,7 +169,9 @@ class Playing:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
         self._differ(number, exchange, "answer", "there", f"none: {reason}")
 
-    def _differ(self, number: int, exchange: Exchange, path: str, recorded: object, answered: object) -> None:
+    def _differ(
+        self, number: int, exchange: RecordedExchange, path: str, recorded: object, answered: object
+    ) -> None:
         request = f"{exchange.api} v{exchange.version}"
         self._differences.append(Difference(number, request, path, recorded, answered))
 

@@ -21,12 +21,12 @@ from penstock.protocol.header import (
     decode_response_header,
 )
 from penstock.testing.replay.addresses import has_addresses, move
-from penstock.testing.replay.answers import Answers, Reply
+from penstock.testing.replay.answers import Answers, ReplayedAnswer
 from penstock.testing.replay.logs import Unrecorded
 
 if TYPE_CHECKING:
     from penstock.broker.broker import KafkaBroker
-    from penstock.testing.replay.exchanges import Exchange
+    from penstock.testing.replay.exchanges import RecordedExchange
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 CONNECTIONS_MAX = 1000
@@ -48,7 +48,7 @@ class PlayedCluster(Served):
 
     def __init__(
         self,
-        exchanges: Sequence[Exchange],
+        exchanges: Sequence[RecordedExchange],
         masked: Sequence[str] = (),
         *,
         otherwise: Literal["error", "broker"],
@@ -195,9 +195,9 @@ class PlayedCluster(Served):
         head = response_header_version(header.api_key, header.api_version)
         position = decode_response_header(answer, head)[1]
         message = API_TABLE[header.api_key].response.decode(answer[position:], header.api_version)
-        return self._encoded(Reply(message, header.api_version), header)
+        return self._encoded(ReplayedAnswer(message, header.api_version), header)
 
-    def _encoded(self, reply: Reply, header: RequestHeader) -> bytes:
+    def _encoded(self, reply: ReplayedAnswer, header: RequestHeader) -> bytes:
         first = next(iter(self._ports.values()))
         move(reply.message, self._host, lambda broker_id: self._ports.get(broker_id, first))
         return b"".join(encode_response(reply.message, reply.version, header.correlation_id))

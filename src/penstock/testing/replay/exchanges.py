@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import DecodeError
-from penstock.explorer.conversation import Entry, read_capture
+from penstock.explorer.conversation import ConversationEntry, read_capture
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 
@@ -17,7 +17,7 @@ SASL = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
 
 
 @dataclass
-class Exchange:
+class RecordedExchange:
     """One request of a recording, with its answer. Both are encoded bodies without headers."""
 
     connection: int
@@ -60,7 +60,7 @@ class Exchange:
         return API_TABLE[self.api_key].response.decode(self.response, self.response_version)
 
 
-def topic_names(exchanges: Iterable[Exchange]) -> dict[bytes, str]:
+def topic_names(exchanges: Iterable[RecordedExchange]) -> dict[bytes, str]:
     """Return the names of topics by id, from recorded answers to Metadata and CreateTopics."""
     found: dict[bytes, str] = {}
     for exchange in exchanges:
@@ -71,7 +71,7 @@ def topic_names(exchanges: Iterable[Exchange]) -> dict[bytes, str]:
     return found
 
 
-def read_exchanges(data: bytes, port: int | None = None) -> tuple[list[Exchange], int]:
+def read_exchanges(data: bytes, port: int | None = None) -> tuple[list[RecordedExchange], int]:
     """Return the exchanges in a capture, in the order of requests, and the number of unreadable messages.
 
     Authentication frames of clients before Kafka 1.0, which have no headers, count as unreadable, and are
@@ -90,7 +90,7 @@ def read_exchanges(data: bytes, port: int | None = None) -> tuple[list[Exchange]
         )
     start = requests[0].time or 0.0
     numbers: dict[str, int] = {}
-    waiting: dict[tuple[str, int], deque[Exchange]] = defaultdict(deque)
+    waiting: dict[tuple[str, int], deque[RecordedExchange]] = defaultdict(deque)
     exchanges = []
     for entry in requests:
         connection = entry.connection or ""
@@ -112,10 +112,10 @@ def read_exchanges(data: bytes, port: int | None = None) -> tuple[list[Exchange]
     return exchanges, len(entries) - len(good)
 
 
-def _exchange(entry: Entry, number: int, start: float) -> Exchange:
+def _exchange(entry: ConversationEntry, number: int, start: float) -> RecordedExchange:
     assert entry.message is not None
     header = entry.header or {}
-    return Exchange(
+    return RecordedExchange(
         number,
         (entry.connection or "").rpartition(" -> ")[2],
         _ms(entry.time, start),
@@ -126,7 +126,7 @@ def _exchange(entry: Entry, number: int, start: float) -> Exchange:
     )
 
 
-def _correlation_id(entry: Entry) -> int:
+def _correlation_id(entry: ConversationEntry) -> int:
     return int((entry.header or {}).get("correlationId", -1))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from penstock.errors import DecodeError
 from penstock.protocol.api import API_TABLE
-from penstock.testing.replay.exchanges import Exchange
+from penstock.testing.replay.exchanges import RecordedExchange
 
 FORMAT_VERSION = 1
 UNPACKED_BYTES_MAX = 1 << 30
@@ -28,7 +28,9 @@ GZIP_LEVEL = 6
 _LINE_BYTES_MAX = 1 << 20
 
 
-def write_file(path: str | os.PathLike[str], exchanges: Sequence[Exchange], masked: Sequence[str]) -> None:
+def write_file(
+    path: str | os.PathLike[str], exchanges: Sequence[RecordedExchange], masked: Sequence[str]
+) -> None:
     """Write a recording to a file.
 
     Raises:
@@ -56,7 +58,7 @@ def write_file(path: str | os.PathLike[str], exchanges: Sequence[Exchange], mask
         file.write(gzip.compress(out.getvalue(), GZIP_LEVEL, mtime=0))
 
 
-def read_file(path: str | os.PathLike[str]) -> tuple[list[Exchange], list[str]]:
+def read_file(path: str | os.PathLike[str]) -> tuple[list[RecordedExchange], list[str]]:
     """Read a recording from a file; return its exchanges, and the places that were masked.
 
     Raises:
@@ -99,7 +101,7 @@ def _read_line(stream: io.BytesIO) -> dict[str, Any]:
     return found
 
 
-def _read_exchange(stream: io.BytesIO) -> Exchange:
+def _read_exchange(stream: io.BytesIO) -> RecordedExchange:
     line = _read_line(stream)
     request = _take(stream, line["request"])
     response = _take(stream, line["response"]) if "response" in line else None
@@ -110,7 +112,7 @@ def _read_exchange(stream: io.BytesIO) -> Exchange:
     if api is None or not api.versions[0] <= version <= api.versions[1]:
         raise DecodeError(f"{line['api']} v{version} is not known to this Penstock")
     answered_ms = line.get("answered_ms")
-    return Exchange(
+    return RecordedExchange(
         int(line["connection"]),
         str(line["broker"]),
         float(line["at_ms"]),

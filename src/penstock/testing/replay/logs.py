@@ -20,7 +20,7 @@ from penstock.protocol.messages.fetch_response import FetchableTopicResponse, Fe
 from penstock.protocol.uuid import ZERO_UUID
 from penstock.records.convert import offset_after
 from penstock.records.format.batch_header import split_batches
-from penstock.testing.replay.exchanges import Exchange
+from penstock.testing.replay.exchanges import RecordedExchange
 from penstock.testing.replay.masking import HEADERS, KEYS, VALUES
 from penstock.testing.replay.walking import Names, rows_of
 
@@ -50,7 +50,7 @@ class SessionOffsets:
         self._names = names
         self._sessions: dict[int, dict[tuple[TopicKey, int], tuple[Any, Any]]] = {}
 
-    def asked(self, exchange: Exchange, request: Any) -> dict[tuple[TopicKey, int], tuple[Any, Any]]:
+    def asked(self, exchange: RecordedExchange, request: Any) -> dict[tuple[TopicKey, int], tuple[Any, Any]]:
         """Return all partitions of a Fetch and its session, each with the structs of its topic and itself."""
         session = self._sessions.setdefault(exchange.connection, {})
         if request.session_epoch in NEW_SESSION_EPOCHS or exchange.version < 7:
@@ -135,7 +135,7 @@ def _from(records: Any, offset: int) -> bytes:
 class Fetches:
     """Answers Fetch requests by partition and offset, without fetch sessions."""
 
-    def __init__(self, exchanges: Iterable[Exchange], names: Names) -> None:
+    def __init__(self, exchanges: Iterable[RecordedExchange], names: Names) -> None:
         self._names = names
         self.partitions: dict[tuple[TopicKey, int], FetchedPartition] = defaultdict(FetchedPartition)
         sessions = SessionOffsets(names)
@@ -193,7 +193,7 @@ class _Write(NamedTuple):
 class Produces:
     """Answers Produce requests: the records of each partition must come in the recorded order."""
 
-    def __init__(self, exchanges: Iterable[Exchange], names: Names, masked: Iterable[str]) -> None:
+    def __init__(self, exchanges: Iterable[RecordedExchange], names: Names, masked: Iterable[str]) -> None:
         self._names = names
         self._masked = [each.partition(":") for each in masked]
         self.partitions: dict[tuple[TopicKey, int], deque[_Write]] = defaultdict(deque)

@@ -18,9 +18,9 @@ from penstock.records.format.batch_header import (
     refresh_crc,
     split_batches,
 )
-from penstock.testing.replay.exchanges import Exchange, topic_names
+from penstock.testing.replay.exchanges import RecordedExchange, topic_names
 from penstock.testing.replay.masking import CLIENT_IDS, HEADERS, KEYS, VALUES, MaskRule, Substitutes
-from penstock.testing.replay.walking import Names, Place, places
+from penstock.testing.replay.walking import Names, StructPlace, places
 
 SECRETS = frozenset(("auth_bytes", "hmac", "salt", "salted_password"))
 """Fields that are always empty in a recording: SASL tokens, delegation tokens, salted passwords."""
@@ -35,7 +35,7 @@ _MEMBERS = ("member_id", "leader", "client_id")
 _RECORD_PLACES = (VALUES, KEYS, HEADERS)
 
 
-def mask_exchanges(exchanges: Sequence[Exchange], rules: Iterable[MaskRule], secret: bytes) -> None:
+def mask_exchanges(exchanges: Sequence[RecordedExchange], rules: Iterable[MaskRule], secret: bytes) -> None:
     """Mask exchanges in place by `rules`, and remove secrets from them.
 
     Raises:
@@ -87,7 +87,7 @@ class Masker:
                     changed = True
         return changed
 
-    def _masked(self, place: Place, attribute: str, value: Any, holds_records: bool) -> Any:
+    def _masked(self, place: StructPlace, attribute: str, value: Any, holds_records: bool) -> Any:
         if holds_records:
             return self._records(value, place.topic) if self._masks_records else value
         if attribute in SECRETS:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from penstock.testing.replay.exchanges import Exchange, read_exchanges
+from penstock.testing.replay.exchanges import RecordedExchange, read_exchanges
 from penstock.testing.replay.files import read_file, write_file
 from penstock.testing.replay.masked import mask_exchanges
 from penstock.testing.replay.masking import MaskRule
@@ -27,7 +27,7 @@ class Recording:
     """
 
     def __init__(
-        self, exchanges: Sequence[Exchange], masked: Iterable[str] = (), unreadable_count: int = 0
+        self, exchanges: Sequence[RecordedExchange], masked: Iterable[str] = (), unreadable_count: int = 0
     ) -> None:
         self.exchanges = [*exchanges]
         self.masked = tuple(sorted(set(masked)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.protocol.api_keys import ApiKey
-from penstock.testing.replay.exchanges import Exchange
+from penstock.testing.replay.exchanges import RecordedExchange
 from penstock.testing.replay.walking import Names, places
 
 Address = tuple[str, int]
@@ -24,7 +24,7 @@ _BY_TRANSACTION = frozenset(
 _GROUP, _TRANSACTION = 0, 1
 
 
-class Routes:
+class TargetRoutes:
     """The brokers, leaders and coordinators of the target, as its answers have named them."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Routes:
                 if not each.error_code and each.host:
                     self._coordinators[request.key_type, key] = (each.host, each.port)
 
-    def address(self, exchange: Exchange, request: Any, names: Names) -> Address | None:
+    def address(self, exchange: RecordedExchange, request: Any, names: Names) -> Address | None:
         """Return the address of the broker for a request, or None if any broker will do or none is known."""
         if exchange.api_key in TO_LEADERS:
             for place in places(request, exchange.version, names):

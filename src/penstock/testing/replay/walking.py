@@ -20,7 +20,7 @@ Names = Mapping[bytes, str]
 """Names of topics by their ids."""
 
 
-class Field(NamedTuple):
+class StructField(NamedTuple):
     """A field that a struct has in the version of its message."""
 
     attribute: str
@@ -31,25 +31,25 @@ class Field(NamedTuple):
     names_topic: bool
 
 
-class Place(NamedTuple):
+class StructPlace(NamedTuple):
     """A struct of a message, and its topic and partition, or None where the message does not name them."""
 
     struct: Any
-    fields: list[Field]
+    fields: list[StructField]
     topic: str | None
     partition: int | None
 
 
-_FIELDS: dict[int, tuple[StructLayout, list[Field]]] = {}
+_FIELDS: dict[int, tuple[StructLayout, list[StructField]]] = {}
 
 
-def fields_of(layout: StructLayout) -> list[Field]:
+def fields_of(layout: StructLayout) -> list[StructField]:
     """Return the fields of a struct, including tagged fields."""
     found = _FIELDS.get(id(layout))
     if found is None:  # the layout is kept beside its fields, so that its id stays its own
         placed = [*layout.fields, *(each for _, each in layout.tagged)]
         fields = [
-            Field(
+            StructField(
                 each.spec.attribute,
                 each.wire.struct,
                 each.wire.is_array,
@@ -68,14 +68,14 @@ def layout_of(message: Message, version: int) -> StructLayout:
     return layout
 
 
-def places(message: Message, version: int, names: Names) -> Iterator[Place]:
+def places(message: Message, version: int, names: Names) -> Iterator[StructPlace]:
     """Yield every struct of a message, outer structs first. `names` has the names of topics by id."""
     yield from _places(layout_of(message, version), message, names, None, None)
 
 
 def _places(
     layout: StructLayout, struct: Any, names: Names, topic: str | None, partition: int | None
-) -> Iterator[Place]:
+) -> Iterator[StructPlace]:
     fields = fields_of(layout)
     for field in fields:
         value = getattr(struct, field.attribute) if field.layout is None else None
@@ -85,7 +85,7 @@ def _places(
             topic = names.get(value, topic)
         elif field.attribute in PARTITIONS and isinstance(value, int):
             partition = value
-    yield Place(struct, fields, topic, partition)
+    yield StructPlace(struct, fields, topic, partition)
     for field in fields:
         if field.layout is None:
             continue

@@ -26,7 +26,7 @@ from penstock.v07.groups.cluster import Cluster07
 from penstock.v07.groups.coordination import (
     BrokerPartition,
     Snapshot,
-    Subscription,
+    StreamSubscription,
     assign,
     ids_path,
     offset_path,
@@ -36,7 +36,7 @@ from penstock.v07.groups.coordination import (
     parse_subscription,
     threads,
 )
-from penstock.v07.groups.fetching import Fetcher07, Target
+from penstock.v07.groups.fetching import Fetcher07, FetchTarget
 from penstock.v07.groups.streams import BrokerTopicPartition, ConsumedMessage, Stream
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ class GroupConsumer07:
     def _read(self) -> Snapshot:
         assert self._client is not None
         assert self._cluster is not None
-        members: dict[str, Subscription] = {}
+        members: dict[str, StreamSubscription] = {}
         path = ids_path(self.group)
         for name in self._client.get_children(path, watch=lambda _: self._wanted.set()):
             data = zookeeper.read(self._client, f"{path}/{name}")
@@ -345,12 +345,12 @@ class GroupConsumer07:
             address = brokers.get(tp[1].broker_id)
             if address is not None:
                 starts[tp] = self._start_of(tp, address)
-        targets: dict[BrokerAddress, list[Target]] = {}
+        targets: dict[BrokerAddress, list[FetchTarget]] = {}
         for name, stream in self._by_name.items():
             tps = {tp: starts[tp] for tp, owner in own.items() if owner == name and tp in starts}
             generation = stream.own({tp: at for tp, (at, _) in tps.items() if at is not None})
             for tp, (start, is_stored) in tps.items():
-                target = Target(tp, start, stream, generation, is_proven=not is_stored)
+                target = FetchTarget(tp, start, stream, generation, is_proven=not is_stored)
                 targets.setdefault(brokers[tp[1].broker_id], []).append(target)
         self._fetchers = [
             Fetcher07(
@@ -454,7 +454,7 @@ class GroupConsumer07:
 
 def _subscription(
     topics: Sequence[str] | Mapping[str, int], pattern: str | None, exclude: str | None, streams: int
-) -> Subscription:
+) -> StreamSubscription:
     if isinstance(topics, str):
         topics = [topics]
     if sum((bool(topics), pattern is not None, exclude is not None)) != 1:
@@ -462,8 +462,8 @@ def _subscription(
     if streams < 1:
         raise ConfigError(f"{streams} streams: 1 is the least")
     if pattern is not None or exclude is not None:
-        return Subscription({}, parse_pattern(pattern or exclude or ""), exclude is not None, streams)
-    return Subscription(dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, streams))
+        return StreamSubscription({}, parse_pattern(pattern or exclude or ""), exclude is not None, streams)
+    return StreamSubscription(dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, streams))
 
 
 def _settings(given: Mapping[str, object]) -> GroupSettings:

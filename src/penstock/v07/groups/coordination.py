@@ -126,7 +126,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 20
 
 
-class Subscription(NamedTuple):
+class StreamSubscription(NamedTuple):
     """A member's subscription: streams per topic, or for all topics that match (or not) a pattern."""
 
     streams: Mapping[str, int]
@@ -168,7 +168,7 @@ def parse_pattern(text: str) -> str:
     return pattern
 
 
-def parse_subscription(data: bytes) -> Subscription:
+def parse_subscription(data: bytes) -> StreamSubscription:
     """Return the subscription in a member's node.
 
     Raises:
@@ -180,13 +180,13 @@ def parse_subscription(data: bytes) -> Subscription:
         if match is not None:
             pattern, streams = parse_pattern(match[3]), max(int(match[2]), 1)
             if streams <= STREAMS_MAX:
-                return Subscription({}, pattern, match[1] == "!", streams)
+                return StreamSubscription({}, pattern, match[1] == "!", streams)
         else:
             wanted = json.loads(text)
             if isinstance(wanted, dict) and all(
                 type(count) is int and 0 < count <= STREAMS_MAX for count in wanted.values()
             ):
-                return Subscription(wanted)
+                return StreamSubscription(wanted)
     except (ValueError, RecursionError):
         pass
     raise DecodeError(
@@ -200,7 +200,7 @@ def parse_subscription(data: bytes) -> Subscription:
 class Snapshot(NamedTuple):
     """The data that a member has read: members with subscriptions, topics with partitions per broker."""
 
-    members: Mapping[str, Subscription]
+    members: Mapping[str, StreamSubscription]
     topics: Mapping[str, Mapping[int, int]]
 
 

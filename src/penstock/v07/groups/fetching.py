@@ -22,7 +22,13 @@ from penstock.errors import (
 from penstock.v07.connection import Fetched07
 from penstock.v07.driver import MESSAGE_BYTES_MAX, BrokerAddress, Driver07
 from penstock.v07.groups.streams import BrokerTopicPartition, Stream
-from penstock.v07.message_set import LENGTH_BYTES, FetchSizeTooSmall, Message, complete_size, iter_messages
+from penstock.v07.message_set import (
+    LENGTH_BYTES,
+    FetchSizeTooSmall,
+    PlainMessage,
+    complete_size,
+    iter_messages,
+)
 from penstock.v07.wire import COUNT_MAX, Error, FetchPart
 
 logger = logger_named("penstock.v07")
@@ -38,7 +44,7 @@ ANSWER_BYTES_MAX = 64 << 20
 memory."""
 
 
-class Target:
+class FetchTarget:
     """A partition to fetch, the offset to continue at, and the stream that takes the messages.
 
     `offset` is None if it could not be found out yet; `reset` returns it later. `is_proven` is False for a
@@ -78,7 +84,7 @@ class Fetcher07:
     def __init__(
         self,
         address: BrokerAddress,
-        targets: Sequence[Target],
+        targets: Sequence[FetchTarget],
         *,
         fetch_bytes: int,
         backoff_s: float,
@@ -154,9 +160,9 @@ class Fetcher07:
                     has_come |= self._take(target, found)
         return has_come
 
-    def _requests(self) -> Iterator[list[Target]]:
+    def _requests(self) -> Iterator[list[FetchTarget]]:
         """Yield the targets with offsets, divided into requests whose responses fit into the limit."""
-        wanted: list[Target] = []
+        wanted: list[FetchTarget] = []
         size = 0
         for target in list(self._targets):
             if not self._has_offset(target):
@@ -169,14 +175,14 @@ class Fetcher07:
         if wanted:
             yield wanted
 
-    def _has_offset(self, target: Target) -> bool:
+    def _has_offset(self, target: FetchTarget) -> bool:
         with self._only(target):
             if target.offset is None:
                 target.offset = self._reset(self._driver, target.tp, None)
         return target.offset is not None
 
     @contextmanager
-    def _only(self, target: Target) -> Iterator[None]:
+    def _only(self, target: FetchTarget) -> Iterator[None]:
         """Pass an error of the block on to the target's stream, and end only this target."""
         try:
             yield
@@ -186,10 +192,10 @@ class Fetcher07:
             target.stream.fail(error)
             self._targets.remove(target)
 
-    def _size_of(self, target: Target) -> int:
+    def _size_of(self, target: FetchTarget) -> int:
         return max(target.size_max, self._fetch_bytes)
 
-    def _take(self, target: Target, found: Fetched07) -> bool:
+    def _take(self, target: FetchTarget, found: Fetched07) -> bool:
         try:
             data = found.checked()
         except KafkaError as error:
@@ -220,11 +226,11 @@ class Fetcher07:
             self._stopping.set()
         return True
 
-    def _start_anew(self, target: Target, error: PenstockError) -> None:
+    def _start_anew(self, target: FetchTarget, error: PenstockError) -> None:
         target.offset = self._reset(self._driver, target.tp, error)
         target.is_proven, target.size_max = True, 0
 
-    def _ask_for_more(self, target: Target, data: memoryview, part: FetchPart) -> None:
+    def _ask_for_more(self, target: FetchTarget, data: memoryview, part: FetchPart) -> None:
         """Raise the target's fetch size to that of its first message, if the bytes can be a message.
 
         A broker returns whole messages only, and fewer bytes than requested only at the end of a segment: an
@@ -249,7 +255,7 @@ class Fetcher07:
         target.size_max = needed
 
 
-def _sound_messages(data: memoryview, offset: int) -> tuple[list[Message], int]:
+def _sound_messages(data: memoryview, offset: int) -> tuple[list[PlainMessage], int]:
     """Return the messages before the first damaged one, and the bytes that they take.
 
     The function ends early, after an outermost message, at `HELD_BYTES_MAX` or more: the rest is fetched
@@ -259,7 +265,7 @@ def _sound_messages(data: memoryview, offset: int) -> tuple[list[Message], int]:
         DecodeError: the first message is damaged.
         UnpackLimitError: the first message decompresses to more than the limit.
     """
-    messages: list[Message] = []
+    messages: list[PlainMessage] = []
     count = end = held_bytes = 0
     try:
         for message in iter_messages(data, offset):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from penstock.v07.groups.coordination import BrokerPartition
-from penstock.v07.message_set import Message
+from penstock.v07.message_set import PlainMessage
 
 BrokerTopicPartition = tuple[str, BrokerPartition]
 """A topic and a partition of it on one broker."""
@@ -40,7 +40,7 @@ class Stream:
     def __init__(self, name: str, chunks_max: int) -> None:
         self.name = name
         self._chunks_max = chunks_max
-        self._chunks: deque[tuple[BrokerTopicPartition, deque[Message]]] = deque()
+        self._chunks: deque[tuple[BrokerTopicPartition, deque[PlainMessage]]] = deque()
         self._positions: dict[BrokerTopicPartition, int] = {}
         self._generation = 0
         self._errors: deque[BaseException] = deque(maxlen=ERRORS_KEPT)
@@ -70,7 +70,7 @@ class Stream:
         with self._changed:
             return dict(self._positions)
 
-    def put(self, generation: int, tp: BrokerTopicPartition, messages: list[Message]) -> bool:
+    def put(self, generation: int, tp: BrokerTopicPartition, messages: list[PlainMessage]) -> bool:
         """Add a chunk, and wait for room; return False if the generation is over and the chunk is dropped."""
         with self._changed:
             while len(self._chunks) >= self._chunks_max and generation == self._generation:

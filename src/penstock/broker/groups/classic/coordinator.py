@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.broker.coordination.timers import NEVER, Timers
-from penstock.broker.groups.classic.group import Group, refused_join
+from penstock.broker.groups.classic.group import ClassicGroup, refused_join
 from penstock.broker.groups.classic.member import Caller, Ticket
-from penstock.broker.groups.classic.outbox import Outbox
-from penstock.broker.groups.classic.settings import GroupSettings
+from penstock.broker.groups.classic.outbox import GroupOutbox
+from penstock.broker.groups.classic.settings import ClassicGroupSettings
 from penstock.broker.groups.classic.snapshot import restore
-from penstock.broker.groups.classic.states import Ask, State
+from penstock.broker.groups.classic.states import RequestKind, State
 from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
@@ -34,7 +34,7 @@ GROUP_BYTES = 3000
 """About what a group takes in memory beside its name and members."""
 
 
-class Coordinator:
+class ClassicCoordinator:
     """All classic groups of a broker. `new_id` makes a member id from a prefix.
 
     An exception in one group ends the request or timer that caused it. The group is repaired by `recover`,
@@ -44,14 +44,14 @@ class Coordinator:
 
     def __init__(
         self,
-        settings: GroupSettings,
+        settings: ClassicGroupSettings,
         new_id: Callable[[str], str],
         timers: Timers | None = None,
         caught: Callable[[str, str], object] | None = None,
     ) -> None:
         self.settings = settings
-        self.groups: dict[str, Group] = {}
-        self.outbox: Outbox[Group] = Outbox()
+        self.groups: dict[str, ClassicGroup] = {}
+        self.outbox: GroupOutbox[ClassicGroup] = GroupOutbox()
         self.size_bytes = 0
         """About what the groups take in memory without their members."""
         self.timers = Timers() if timers is None else timers
@@ -60,7 +60,7 @@ class Coordinator:
 
     # --- exceptions --------------------------------------------------------------------------------------
 
-    def recover(self, group: Group, now: float, ticket: Ticket | None = None) -> None:
+    def recover(self, group: ClassicGroup, now: float, ticket: Ticket | None = None) -> None:
         """Repair a group that an exception has left partly changed.
 
         `ticket` identifies the waiting request that raised the exception, if it was a request.
@@ -72,7 +72,7 @@ class Coordinator:
             group.start_over()
 
     @contextmanager
-    def _recovering(self, group: Group, now: float, ticket: Ticket | None = None) -> Iterator[None]:
+    def _recovering(self, group: ClassicGroup, now: float, ticket: Ticket | None = None) -> Iterator[None]:
         """Run a block; if it raises, recover the group and re-raise the exception."""
         try:
             yield
@@ -80,11 +80,11 @@ class Coordinator:
             self.recover(group, now, ticket)
             raise
 
-    def _timer_failed(self, group: Group, now: float) -> None:
+    def _timer_failed(self, group: ClassicGroup, now: float) -> None:
         self._report(group)
         self.recover(group, now)
 
-    def _report(self, group: Group) -> None:
+    def _report(self, group: ClassicGroup) -> None:
         if self._caught is None:
             raise
         self._caught("group timer", f"group {group.id!r}, which has its members join again")
@@ -102,18 +102,18 @@ class Coordinator:
 
     # --- groups ------------------------------------------------------------------------------------------
 
-    def create(self, group_id: str) -> Group:
+    def create(self, group_id: str) -> ClassicGroup:
         """Add a new group without members, replacing any group with the same id."""
         group = self.build(group_id)
         self.adopt(group)
         return group
 
-    def build(self, group_id: str) -> Group:
+    def build(self, group_id: str) -> ClassicGroup:
         """Return a new group without members, which is not yet added to the coordinator."""
         failed = None if self._caught is None else self._timer_failed
-        return Group(group_id, self.settings, self.timers, self.outbox, self._new_id, failed)
+        return ClassicGroup(group_id, self.settings, self.timers, self.outbox, self._new_id, failed)
 
-    def adopt(self, group: Group) -> None:
+    def adopt(self, group: ClassicGroup) -> None:
         """Add a group that `build` has returned, replacing any group with the same id."""
         self.forget(group.id)
         self.groups[group.id] = group
@@ -124,7 +124,7 @@ class Coordinator:
         if self.groups.pop(group_id, None) is not None:
             self.size_bytes -= GROUP_BYTES + len(group_id)
 
-    def restore(self, group_id: str, stored: GroupMetadataValue, now: float) -> Group:
+    def restore(self, group_id: str, stored: GroupMetadataValue, now: float) -> ClassicGroup:
         """Add a group from its stored record."""
         group = self.create(group_id)
         restore(group, stored, now)
@@ -135,7 +135,7 @@ class Coordinator:
         group = self.groups.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
-        error = group.refusal(Ask.DELETE)
+        error = group.refusal(RequestKind.DELETE)
         if not error:
             group.delete()
             self.forget(group_id)
@@ -148,7 +148,7 @@ class Coordinator:
         self.groups.clear()
         self.size_bytes = 0
 
-    def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[Group]:
+    def listed(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[ClassicGroup]:
         """Return the groups in the given states and of the given types, ignoring case.
 
         An empty list of states or types matches all.
@@ -221,7 +221,7 @@ class Coordinator:
         return LeaveGroupResponse(members=answers)
 
 
-def _leave(group: Group, identities: list[MemberIdentity], now: float) -> list[ErrorCode]:
+def _leave(group: ClassicGroup, identities: list[MemberIdentity], now: float) -> list[ErrorCode]:
     """Remove members of a group; return an error code, or NONE, for each."""
     size = len(group.members)
     codes = [group.leave(one.member_id, one.group_instance_id) for one in identities]
@@ -232,7 +232,7 @@ def _leave(group: Group, identities: list[MemberIdentity], now: float) -> list[E
     return codes
 
 
-def check_join(request: JoinGroupRequest, settings: GroupSettings) -> ErrorCode:
+def check_join(request: JoinGroupRequest, settings: ClassicGroupSettings) -> ErrorCode:
     """Check the fields of a JoinGroup that do not depend on a group; return NONE or an error."""
     timeout_ms = request.session_timeout_ms
     if not request.group_id:

@@ -1,14 +1,15 @@
 """One classic group: a state machine whose inputs are requests and timers, and whose outputs are responses.
 
-Requests come in with `now`, in seconds of the monotonic clock; responses and groups to be stored go into an
-`Outbox`; deadlines are timers. No I/O, no clock. The states and their transitions are the tables in `states`.
+Requests come in with `now`, in seconds of the monotonic clock; responses and groups to be stored go into a
+`GroupOutbox`; deadlines are timers. No I/O, no clock. The states and their transitions are the tables in
+`states`.
 
 The order of checks, the error codes and the timing follow Apache Kafka's classic groups, so that a
 client cannot distinguish the two.
 
 An exception, which means a defect of the broker, may leave a group partly changed. The other members must not
-lose their group because of it: `Group.recover` recomputes what is derived from the members, and asks them to
-rejoin.
+lose their group because of it: `ClassicGroup.recover` recomputes what is derived from the members, and asks
+them to rejoin.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from penstock.broker.groups.classic.states import (
     REFUSALS,
     REJOINS,
     TRANSITIONS,
-    Ask,
     Bypass,
     Cause,
     Rejoin,
+    RequestKind,
     State,
 )
 from penstock.broker.groups.offsets import OffsetExpiration
@@ -38,8 +39,8 @@ from penstock.protocol.messages.join_group_response import JoinGroupResponse, Jo
 from penstock.protocol.messages.sync_group_response import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.classic.outbox import Outbox
-    from penstock.broker.groups.classic.settings import GroupSettings
+    from penstock.broker.groups.classic.outbox import GroupOutbox
+    from penstock.broker.groups.classic.settings import ClassicGroupSettings
     from penstock.protocol.messages.join_group_request import JoinGroupRequest
     from penstock.protocol.messages.sync_group_request import SyncGroupRequest
 
@@ -70,7 +71,7 @@ NEW_MEMBER_TIMEOUT_S = 300.0
 _NONE = ErrorCode.NONE
 
 
-class Group:
+class ClassicGroup:
     """The members of a classic group, its generation and its state.
 
     `since_ms` is the wall-clock time of the last stored state change, or -1 if there was none.
@@ -79,11 +80,11 @@ class Group:
     def __init__(
         self,
         group_id: str,
-        settings: GroupSettings,
+        settings: ClassicGroupSettings,
         timers: Timers,
-        outbox: Outbox[Group],
+        outbox: GroupOutbox[ClassicGroup],
         new_id: Callable[[str], str],
-        timer_failed: Callable[[Group, float], None] | None = None,
+        timer_failed: Callable[[ClassicGroup, float], None] | None = None,
     ) -> None:
         """Make an empty group; `timer_failed` is called inside the ``except`` block of a failed timer."""
         self.id = group_id
@@ -135,7 +136,7 @@ class Group:
         """Set the state that `BYPASSES` has for `reason`, from any state."""
         self._state = BYPASSES[reason]
 
-    def refusal(self, ask: Ask) -> ErrorCode:
+    def refusal(self, ask: RequestKind) -> ErrorCode:
         """Return the error with which the present state refuses a request, or NONE if it is allowed."""
         return REFUSALS.get((ask, self.state), _NONE)
 
@@ -494,7 +495,7 @@ class Group:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if request.protocol_name not in (None, self.protocol):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        return self.refusal(Ask.SYNC)
+        return self.refusal(RequestKind.SYNC)
 
     def was_not_stored(self, now: float) -> None:
         """Begin a rebalance because the group could not be stored, so that no member uses its assignment."""
@@ -513,7 +514,7 @@ class Group:
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
         self.renew(self.members[member_id], now)
-        return self.refusal(Ask.HEARTBEAT)
+        return self.refusal(RequestKind.HEARTBEAT)
 
     def leave(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Handle LeaveGroup: remove a member by its id, or, for administrators, by only its instance id.
@@ -546,7 +547,7 @@ class Group:
             return error
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
-        error = self.refusal(Ask.COMMIT)
+        error = self.refusal(RequestKind.COMMIT)
         if not error:
             self.renew(self.members[member_id], now)
         return error
@@ -705,7 +706,7 @@ class Group:
     @property
     def can_be_deleted(self) -> bool:
         """Return True if the group has no members."""
-        return not self.refusal(Ask.DELETE)
+        return not self.refusal(RequestKind.DELETE)
 
     def offset_expiration(self) -> OffsetExpiration | None:
         """Return which committed offsets may expire, or None if none may at present.

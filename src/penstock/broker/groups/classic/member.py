@@ -136,7 +136,7 @@ def vote(members: Iterable[Member], supported: dict[str, int], size: int, prefer
     that is common; in a tie, the order of `preferred` (the leader) decides.
 
     Raises:
-        ValueError: no protocol is common, which `Group.accepts` prevents.
+        ValueError: no protocol is common, which `ClassicGroup.accepts` prevents.
     """
     common = [name for name, _ in preferred.protocols if supported.get(name) == size]
     if len(common) > 1:

@@ -13,7 +13,7 @@ G = TypeVar("G")
 """The group: what is stored, and what holds member ids."""
 
 
-class Outbox(Generic[G]):
+class GroupOutbox(Generic[G]):
     """Collects the output of groups: the caller stores the groups first, then sends the responses, in order.
 
     Groups append to it; the service that does the I/O takes from it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class GroupSettings(NamedTuple):
+class ClassicGroupSettings(NamedTuple):
     """The values of ``group.*``, with Apache Kafka's defaults except for the initial rebalance delay."""
 
     initial_rebalance_delay_ms: int = 0

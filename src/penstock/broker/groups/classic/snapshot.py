@@ -7,7 +7,7 @@ join again.
 
 from __future__ import annotations
 
-from penstock.broker.groups.classic.group import Group
+from penstock.broker.groups.classic.group import ClassicGroup
 from penstock.broker.groups.classic.states import Bypass, State
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 
@@ -15,7 +15,7 @@ NOT_YET_MS = -1
 """The time of the last state change in a generation whose leader has not assigned yet."""
 
 
-def snapshot(group: Group, now_ms: int) -> GroupMetadataValue:
+def snapshot(group: ClassicGroup, now_ms: int) -> GroupMetadataValue:
     """Return the stored form of a group. `now_ms` becomes the time of its last state change."""
     group.since_ms = now_ms
     is_assigned = group.state is not State.COMPLETING
@@ -41,7 +41,7 @@ def snapshot(group: Group, now_ms: int) -> GroupMetadataValue:
     )
 
 
-def restore(group: Group, stored: GroupMetadataValue, now: float) -> None:
+def restore(group: ClassicGroup, stored: GroupMetadataValue, now: float) -> None:
     """Fill a new group from its stored form. The session of every member restarts at `now`."""
     group.generation = stored.generation
     group.protocol_type = stored.protocol_type or None

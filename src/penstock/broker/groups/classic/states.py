@@ -88,7 +88,7 @@ BYPASSES: dict[Bypass, State] = {
 """The state that a group is put into, from any state."""
 
 
-class Ask(StrEnum):
+class RequestKind(StrEnum):
     """Requests whose answer depends on the state."""
 
     SYNC = "SyncGroup"
@@ -97,15 +97,15 @@ class Ask(StrEnum):
     DELETE = "DeleteGroups"
 
 
-REFUSALS: dict[tuple[Ask, State], ErrorCode] = {
-    (Ask.SYNC, State.EMPTY): ErrorCode.UNKNOWN_MEMBER_ID,
-    (Ask.SYNC, State.PREPARING): ErrorCode.REBALANCE_IN_PROGRESS,
-    (Ask.HEARTBEAT, State.EMPTY): ErrorCode.UNKNOWN_MEMBER_ID,
-    (Ask.HEARTBEAT, State.PREPARING): ErrorCode.REBALANCE_IN_PROGRESS,
-    (Ask.COMMIT, State.COMPLETING): ErrorCode.REBALANCE_IN_PROGRESS,
-    (Ask.DELETE, State.PREPARING): ErrorCode.NON_EMPTY_GROUP,
-    (Ask.DELETE, State.COMPLETING): ErrorCode.NON_EMPTY_GROUP,
-    (Ask.DELETE, State.STABLE): ErrorCode.NON_EMPTY_GROUP,
+REFUSALS: dict[tuple[RequestKind, State], ErrorCode] = {
+    (RequestKind.SYNC, State.EMPTY): ErrorCode.UNKNOWN_MEMBER_ID,
+    (RequestKind.SYNC, State.PREPARING): ErrorCode.REBALANCE_IN_PROGRESS,
+    (RequestKind.HEARTBEAT, State.EMPTY): ErrorCode.UNKNOWN_MEMBER_ID,
+    (RequestKind.HEARTBEAT, State.PREPARING): ErrorCode.REBALANCE_IN_PROGRESS,
+    (RequestKind.COMMIT, State.COMPLETING): ErrorCode.REBALANCE_IN_PROGRESS,
+    (RequestKind.DELETE, State.PREPARING): ErrorCode.NON_EMPTY_GROUP,
+    (RequestKind.DELETE, State.COMPLETING): ErrorCode.NON_EMPTY_GROUP,
+    (RequestKind.DELETE, State.STABLE): ErrorCode.NON_EMPTY_GROUP,
 }
 """The error for a known member whose request the state forbids. A pair that is not listed is allowed."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.broker.groups.consumer.embedded_protocol import PROTOCOL_TYPE
-from penstock.broker.groups.consumer.state import GroupState, MemberState, Subscription
+from penstock.broker.groups.consumer.state import ConsumerSubscription, GroupState, MemberState
 from penstock.protocol.error_codes import ErrorCode
 
 _NONE = ErrorCode.NONE
@@ -50,7 +50,9 @@ def check_classic(state: GroupState, member_id: str, instance_id: str | None, ge
     return _NONE if generation == state.current(member_id).epoch else ErrorCode.ILLEGAL_GENERATION
 
 
-def check_protocol(subscription: Subscription, protocol_type: str | None, name: str | None) -> ErrorCode:
+def check_protocol(
+    subscription: ConsumerSubscription, protocol_type: str | None, name: str | None
+) -> ErrorCode:
     """Check the protocol that a SyncGroup names: it must be the first one of the member."""
     is_right = protocol_type in (None, PROTOCOL_TYPE) and name in (None, subscription.protocols[0][0])
     return _NONE if is_right else ErrorCode.INCONSISTENT_GROUP_PROTOCOL

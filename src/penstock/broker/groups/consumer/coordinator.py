@@ -1,8 +1,8 @@
 """All consumer groups of a broker: finds the group of a request, and keeps the timers of members.
 
 No I/O: requests come in with `now`, in seconds of the monotonic clock, and `now_ms`, the wall clock's
-milliseconds. The result of a request or a timer is a `Plan`; its changes are stored, and then applied by
-`accept`. The plans of fired timers are taken from `timers`.
+milliseconds. The result of a request or a timer is a `ConsumerPlan`; its changes are stored, and then applied
+by `accept`. The plans of fired timers are taken from `timers`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from penstock.broker.coordination.due_timers import DueTimers
 from penstock.broker.coordination.member_timers import REVOCATION, SESSION, MemberTimers
 from penstock.broker.coordination.timers import Timer, Timers
 from penstock.broker.groups.consumer.draft import Draft
-from penstock.broker.groups.consumer.group import Answer, ConsumerGroup, Heartbeat, Matcher
+from penstock.broker.groups.consumer.group import ConsumerGroup, Heartbeat, HeartbeatResult, Matcher
 from penstock.broker.groups.consumer.settings import ConsumerGroupSettings
 from penstock.broker.groups.consumer.state import (
     JOIN_EPOCH,
@@ -42,7 +42,7 @@ SeesTopic = Callable[[str], bool]
 """Returns whether the client of a request may see a topic."""
 
 
-class Plan(NamedTuple):
+class ConsumerPlan(NamedTuple):
     """The result of a request or a timer: changes to be stored, and the response to a request.
 
     `touched` is the member whose session is renewed. If members leave a group that `turns_classic`, the
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
     draft: Draft
     settings: ConsumerGroupSettings
     """The settings of the group that it was made with."""
-    answer: Answer | None = None
+    answer: HeartbeatResult | None = None
     touched: str | None = None
     turns_classic: bool = False
     """Whether the group ends after these changes, and becomes a classic group of its members."""
@@ -111,7 +111,7 @@ class ConsumerCoordinator:
         beat: Heartbeat,
         now_ms: int,
         upgrade: Callable[[], Upgrade] | None = None,
-    ) -> Plan:
+    ) -> ConsumerPlan:
         """Handle ConsumerGroupHeartbeat; return the plan. A member that joins an unknown group creates it.
 
         `upgrade` returns the changes that convert a classic group with members; it may raise
@@ -137,11 +137,13 @@ class ConsumerCoordinator:
         if beat.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             draft = group.leave(beat.member_id, beat.instance_id, beat.epoch, self._view)
             turns = beat.epoch == LEAVE_EPOCH and _turns_classic(group, draft, settings)
-            return Plan(group, draft, settings, Answer(beat.member_id, beat.epoch), None, turns)
+            return ConsumerPlan(
+                group, draft, settings, HeartbeatResult(beat.member_id, beat.epoch), None, turns
+            )
         draft, answer = group.heartbeat(beat, settings, self._view, now_ms, draft, bump=assigns_anew)
-        return Plan(group, draft, settings, answer, beat.member_id)
+        return ConsumerPlan(group, draft, settings, answer, beat.member_id)
 
-    def join_classic(self, group: ConsumerGroup, beat: Heartbeat, now_ms: int) -> Plan:
+    def join_classic(self, group: ConsumerGroup, beat: Heartbeat, now_ms: int) -> ConsumerPlan:
         """Handle JoinGroup to a group that has members; return the plan.
 
         Raises:
@@ -155,15 +157,15 @@ class ConsumerCoordinator:
             others = state.subscriptions.keys() - {holder}
             turns = group.turns_classic(settings, others, len(state.subscriptions))
         draft, answer = group.heartbeat(beat, settings, self._view, now_ms, assigns=not turns)
-        return Plan(group, draft, settings, answer, beat.member_id, turns)
+        return ConsumerPlan(group, draft, settings, answer, beat.member_id, turns)
 
-    def leave_classic(self, group: ConsumerGroup, member_ids: Collection[str]) -> Plan:
+    def leave_classic(self, group: ConsumerGroup, member_ids: Collection[str]) -> ConsumerPlan:
         """Handle LeaveGroup for existing members; return the plan."""
         settings = self.settings_of(group.id)
         draft = group.remove(member_ids, self._view)
-        return Plan(group, draft, settings, turns_classic=_turns_classic(group, draft, settings))
+        return ConsumerPlan(group, draft, settings, turns_classic=_turns_classic(group, draft, settings))
 
-    def accept(self, plan: Plan, now: float, sees: SeesTopic | None = None) -> None:
+    def accept(self, plan: ConsumerPlan, now: float, sees: SeesTopic | None = None) -> None:
         """Apply the changes of a plan, which have been stored.
 
         `sees` returns whether the client of a heartbeat may see a topic: if it is time, regular expressions
@@ -269,7 +271,7 @@ class ConsumerCoordinator:
         else:
             self._set(group, member_id, REVOCATION, now, current.epoch)
 
-    def _fence(self, group_id: str, member_id: str) -> Plan:
+    def _fence(self, group_id: str, member_id: str) -> ConsumerPlan:
         """Return the plan that removes a member whose session has expired or whose timer has fired."""
         group = self.groups[group_id]
         return self.leave_classic(group, [member_id])
@@ -285,10 +287,10 @@ class ConsumerCoordinator:
 
     def _refresh(
         self, group: ConsumerGroup, sees: SeesTopic, timer: Timer, now: float, now_ms: int
-    ) -> Plan | None:
+    ) -> ConsumerPlan | None:
         if self._regex_timers.get(group.id) is not timer:
             return None
-        return Plan(group, group.refresh(sees, self._view, now, now_ms), self.settings_of(group.id))
+        return ConsumerPlan(group, group.refresh(sees, self._view, now, now_ms), self.settings_of(group.id))
 
 
 def _turns_classic(group: ConsumerGroup, draft: Draft, settings: ConsumerGroupSettings) -> bool:

@@ -23,7 +23,7 @@ NEWEST_VERSION = 3
 M = TypeVar("M", bound=Message)
 
 
-class Wanted(NamedTuple):
+class ClassicSubscription(NamedTuple):
     """The subscription in a classic consumer's JoinGroup: topics, owned partitions, generation, rack."""
 
     topics: tuple[str, ...]
@@ -44,7 +44,7 @@ def version_of(data: bytes) -> int:
     return min(version, NEWEST_VERSION)
 
 
-def read_subscription(data: bytes, topics: Mapping[str, TopicView]) -> Wanted:
+def read_subscription(data: bytes, topics: Mapping[str, TopicView]) -> ClassicSubscription:
     """Decode a subscription, without partitions of topics that do not exist.
 
     Raises:
@@ -57,7 +57,7 @@ def read_subscription(data: bytes, topics: Mapping[str, TopicView]) -> Wanted:
         if each.topic in topics
         for index in each.partitions
     )
-    return Wanted(tuple(read.topics), owned, read.generation_id, read.rack_id)
+    return ClassicSubscription(tuple(read.topics), owned, read.generation_id, read.rack_id)
 
 
 def read_assignment(data: bytes, topics: Mapping[str, TopicView]) -> frozenset[Partition]:

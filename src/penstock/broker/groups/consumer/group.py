@@ -24,6 +24,7 @@ from penstock.broker.groups.consumer.state import (
     LEAVE_EPOCH,
     NO_TIME,
     STATIC_LEAVE_EPOCH,
+    ConsumerSubscription,
     Current,
     GroupState,
     MemberState,
@@ -36,7 +37,6 @@ from penstock.broker.groups.consumer.state import (
     SetTarget,
     SetTargetEpoch,
     State,
-    Subscription,
 )
 from penstock.broker.groups.metadata_view import TopicsView, counts_of, hash_of, ids_of
 from penstock.broker.groups.offsets import OffsetExpiration
@@ -83,7 +83,7 @@ class Heartbeat(NamedTuple):
         return self.rebalance_timeout_ms != -1 and has_topics and self.owned is not None
 
 
-class Answer(NamedTuple):
+class HeartbeatResult(NamedTuple):
     """The response to a heartbeat; `assignment` is None if the member already has its assignment."""
 
     member_id: str
@@ -127,7 +127,7 @@ class ConsumerGroup:
         *,
         bump: bool = False,
         assigns: bool = True,
-    ) -> tuple[Draft, Answer]:
+    ) -> tuple[Draft, HeartbeatResult]:
         """Handle a heartbeat of a new or existing member; return the changes, and the response.
 
         `now_ms` is wall-clock time in milliseconds, stored with the target assignment. `draft` has earlier
@@ -153,7 +153,7 @@ class ConsumerGroup:
         self._reconcile(beat, draft, view, has_changed=has_changed, is_new=is_new)
         after = draft.state.current(beat.member_id)
         tells = beat.epoch == JOIN_EPOCH or beat.is_full or after.assigned != before.assigned
-        return draft, Answer(
+        return draft, HeartbeatResult(
             beat.member_id,
             after.epoch,
             settings.heartbeat_interval_ms,
@@ -245,8 +245,8 @@ class ConsumerGroup:
         """Update the subscription of a member; return True if the group needs a new assignment."""
         state = draft.state
         older = state.subscriptions.get(beat.member_id)
-        base = older or Subscription()
-        newer = Subscription(
+        base = older or ConsumerSubscription()
+        newer = ConsumerSubscription(
             beat.instance_id if beat.instance_id is not None else base.instance_id,
             beat.rack_id if beat.rack_id is not None else base.rack_id,
             beat.client_id,

@@ -21,11 +21,11 @@ from penstock.broker.groups.consumer.key_types import (
 )
 from penstock.broker.groups.consumer.state import (
     Change,
+    ConsumerSubscription,
     Current,
     MemberState,
     Partition,
     Resolved,
-    Subscription,
 )
 from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.groups.records import VALUE_VERSION, RecordType, RecordTypes, StoredKey, key_bytes
@@ -74,7 +74,7 @@ def records_of(group_id: str, changes: Iterable[Change]) -> list[KeyAndValue]:
     return records
 
 
-def _member(value: Subscription) -> Message:
+def _member(value: ConsumerSubscription) -> Message:
     classic = None
     if value.session_timeout_ms is not None:
         protocols = [member_value.ClassicProtocol(name=name, metadata=data) for name, data in value.protocols]
@@ -157,12 +157,12 @@ def read_change(key_type: int, key: bytes, value: bytes | None) -> tuple[StoredK
     return _RECORDS.read(key_type, key, value)
 
 
-def _read_member(body: bytes) -> Subscription:
+def _read_member(body: bytes) -> ConsumerSubscription:
     read = member_value.ConsumerGroupMemberMetadataValue.decode(body, VALUE_VERSION)
     classic = read.classic_member_metadata
     if classic is not None and not classic.session_timeout_ms and not classic.supported_protocols:
         classic = None  # the field is missing
-    return Subscription(
+    return ConsumerSubscription(
         read.instance_id,
         read.rack_id,
         read.client_id,

@@ -60,7 +60,7 @@ class MemberState(IntEnum):
     """A newer version of the broker has written it."""
 
 
-class Subscription(NamedTuple):
+class ConsumerSubscription(NamedTuple):
     """A member's identity and subscription. `regex` is empty if the member uses no regular expression.
 
     `session_timeout_ms` is set for a member of the classic protocol; `protocols` are then its assignors with
@@ -114,7 +114,7 @@ class SetSubscription(NamedTuple):
     """A change of a member's subscription; None removes the member."""
 
     member_id: str
-    value: Subscription | None
+    value: ConsumerSubscription | None
 
 
 class SetTargetEpoch(NamedTuple):
@@ -159,7 +159,7 @@ class GroupState:
         self.metadata_hash = 0
         self.target_epoch = FIRST_EPOCH
         self.target_time_ms = NO_TIME
-        self.subscriptions: dict[str, Subscription] = {}
+        self.subscriptions: dict[str, ConsumerSubscription] = {}
         self.currents: dict[str, Current] = {}
         self.targets: dict[str, frozenset[Partition]] = {}
         self.regexes: dict[str, Resolved] = {}
@@ -219,7 +219,7 @@ class GroupState:
         """Return the target assignment of a member."""
         return self.targets.get(member_id, _NO_PARTITIONS)
 
-    def topics_of(self, subscription: Subscription) -> frozenset[str]:
+    def topics_of(self, subscription: ConsumerSubscription) -> frozenset[str]:
         """Return the topics that a member subscribes to, by name and by its regular expression."""
         resolved = self.regexes.get(subscription.regex) if subscription.regex else None
         if resolved is None:
@@ -268,7 +268,7 @@ class GroupState:
         else:
             self._set_regex(change.regex, change.value)
 
-    def _set_subscription(self, member_id: str, value: Subscription | None) -> None:
+    def _set_subscription(self, member_id: str, value: ConsumerSubscription | None) -> None:
         older = self.subscriptions.get(member_id)
         if older is not None:
             self.names_bytes -= _size_of(member_id, older)
@@ -316,7 +316,7 @@ def _put(kept: dict[str, _V], key: str, value: _V | None) -> None:
         kept[key] = value
 
 
-def _size_of(member_id: str, subscription: Subscription) -> int:
+def _size_of(member_id: str, subscription: ConsumerSubscription) -> int:
     texts = [subscription.instance_id, subscription.rack_id, subscription.client_id, subscription.client_host]
     names = [member_id, subscription.regex, *subscription.topics, *(each or "" for each in texts)]
     return sum(60 + len(name) for name in names) + sum(len(data) for _, data in subscription.protocols)

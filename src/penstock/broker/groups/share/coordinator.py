@@ -16,7 +16,7 @@ from penstock.broker.coordination.timers import Timers
 from penstock.broker.groups.metadata_view import TopicsView
 from penstock.broker.groups.share.group import (
     Draft,
-    Initialize,
+    InitializeStates,
     ShareAnswer,
     ShareGroup,
     ShareHeartbeat,
@@ -26,7 +26,7 @@ from penstock.broker.groups.share.state import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     Change,
-    Initialization,
+    ShareInitialization,
     removal,
 )
 from penstock.broker.groups.tables import listed, restored, size_of
@@ -54,7 +54,7 @@ class SharePlan(NamedTuple):
     answer: ShareAnswer | None = None
     touched: str | None = None
     session_timeout_ms: int = 0
-    initialize: Initialize | None = None
+    initialize: InitializeStates | None = None
 
     @property
     def changes(self) -> list[Change]:
@@ -108,7 +108,7 @@ class ShareGroupCoordinator:
         draft, answer, initialize = group.heartbeat(beat, settings, self._view, now_ms)
         return SharePlan(group, draft, answer, beat.member_id, settings.session_timeout_ms, initialize)
 
-    def note(self, group: ShareGroup, change: Initialization) -> SharePlan:
+    def note(self, group: ShareGroup, change: ShareInitialization) -> SharePlan:
         """Return the plan that stores which share partitions of a group are (being) initialized."""
         return SharePlan(group, group.note(change))
 

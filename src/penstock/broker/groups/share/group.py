@@ -18,7 +18,6 @@ from penstock.broker.groups.share.state import (
     JOIN_EPOCH,
     NO_TIME,
     Current,
-    Initialization,
     Member,
     SetCurrent,
     SetEpoch,
@@ -26,6 +25,7 @@ from penstock.broker.groups.share.state import (
     SetMember,
     SetTarget,
     SetTargetEpoch,
+    ShareInitialization,
     ShareState,
     State,
     TopicPartitions,
@@ -64,7 +64,7 @@ class ShareAnswer(NamedTuple):
     assignment: frozenset[Partition] | None = None
 
 
-class Initialize(NamedTuple):
+class InitializeStates(NamedTuple):
     """Share partitions whose states are to be initialized, with a state epoch."""
 
     state_epoch: int
@@ -94,7 +94,7 @@ class ShareGroup:
 
     def heartbeat(
         self, beat: ShareHeartbeat, settings: ShareGroupSettings, view: TopicsView, now_ms: int
-    ) -> tuple[Draft, ShareAnswer, Initialize | None]:
+    ) -> tuple[Draft, ShareAnswer, InitializeStates | None]:
         """Handle a heartbeat of a new or existing member.
 
         Returns the changes, the response, and the share partitions to initialize. `now_ms` is wall-clock time
@@ -226,13 +226,13 @@ class ShareGroup:
 
     def _initialize(
         self, draft: Draft, settings: ShareGroupSettings, view: TopicsView, now_ms: int
-    ) -> Initialize | None:
+    ) -> InitializeStates | None:
         """Record and return the partitions of subscribed topics that have no state yet.
 
         Partitions whose initialization was not answered for long are returned again.
         """
         state = draft.state
-        noted = state.initialization or Initialization()
+        noted = state.initialization or ShareInitialization()
         wanted: dict[bytes, TopicPartitions] = {}
         for name in sorted(state.subscribed_topics()):
             topic = view.topics.get(name)
@@ -248,7 +248,7 @@ class ShareGroup:
         if not wanted:
             return None
         draft.make(SetInitialization(noted.begin(wanted)))
-        return Initialize(state.epoch, wanted)
+        return InitializeStates(state.epoch, wanted)
 
     # --- leaving -----------------------------------------------------------------------------------------
 
@@ -277,16 +277,16 @@ class ShareGroup:
 
     # --- share partitions --------------------------------------------------------------------------------
 
-    def note(self, change: Initialization) -> Draft:
+    def note(self, change: ShareInitialization) -> Draft:
         """Return the change of which share partitions are initialized or being initialized."""
         draft: Draft = drafts.Draft(self.stored)
         draft.make(SetInitialization(change))
         return draft
 
     @property
-    def initialization(self) -> Initialization:
+    def initialization(self) -> ShareInitialization:
         """Return which share partitions are initialized or being initialized."""
-        return self.stored.initialization or Initialization()
+        return self.stored.initialization or ShareInitialization()
 
     # --- properties --------------------------------------------------------------------------------------
 

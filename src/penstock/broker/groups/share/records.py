@@ -23,8 +23,8 @@ from penstock.broker.groups.share.key_types import (
 from penstock.broker.groups.share.state import (
     Change,
     Current,
-    Initialization,
     Member,
+    ShareInitialization,
     TopicPartitions,
     Topics,
 )
@@ -97,7 +97,7 @@ def _epoch(value: tuple[int, int]) -> Message:
     return ShareGroupMetadataValue(epoch=value[0], metadata_hash=value[1])
 
 
-def _initialization(value: Initialization) -> Message:
+def _initialization(value: ShareInitialization) -> Message:
     return partitions_value.ShareGroupStatePartitionMetadataValue(
         initializing_topics=_infos(value.initializing),
         initialized_topics=_infos(value.initialized),
@@ -149,9 +149,9 @@ def _read_epoch(body: bytes) -> tuple[int, int]:
     return read.epoch, read.metadata_hash
 
 
-def _read_initialization(body: bytes) -> Initialization:
+def _read_initialization(body: bytes) -> ShareInitialization:
     read = partitions_value.ShareGroupStatePartitionMetadataValue.decode(body, VALUE_VERSION)
-    return Initialization(
+    return ShareInitialization(
         _read_infos(read.initializing_topics),
         _read_infos(read.initialized_topics),
         {each.topic_id: each.topic_name for each in read.deleting_topics},

@@ -66,7 +66,7 @@ Topics: TypeAlias = Mapping[bytes, TopicPartitions]
 """Partitions of topics, by topic id."""
 
 
-class Initialization(NamedTuple):
+class ShareInitialization(NamedTuple):
     """Which share partitions of the group have a state at the share coordinator, or will have one soon.
 
     `deleting` has the names of topics whose states are being deleted.
@@ -76,30 +76,30 @@ class Initialization(NamedTuple):
     initialized: Mapping[bytes, TopicPartitions] = {}
     deleting: Mapping[bytes, str] = {}
 
-    def begin(self, topics: Topics) -> Initialization:
+    def begin(self, topics: Topics) -> ShareInitialization:
         """Return a copy in which the states of these partitions have been requested."""
         left = {topic_id: name for topic_id, name in self.deleting.items() if topic_id not in topics}
         return self._replace(initializing=added(self.initializing, topics), deleting=left)
 
-    def finish(self, topics: Topics) -> Initialization:
+    def finish(self, topics: Topics) -> ShareInitialization:
         """Return a copy in which these partitions are initialized."""
         return self._replace(
             initializing=without(self.initializing, topics), initialized=added(self.initialized, topics)
         )
 
-    def give_up(self, topics: Topics) -> Initialization:
+    def give_up(self, topics: Topics) -> ShareInitialization:
         """Return a copy in which these partitions are not being initialized, because that failed."""
         return self._replace(initializing=without(self.initializing, topics))
 
-    def delete(self, topics: Mapping[bytes, str]) -> Initialization:
+    def delete(self, topics: Mapping[bytes, str]) -> ShareInitialization:
         """Return a copy in which the states of these initialized topics are being deleted."""
         kept = {topic_id: each for topic_id, each in self.initialized.items() if topic_id not in topics}
         return self._replace(initialized=kept, deleting={**self.deleting, **topics})
 
-    def forget(self, topic_ids: Iterable[bytes]) -> Initialization:
+    def forget(self, topic_ids: Iterable[bytes]) -> ShareInitialization:
         """Return a copy without the given topics."""
         gone = set(topic_ids)
-        return Initialization(
+        return ShareInitialization(
             {topic_id: each for topic_id, each in self.initializing.items() if topic_id not in gone},
             {topic_id: each for topic_id, each in self.initialized.items() if topic_id not in gone},
             {topic_id: name for topic_id, name in self.deleting.items() if topic_id not in gone},
@@ -167,7 +167,7 @@ class SetCurrent(NamedTuple):
 class SetInitialization(NamedTuple):
     """A change of which share partitions are initialized; None if the group is removed."""
 
-    value: Initialization | None
+    value: ShareInitialization | None
 
 
 Change: TypeAlias = SetEpoch | SetMember | SetTargetEpoch | SetTarget | SetCurrent | SetInitialization
@@ -188,7 +188,7 @@ class ShareState:
         self.members: dict[str, Member] = {}
         self.currents: dict[str, Current] = {}
         self.targets: dict[str, frozenset[Partition]] = {}
-        self.initialization: Initialization | None = None
+        self.initialization: ShareInitialization | None = None
         """None where the group has no record of it."""
         self.names_bytes = 0
         self._topics: frozenset[str] | None = None

@@ -14,10 +14,10 @@ from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.broker.groups.share_state.state import (
     NO_COUNT,
     NO_START,
-    Change,
-    Entry,
-    ShareState,
+    SharePartitionState,
+    ShareStateChange,
     ShareStates,
+    StoredShareState,
     Update,
 )
 from penstock.errors import KafkaError
@@ -28,14 +28,14 @@ FIRST_LEADER_EPOCH = 0
 ANY_EPOCH = -1
 """An epoch of a request that is not compared."""
 
-NOTHING = ShareState(0, 0, 0, NO_START, NO_COUNT, 0, 0)
+NOTHING = SharePartitionState(0, 0, 0, NO_START, NO_COUNT, 0, 0)
 """The summary of a share partition that has no state."""
 
 HasPartition = Callable[[bytes, int], bool]
 """Returns whether a topic, by its id, has a partition."""
 
 
-class Written(NamedTuple):
+class WrittenShareState(NamedTuple):
     """The fields of a WriteShareGroupState for one share partition."""
 
     state_epoch: int
@@ -57,7 +57,7 @@ class ShareCoordinator:
 
     def initialize(
         self, states: ShareStates, key: ShareKey, state_epoch: int, start_offset: int, now_ms: int
-    ) -> Change:
+    ) -> ShareStateChange:
         """Handle InitializeShareGroupState: return the change that creates or resets a state.
 
         Raises:
@@ -68,9 +68,9 @@ class ShareCoordinator:
         if entry is not None and state_epoch < entry.state_epoch:
             raise _fenced_state(key, state_epoch, entry)
         self._check_topic(key)
-        return Change(
+        return ShareStateChange(
             key,
-            ShareState(
+            SharePartitionState(
                 0 if entry is None else entry.state.snapshot_epoch + 1,
                 state_epoch,
                 FIRST_LEADER_EPOCH,
@@ -81,7 +81,9 @@ class ShareCoordinator:
             ),
         )
 
-    def read(self, states: ShareStates, key: ShareKey, leader_epoch: int) -> tuple[ShareState, Change | None]:
+    def read(
+        self, states: ShareStates, key: ShareKey, leader_epoch: int
+    ) -> tuple[SharePartitionState, ShareStateChange | None]:
         """Handle ReadShareGroupState; return the state, and the change that fences earlier leaders, or None.
 
         Raises:
@@ -95,9 +97,11 @@ class ShareCoordinator:
         if leader_epoch <= entry.leader_epoch:
             return state, None
         update = Update(state.snapshot_epoch, leader_epoch, state.start_offset, state.complete_count)
-        return state, Change(key, update)
+        return state, ShareStateChange(key, update)
 
-    def write(self, states: ShareStates, key: ShareKey, written: Written, now_ms: int) -> Change:
+    def write(
+        self, states: ShareStates, key: ShareKey, written: WrittenShareState, now_ms: int
+    ) -> ShareStateChange:
         """Handle WriteShareGroupState: merge new delivery states of records; return the change.
 
         The start offset only grows. If a leader's write was stored, but answered with an error because the
@@ -129,10 +133,10 @@ class ShareCoordinator:
         if entry.updates < self._updates_max():
             batches = combine((), written.batches, start_offset)
             epochs = state.snapshot_epoch, state.leader_epoch
-            return Change(key, Update(*epochs, start_offset, complete_count, batches))
+            return ShareStateChange(key, Update(*epochs, start_offset, complete_count, batches))
         if start_offset == KEEPS_START:
             start_offset = state.start_offset
-        return Change(
+        return ShareStateChange(
             key,
             state._replace(
                 snapshot_epoch=state.snapshot_epoch + 1,
@@ -143,7 +147,7 @@ class ShareCoordinator:
             ),
         )
 
-    def delete(self, states: ShareStates, key: ShareKey) -> Change | None:
+    def delete(self, states: ShareStates, key: ShareKey) -> ShareStateChange | None:
         """Handle DeleteShareGroupState; return the change that removes the state, or None if there is none.
 
         Raises:
@@ -151,9 +155,9 @@ class ShareCoordinator:
         """
         _check_number(key)
         self._check_topic(key)
-        return Change(key, None) if key in states.entries else None
+        return ShareStateChange(key, None) if key in states.entries else None
 
-    def summary(self, states: ShareStates, key: ShareKey) -> ShareState:
+    def summary(self, states: ShareStates, key: ShareKey) -> SharePartitionState:
         """Handle ReadShareGroupStateSummary; return the state, or `NOTHING` if there is none.
 
         Raises:
@@ -171,7 +175,7 @@ class ShareCoordinator:
             )
 
 
-def cold_snapshots(states: ShareStates, interval_ms: int, now_ms: int) -> list[Change]:
+def cold_snapshots(states: ShareStates, interval_ms: int, now_ms: int) -> list[ShareStateChange]:
     """Return new snapshots of share partitions whose last one is older than `interval_ms`.
 
     They allow old records of the log to be deleted. If all share partitions are that old, there are none:
@@ -185,19 +189,19 @@ def cold_snapshots(states: ShareStates, interval_ms: int, now_ms: int) -> list[C
     if len(old) == len(states.entries):
         return []
     return [
-        Change(key, state._replace(snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms))
+        ShareStateChange(key, state._replace(snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms))
         for key, state in old.items()
     ]
 
 
-def orphans(states: ShareStates, has_topic: Callable[[bytes], bool]) -> Iterator[Change]:
+def orphans(states: ShareStates, has_topic: Callable[[bytes], bool]) -> Iterator[ShareStateChange]:
     """Yield the changes that remove the states of share partitions whose topic has been deleted."""
     for key in states.entries:
         if not has_topic(key.topic_id):
-            yield Change(key, None)
+            yield ShareStateChange(key, None)
 
 
-def first_needed(all_states: Iterable[Entry]) -> int | None:
+def first_needed(all_states: Iterable[StoredShareState]) -> int | None:
     """Return the offset before which records of the log are not needed, or None if there is no state."""
     return min((entry.snapshot_offset for entry in all_states), default=None)
 
@@ -207,7 +211,7 @@ def _check_number(key: ShareKey) -> None:
         raise error_for(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
 
 
-def _initialized(states: ShareStates, key: ShareKey, word: str) -> Entry:
+def _initialized(states: ShareStates, key: ShareKey, word: str) -> StoredShareState:
     entry = states.entries.get(key)
     if entry is None:
         raise error_for(
@@ -217,7 +221,7 @@ def _initialized(states: ShareStates, key: ShareKey, word: str) -> Entry:
     return entry
 
 
-def _check_leader(key: ShareKey, leader_epoch: int, entry: Entry) -> None:
+def _check_leader(key: ShareKey, leader_epoch: int, entry: StoredShareState) -> None:
     if leader_epoch != ANY_EPOCH and leader_epoch < entry.leader_epoch:
         raise error_for(
             ErrorCode.FENCED_LEADER_EPOCH,
@@ -225,7 +229,7 @@ def _check_leader(key: ShareKey, leader_epoch: int, entry: Entry) -> None:
         )
 
 
-def _fenced_state(key: ShareKey, state_epoch: int, entry: Entry) -> KafkaError:
+def _fenced_state(key: ShareKey, state_epoch: int, entry: StoredShareState) -> KafkaError:
     return error_for(
         ErrorCode.FENCED_STATE_EPOCH,
         f"the state of {key.text} has epoch {entry.state_epoch}, which is newer than {state_epoch}",

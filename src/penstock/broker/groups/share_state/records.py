@@ -11,7 +11,7 @@ from typing import TypeVar
 from penstock.broker.coordination.records import KeyAndValue, stored_version
 from penstock.broker.groups.share_state.batches import StateBatch
 from penstock.broker.groups.share_state.keys import ShareKey
-from penstock.broker.groups.share_state.state import Change, ShareState, Update
+from penstock.broker.groups.share_state.state import SharePartitionState, ShareStateChange, Update
 from penstock.protocol.messages import share_snapshot_value, share_update_value
 from penstock.protocol.messages.share_snapshot_key import ShareSnapshotKey
 from penstock.protocol.messages.share_update_key import ShareUpdateKey
@@ -25,7 +25,7 @@ _VERSION = VALUE_VERSION.to_bytes(2, "big")
 _B = TypeVar("_B", share_snapshot_value.StateBatch, share_update_value.StateBatch)
 
 
-def record_of(change: Change) -> KeyAndValue:
+def record_of(change: ShareStateChange) -> KeyAndValue:
     """Return the record of a change."""
     key, value = change
     if isinstance(value, Update):
@@ -67,7 +67,7 @@ def _batch(made: type[_B], batch: StateBatch) -> _B:
     )
 
 
-def read_change(key: bytes | None, value: bytes | None) -> Change | None:
+def read_change(key: bytes | None, value: bytes | None) -> ShareStateChange | None:
     """Return the change in a record, or None for a record of an unknown type.
 
     Raises:
@@ -79,11 +79,11 @@ def read_change(key: bytes | None, value: bytes | None) -> Change | None:
     message = (ShareSnapshotKey if key_type == SNAPSHOT_KEY else ShareUpdateKey).decode(key[2:], 0)
     share_key = ShareKey(message.group_id, message.topic_id, message.partition)
     if value is None:
-        return Change(share_key, None)
+        return ShareStateChange(share_key, None)
     version = stored_version(value, VALUE_VERSION, "share state")
     if key_type == UPDATE_KEY:
         update = share_update_value.ShareUpdateValue.decode(value[2:], version)
-        return Change(
+        return ShareStateChange(
             share_key,
             Update(
                 update.snapshot_epoch,
@@ -94,9 +94,9 @@ def read_change(key: bytes | None, value: bytes | None) -> Change | None:
             ),
         )
     snapshot = share_snapshot_value.ShareSnapshotValue.decode(value[2:], version)
-    return Change(
+    return ShareStateChange(
         share_key,
-        ShareState(
+        SharePartitionState(
             snapshot.snapshot_epoch,
             snapshot.state_epoch,
             snapshot.leader_epoch,

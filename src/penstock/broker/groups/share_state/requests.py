@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.broker.groups.share_state.batches import StateBatch
-from penstock.broker.groups.share_state.coordinator import Written
+from penstock.broker.groups.share_state.coordinator import WrittenShareState
 from penstock.broker.groups.share_state.keys import ShareKey
 from penstock.protocol.api_keys import ApiKey
 from penstock.protocol.messages import (
@@ -21,13 +21,13 @@ from penstock.protocol.messages import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.share_state.service import Outcome, ShareStateService
+    from penstock.broker.groups.share_state.service import ShareStateOutcome, ShareStateService
 
-Ask = Callable[["ShareStateService", ShareKey, Any], "Outcome"]
+Ask = Callable[["ShareStateService", ShareKey, Any], "ShareStateOutcome"]
 """Asks the coordinator about one share partition, as its part of a request says."""
 
 
-class Kind(NamedTuple):
+class ShareStateApi(NamedTuple):
     """One API: the function to call for each share partition, and the classes of its response.
 
     `fill` puts a state into the response for a share partition.
@@ -40,8 +40,8 @@ class Kind(NamedTuple):
     fill: Callable[[Any, Any], None] | None = None
 
 
-def _written(asked: Any) -> Written:
-    return Written(
+def _written(asked: Any) -> WrittenShareState:
+    return WrittenShareState(
         asked.state_epoch,
         asked.leader_epoch,
         asked.start_offset,
@@ -71,33 +71,33 @@ def _fill_summary(answer: Any, state: Any) -> None:
     answer.start_offset, answer.delivery_complete_count = state.start_offset, state.complete_count
 
 
-KINDS: dict[int, Kind] = {
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE: Kind(
+KINDS: dict[int, ShareStateApi] = {
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: ShareStateApi(
         lambda service, key, asked: service.initialize(key, asked.state_epoch, asked.start_offset),
         initialize_share_group_state_response.InitializeShareGroupStateResponse,
         initialize_share_group_state_response.InitializeStateResult,
         initialize_share_group_state_response.PartitionResult,
     ),
-    ApiKey.READ_SHARE_GROUP_STATE: Kind(
+    ApiKey.READ_SHARE_GROUP_STATE: ShareStateApi(
         lambda service, key, asked: service.read(key, asked.leader_epoch),
         read_share_group_state_response.ReadShareGroupStateResponse,
         read_share_group_state_response.ReadStateResult,
         read_share_group_state_response.PartitionResult,
         _fill_read,
     ),
-    ApiKey.WRITE_SHARE_GROUP_STATE: Kind(
+    ApiKey.WRITE_SHARE_GROUP_STATE: ShareStateApi(
         lambda service, key, asked: service.write(key, _written(asked)),
         write_share_group_state_response.WriteShareGroupStateResponse,
         write_share_group_state_response.WriteStateResult,
         write_share_group_state_response.PartitionResult,
     ),
-    ApiKey.DELETE_SHARE_GROUP_STATE: Kind(
+    ApiKey.DELETE_SHARE_GROUP_STATE: ShareStateApi(
         lambda service, key, asked: service.delete(key),
         delete_share_group_state_response.DeleteShareGroupStateResponse,
         delete_share_group_state_response.DeleteStateResult,
         delete_share_group_state_response.PartitionResult,
     ),
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: Kind(
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: ShareStateApi(
         lambda service, key, asked: service.summary(key),
         read_share_group_state_summary_response.ReadShareGroupStateSummaryResponse,
         read_share_group_state_summary_response.ReadStateSummaryResult,
@@ -122,7 +122,7 @@ def keys_of(request: Any) -> list[tuple[ShareKey, Any]]:
     ]
 
 
-def part_of(kind: Kind, key: ShareKey, outcome: Outcome) -> Any:
+def part_of(kind: ShareStateApi, key: ShareKey, outcome: ShareStateOutcome) -> Any:
     """Return the part of a response for one share partition."""
     answer = kind.partition(partition=key.partition, error_code=outcome.code, error_message=outcome.message)
     if kind.fill is not None and outcome.state is not None:
@@ -130,7 +130,7 @@ def part_of(kind: Kind, key: ShareKey, outcome: Outcome) -> Any:
     return answer
 
 
-def answer_of(kind: Kind, request: Any, parts: dict[ShareKey, Any]) -> Any:
+def answer_of(kind: ShareStateApi, request: Any, parts: dict[ShareKey, Any]) -> Any:
     """Return the response to a request, made from its parts, in the order of the request."""
     results = []
     for topic in request.topics if request.group_id else ():

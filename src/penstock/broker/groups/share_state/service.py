@@ -15,7 +15,7 @@ from penstock.broker.coordination.state_topic import Logs, StateTopic
 from penstock.broker.coordination.storing import store_records
 from penstock.broker.groups.share_state.coordinator import (
     ShareCoordinator,
-    Written,
+    WrittenShareState,
     cold_snapshots,
     first_needed,
     orphans,
@@ -24,8 +24,8 @@ from penstock.broker.groups.share_state.records import read_change, record_of
 from penstock.broker.groups.share_state.state import (
     BATCH_BYTES,
     STATE_BYTES,
-    Change,
-    ShareState,
+    SharePartitionState,
+    ShareStateChange,
     ShareStates,
 )
 from penstock.broker.groups.share_state.topic import LAYOUT
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from penstock.broker.config.values import BrokerConfig
     from penstock.broker.coordination.losses import Losses
     from penstock.broker.groups.share_state.keys import ShareKey
-    from penstock.broker.metadata.cluster import Cluster
+    from penstock.broker.metadata.cluster import ClusterState
     from penstock.broker.requests.kept_state import KeptState
     from penstock.broker.requests.purgatory import Purgatory
     from penstock.clock import Clock
@@ -50,11 +50,11 @@ CHANGES_AT_ONCE = 500
 """How many records maintenance puts into one batch."""
 
 
-class Host(Protocol):
+class ShareStateHost(Protocol):
     """The parts of the broker that the share coordinator needs."""
 
     config: BrokerConfig
-    cluster: Cluster
+    cluster: ClusterState
     clock: Clock
     purgatory: Purgatory
     failures: Failures
@@ -64,18 +64,18 @@ class Host(Protocol):
     def store(self) -> Logs: ...
 
 
-class Outcome(NamedTuple):
+class ShareStateOutcome(NamedTuple):
     """The result of a request for one share partition: an error, or the state for a read request."""
 
     code: int = ErrorCode.NONE
     message: str | None = None
-    state: ShareState | None = None
+    state: SharePartitionState | None = None
 
 
 class ShareStateService:
     """The states of the share partitions that one broker coordinates."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: ShareStateHost) -> None:
         self._host = host
         self.topic = StateTopic(LAYOUT, host.cluster, host.store, host.purgatory.notify)
         self.loaded = LoadedPartitions(self.topic, self._read, "states of share groups")
@@ -126,26 +126,26 @@ class ShareStateService:
 
     # --- requests ----------------------------------------------------------------------------------------
 
-    def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> Outcome:
+    def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> ShareStateOutcome:
         """Handle InitializeShareGroupState for one share partition."""
         now_ms = self._host.clock.now_ms()
         return self._change(
             key, lambda states: self.coordinator.initialize(states, key, state_epoch, start_offset, now_ms)
         )
 
-    def write(self, key: ShareKey, written: Written) -> Outcome:
+    def write(self, key: ShareKey, written: WrittenShareState) -> ShareStateOutcome:
         """Handle WriteShareGroupState for one share partition."""
         now_ms = self._host.clock.now_ms()
         return self._change(key, lambda states: self.coordinator.write(states, key, written, now_ms))
 
-    def delete(self, key: ShareKey) -> Outcome:
+    def delete(self, key: ShareKey) -> ShareStateOutcome:
         """Handle DeleteShareGroupState for one share partition."""
         return self._change(key, lambda states: self.coordinator.delete(states, key))
 
-    def read(self, key: ShareKey, leader_epoch: int) -> Outcome:
+    def read(self, key: ShareKey, leader_epoch: int) -> ShareStateOutcome:
         """Handle ReadShareGroupState for one share partition."""
 
-        def read(index: int, states: ShareStates) -> ShareState:
+        def read(index: int, states: ShareStates) -> SharePartitionState:
             state, change = self.coordinator.read(states, key, leader_epoch)
             if change is not None:
                 self._store(index, states, [change])
@@ -153,11 +153,13 @@ class ShareStateService:
 
         return self._ask(key, read)
 
-    def summary(self, key: ShareKey) -> Outcome:
+    def summary(self, key: ShareKey) -> ShareStateOutcome:
         """Handle ReadShareGroupStateSummary for one share partition."""
         return self._ask(key, lambda index, states: self.coordinator.summary(states, key))
 
-    def _change(self, key: ShareKey, decide: Callable[[ShareStates], Change | None]) -> Outcome:
+    def _change(
+        self, key: ShareKey, decide: Callable[[ShareStates], ShareStateChange | None]
+    ) -> ShareStateOutcome:
         def change(index: int, states: ShareStates) -> None:
             decided = decide(states)
             if decided is not None:
@@ -166,13 +168,15 @@ class ShareStateService:
 
         return self._ask(key, change)
 
-    def _ask(self, key: ShareKey, ask: Callable[[int, ShareStates], ShareState | None]) -> Outcome:
+    def _ask(
+        self, key: ShareKey, ask: Callable[[int, ShareStates], SharePartitionState | None]
+    ) -> ShareStateOutcome:
         try:
-            return Outcome(state=ask(*self._open(key)))
+            return ShareStateOutcome(state=ask(*self._open(key)))
         except KafkaError as error:
-            return Outcome(error.code, error.detail)
+            return ShareStateOutcome(error.code, error.detail)
 
-    def _check_room(self, states: ShareStates, change: Change) -> None:
+    def _check_room(self, states: ShareStates, change: ShareStateChange) -> None:
         if change.value is None:
             return
         entry = states.entries.get(change.key)
@@ -184,7 +188,7 @@ class ShareStateService:
                 ErrorCode.COORDINATOR_NOT_AVAILABLE, "the broker has no memory for states of share groups"
             )
 
-    def _store(self, index: int, states: ShareStates, changes: Sequence[Change]) -> None:
+    def _store(self, index: int, states: ShareStates, changes: Sequence[ShareStateChange]) -> None:
         """Store changes, then apply them.
 
         Raises:
@@ -231,7 +235,7 @@ class ShareStateService:
             logger.error("%s could not be maintained: %s", SHARE_STATE_TOPIC, error)
         return failures
 
-    def _store_all(self, find: Callable[[ShareStates], Iterable[Change]]) -> None:
+    def _store_all(self, find: Callable[[ShareStates], Iterable[ShareStateChange]]) -> None:
         for index, states in self.loaded:
             changes = list(find(states))
             for start in range(0, len(changes), CHANGES_AT_ONCE):

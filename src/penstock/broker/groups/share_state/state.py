@@ -24,7 +24,7 @@ BATCH_BYTES = 120
 """About what a range of records takes in memory."""
 
 
-class ShareState(NamedTuple):
+class SharePartitionState(NamedTuple):
     """The state of a share partition.
 
     The times, in wall-clock milliseconds, are those of its last snapshot.
@@ -56,23 +56,23 @@ class Update(NamedTuple):
     batches: tuple[StateBatch, ...] = ()
 
 
-class Change(NamedTuple):
+class ShareStateChange(NamedTuple):
     """The content of one record: a whole state, an update of it, or None for its removal."""
 
     key: ShareKey
-    value: ShareState | Update | None
+    value: SharePartitionState | Update | None
 
 
-Stored: TypeAlias = tuple[Change, int]
+Stored: TypeAlias = tuple[ShareStateChange, int]
 """A change that was read, and the offset of its record."""
 
 
-class Entry:
+class StoredShareState:
     """The state of one share partition at its coordinator, and the log offset of its snapshot."""
 
     __slots__ = ("leader_epoch", "snapshot_offset", "state", "state_epoch", "updates")
 
-    def __init__(self, state: ShareState) -> None:
+    def __init__(self, state: SharePartitionState) -> None:
         self.state = state
         self.updates = 0
         """Updates since the last snapshot."""
@@ -88,11 +88,11 @@ class ShareStates:
     """The states of the share partitions in one partition of `__share_group_state`."""
 
     def __init__(self) -> None:
-        self.entries: dict[ShareKey, Entry] = {}
+        self.entries: dict[ShareKey, StoredShareState] = {}
         self.size_bytes = 0
         """About what they take in memory."""
 
-    def apply(self, change: Change, offset: int) -> None:
+    def apply(self, change: ShareStateChange, offset: int) -> None:
         """Apply a change, whose record has this offset in the log."""
         key, value = change
         entry = self.entries.get(key)
@@ -106,9 +106,9 @@ class ShareStates:
             return
         if entry is None:
             # An update comes first where Apache Kafka has deleted the snapshot before it.
-            entry = self.entries[key] = Entry(_begun(value))
+            entry = self.entries[key] = StoredShareState(_begun(value))
             entry.snapshot_offset = offset
-        elif isinstance(value, ShareState):
+        elif isinstance(value, SharePartitionState):
             entry.state, entry.updates, entry.snapshot_offset = value, 0, offset
             entry.state_epoch = max(entry.state_epoch, value.state_epoch)
         else:
@@ -118,10 +118,10 @@ class ShareStates:
         self.size_bytes += entry.state.size_bytes
 
 
-def _begun(value: ShareState | Update) -> ShareState:
-    if isinstance(value, ShareState):
+def _begun(value: SharePartitionState | Update) -> SharePartitionState:
+    if isinstance(value, SharePartitionState):
         return value
-    return ShareState(
+    return SharePartitionState(
         value.snapshot_epoch,
         0,
         value.leader_epoch,
@@ -133,7 +133,7 @@ def _begun(value: ShareState | Update) -> ShareState:
     )
 
 
-def updated(state: ShareState, update: Update) -> ShareState:
+def updated(state: SharePartitionState, update: Update) -> SharePartitionState:
     """Return a state with an update applied."""
     start_offset = state.start_offset if update.start_offset == KEEPS_START else update.start_offset
     return state._replace(

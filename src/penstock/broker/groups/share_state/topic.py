@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.broker.coordination.state_topic import Layout
+from penstock.broker.coordination.state_topic import StateTopicLayout
 from penstock.broker.partitions.internal_topics import SHARE_STATE_TOPIC
 
-LAYOUT = Layout(
+LAYOUT = StateTopicLayout(
     SHARE_STATE_TOPIC,
     "share.coordinator.state.topic.",
     {"cleanup.policy": "delete", "compression.type": "producer", "retention.ms": "-1"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.groups.planned import GroupSettingsOf, Host, LateRecords, PlannedGroups
+from penstock.broker.groups.planned import GroupHost, GroupSettingsOf, LateRecords, PlannedGroups
 from penstock.broker.groups.streams.coordinator import STREAMS, StreamsGroupCoordinator, StreamsPlan
 from penstock.broker.groups.streams.group import StreamsGroup
 from penstock.broker.groups.streams.key_types import STREAMS_KEYS
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 class StreamsGroupService:
     """The streams groups of one broker. `is_other` is True for a group of another type."""
 
-    def __init__(self, host: Host, view: TopicsView, timers: Timers, is_other: Callable[[str], bool]) -> None:
+    def __init__(
+        self, host: GroupHost, view: TopicsView, timers: Timers, is_other: Callable[[str], bool]
+    ) -> None:
         self._host = host
         self._view = view
         self._is_other = is_other

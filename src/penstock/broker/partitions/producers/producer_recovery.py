@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.records.format.batch_header import BatchHeader
 
 
-class Found(NamedTuple):
+class RecoveredProducers(NamedTuple):
     """The result of `read_producers` besides the producers' states."""
 
     transactions: Transactions
@@ -26,7 +26,7 @@ class Found(NamedTuple):
 
 def read_producers(
     log: Log, producers: Producers, from_offset: int, uptime_ms: int, batches_max: int | None = None
-) -> Found | None:
+) -> RecoveredProducers | None:
     """Update `producers`, whose state is that at `from_offset`, to the end of the log.
 
     Returns transactions and counts; None if there are more batches than `batches_max`.
@@ -46,7 +46,7 @@ def read_producers(
         entry = read_batch(log, header, producers, transactions, uptime_ms)
         if entry is not None:
             aborted.append(entry)
-    return Found(transactions, aborted, looked_at)
+    return RecoveredProducers(transactions, aborted, looked_at)
 
 
 def read_batch(

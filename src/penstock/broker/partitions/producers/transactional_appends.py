@@ -30,7 +30,7 @@ _PRODUCER_BYTES = 10
 """Producer id and epoch, in the header of a batch."""
 
 
-class Target(Protocol):
+class AppendTarget(Protocol):
     """A partition that transactions append to."""
 
     topic: str
@@ -45,7 +45,7 @@ class Target(Protocol):
     def advance(self) -> None: ...
 
 
-class Joining(Protocol):
+class JoinsTransaction(Protocol):
     """Adds partitions to the transaction that a request belongs to."""
 
     is_implicit: bool
@@ -61,7 +61,7 @@ class Joining(Protocol):
         """
 
 
-def refusal_of(error: KafkaError, records: memoryview | None, joining: Joining | None) -> KafkaError:
+def refusal_of(error: KafkaError, records: memoryview | None, joining: JoinsTransaction | None) -> KafkaError:
     """Return the error for a refused Produce: of several reasons, the one that Apache Kafka answers.
 
     A transactional batch in a request without a transactional id (53) is the first reason.
@@ -108,7 +108,11 @@ def _without_id() -> KafkaError:
 
 
 def join(
-    partition: Target, producer_id: int, epoch: int, first_sequence: int, joining: Joining | None
+    partition: AppendTarget,
+    producer_id: int,
+    epoch: int,
+    first_sequence: int,
+    joining: JoinsTransaction | None,
 ) -> Verification | None:
     """Let the coordinator add or verify the partition of a batch, unless its transaction is open already.
 
@@ -132,13 +136,15 @@ def join(
     return verification
 
 
-def join_batch(partition: Target, header: BatchHeader, joining: Joining | None) -> Verification | None:
+def join_batch(
+    partition: AppendTarget, header: BatchHeader, joining: JoinsTransaction | None
+) -> Verification | None:
     """Call `join` for the producer of the batch with this header; return the result."""
     return join(partition, header.producer_id, header.producer_epoch, header.base_sequence, joining)
 
 
 def append_offsets(
-    partition: Target,
+    partition: AppendTarget,
     batch: memoryview,
     header: BatchHeader,
     now_ms: int,
@@ -173,7 +179,7 @@ def append_offsets(
 
 
 def append_marker(
-    partition: Target,
+    partition: AppendTarget,
     producer_id: int,
     epoch: int,
     coordinator_epoch: int,

@@ -1,4 +1,4 @@
-"""`Authority`: a node's way to the controller and the metadata log.
+"""`RemoteAuthority`: a node's way to the controller and the metadata log.
 
 A node's metadata may be behind the log: records are on their way to it, or it has been paused. So before a
 node decides about a change, it applies all that has been written (`catch_up`), and its decision is written
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.metadata_log import MetadataLog
     from penstock.broker.metadata.planning import Placing
     from penstock.broker.replication.control.quorum import Quorum
-    from penstock.broker.replication.transport.messages import Batch
+    from penstock.broker.replication.transport.messages import MetadataBatch
     from penstock.protocol.message import Message
 
 
@@ -38,11 +38,11 @@ class Taking(Protocol):
     """The number of the first batch that it does not have."""
     ended: bool
 
-    def take(self, batches: Sequence[Batch]) -> None:
+    def take(self, batches: Sequence[MetadataBatch]) -> None:
         """Apply batches of metadata, each once and in order."""
 
 
-class Authority:
+class RemoteAuthority:
     """The way of `member` to the controller of `quorum` over `links`, in a cluster of `size` brokers."""
 
     log_on_disk: MetadataLog | None = None

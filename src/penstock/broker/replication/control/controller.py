@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.replication.control.elections import NO_LEADER, Kind, elect
+from penstock.broker.replication.control.elections import NO_LEADER, ElectionKind, elect
 from penstock.broker.replication.control.eligibility import Eligibility
 from penstock.broker.replication.control.placement import Candidate, place
-from penstock.broker.replication.control.reassignments import Moved, begin, cancel, complete
-from penstock.broker.replication.transport.messages import Decision
+from penstock.broker.replication.control.reassignments import MovedReplicas, begin, cancel, complete
+from penstock.broker.replication.transport.messages import ProposalAnswer
 from penstock.protocol.error_codes import ErrorCode, error_for
 from penstock.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from penstock.protocol.messages.partition_change_record import PartitionChangeRecord
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
     from penstock.broker.metadata.image import ClusterImage, PartitionImage
     from penstock.broker.replication.brokers import BrokerStates
-    from penstock.broker.replication.transport.messages import Heartbeat, IsrChange, Proposal, Registration
+    from penstock.broker.replication.transport.messages import (
+        IsrChange,
+        NodeHeartbeat,
+        NodeRegistration,
+        Proposal,
+    )
     from penstock.protocol.message import Message
 
 UNCLEAN = "unclean.leader.election.enable"
@@ -65,7 +70,7 @@ class Controller:
 
     # --- brokers -----------------------------------------------------------------------------------------
 
-    def register(self, registration: Registration, broker_epoch: int) -> list[list[Message]]:
+    def register(self, registration: NodeRegistration, broker_epoch: int) -> list[list[Message]]:
         """Return the records of a node's start in two steps: end its earlier registration, then register it.
 
         The new registration is fenced.
@@ -89,7 +94,7 @@ class Controller:
         )
         return [self._leave(node, was_clean=registration.was_clean), [record]]
 
-    def heartbeat(self, beat: Heartbeat, now_s: float) -> tuple[bool, list[Message]]:
+    def heartbeat(self, beat: NodeHeartbeat, now_s: float) -> tuple[bool, list[Message]]:
         """Process a heartbeat; return the records to write.
 
         The first value returned is True if the broker is registered with this epoch.
@@ -235,8 +240,8 @@ class Controller:
         is_acceptable: Callable[[int], bool] | None = None,
         *,
         in_sync: Sequence[int] | None = None,
-        moved: Moved | None = None,
-        kind: Kind = Kind.ONLINE,
+        moved: MovedReplicas | None = None,
+        kind: ElectionKind = ElectionKind.ONLINE,
         unsure: int | None = None,
     ) -> PartitionChangeRecord | None:
         """Return the record of a change, with the election that it requires, or None if nothing changes.
@@ -244,7 +249,7 @@ class Controller:
         `unsure` is a replica that may have lost records.
         """
         before = partition.replicas
-        target = moved or Moved(before.assigned, before.adding, before.removing)
+        target = moved or MovedReplicas(before.assigned, before.adding, before.removing)
         isr = before.in_sync if in_sync is None else tuple(in_sync)
         isr = tuple(each for each in isr if each in target.assigned)
         done = complete(
@@ -291,20 +296,20 @@ class Controller:
         is_same = record == PartitionChangeRecord(partition_id=partition.index, topic_id=partition.topic_id)
         return None if is_same else record
 
-    def propose(self, proposal: Proposal) -> tuple[Decision, list[Message]]:
+    def propose(self, proposal: Proposal) -> tuple[ProposalAnswer, list[Message]]:
         """Check the ISRs that a leader proposes (AlterPartition); return the answer and records to write."""
         node = proposal.node
         broker = self._brokers.by_id.get(node)
         if broker is None or broker.epoch != proposal.broker_epoch:
-            return Decision(ErrorCode.STALE_BROKER_EPOCH), []
+            return ProposalAnswer(ErrorCode.STALE_BROKER_EPOCH), []
         if proposal.number:
             # A late copy of a proposal must not be written after the leader was answered that it was refused.
             if (proposal.broker_epoch, proposal.number) <= self._proposals.get(node, (-1, 0)):
-                return Decision(ErrorCode.INVALID_UPDATE_VERSION), []
+                return ProposalAnswer(ErrorCode.INVALID_UPDATE_VERSION), []
             self._proposals[node] = proposal.broker_epoch, proposal.number
         judged = [self._judge(node, change) for change in proposal.changes]
         written: list[Message] = [found for _, found in judged if found is not None]
-        return Decision(ErrorCode.NONE, tuple(error for error, _ in judged)), written
+        return ProposalAnswer(ErrorCode.NONE, tuple(error for error, _ in judged)), written
 
     def _judge(self, node: int, change: IsrChange) -> tuple[int, PartitionChangeRecord | None]:
         """Return the error of an ISR change, or 0, and its record, or None if nothing changes."""
@@ -333,7 +338,7 @@ class Controller:
 
     # --- elections ---------------------------------------------------------------------------------------
 
-    def elections(self, kind: Kind, most: int) -> list[Message]:
+    def elections(self, kind: ElectionKind, most: int) -> list[Message]:
         """Hold up to `most` elections that no client asked for; return the records to write.
 
         PREFERRED concerns partitions that another replica leads, UNCLEAN those without a leader that any
@@ -343,7 +348,7 @@ class Controller:
         for topic, partition in self._partitions():
             if len(records) >= most:
                 break
-            if kind is Kind.UNCLEAN:
+            if kind is ElectionKind.UNCLEAN:
                 is_concerned = partition.leader == NO_LEADER and self._may_be_unclean(topic)
             else:
                 is_concerned = partition.leader != partition.replicas.assigned[0]
@@ -352,7 +357,7 @@ class Controller:
                 records.append(found)
         return records
 
-    def elect(self, topic: str, index: int, kind: Kind) -> list[Message]:
+    def elect(self, topic: str, index: int, kind: ElectionKind) -> list[Message]:
         """Hold an election that a client asked for (ElectLeaders); return the records to write.
 
         Raises:
@@ -361,17 +366,17 @@ class Controller:
         """
         partition = self._find(topic, index)
         assigned = partition.replicas.assigned
-        if kind is Kind.PREFERRED and partition.leader == assigned[0]:
+        if kind is ElectionKind.PREFERRED and partition.leader == assigned[0]:
             raise error_for(ErrorCode.ELECTION_NOT_NEEDED, "The preferred replica leads already.")
-        if kind is Kind.UNCLEAN and partition.leader != NO_LEADER:
+        if kind is ElectionKind.UNCLEAN and partition.leader != NO_LEADER:
             raise error_for(ErrorCode.ELECTION_NOT_NEEDED, "The partition has a leader.")
         found = self._change(topic, partition, kind=kind)
         if found is None or found.leader == SAME_LEADER or found.leader == NO_LEADER:
             code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-            if kind is Kind.UNCLEAN:
+            if kind is ElectionKind.UNCLEAN:
                 code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
             raise error_for(code, "No replica that may lead is available.")
-        if kind is Kind.PREFERRED and found.leader != assigned[0]:
+        if kind is ElectionKind.PREFERRED and found.leader != assigned[0]:
             raise error_for(
                 ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
                 f"Broker {assigned[0]} is not in sync, or not alive.",

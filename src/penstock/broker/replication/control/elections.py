@@ -15,7 +15,7 @@ from typing import NamedTuple
 NO_LEADER = -1
 
 
-class Kind(IntEnum):
+class ElectionKind(IntEnum):
     """The kind of an election. The numbers are those of ElectLeaders, except for ONLINE."""
 
     PREFERRED = 0
@@ -40,7 +40,7 @@ def elect(
     in_sync: Sequence[int],
     leader: int,
     is_acceptable: Callable[[int], bool],
-    kind: Kind = Kind.ONLINE,
+    kind: ElectionKind = ElectionKind.ONLINE,
     *,
     unclean: bool = False,
     eligible: Sequence[int] = (),
@@ -56,13 +56,13 @@ def elect(
     def is_valid(replica: int) -> bool:
         return replica in candidates and replica in assigned and is_acceptable(replica)
 
-    preferred = assigned[:1] if kind is Kind.PREFERRED else ()
+    preferred = assigned[:1] if kind is ElectionKind.PREFERRED else ()
     for replica in (*preferred, leader, *assigned):
         if is_valid(replica):
             return Elected(replica, isr or (replica,))
     if not candidates and len(last_known) == 1 and is_acceptable(last_known[0]):
         return Elected(last_known[0], (last_known[0],), is_unclean=True)
-    if unclean or kind is Kind.UNCLEAN:
+    if unclean or kind is ElectionKind.UNCLEAN:
         for replica in assigned:
             if is_acceptable(replica):
                 return Elected(replica, (replica,), is_unclean=True)

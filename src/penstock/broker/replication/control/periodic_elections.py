@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.broker.replication.control.elections import Kind
+from penstock.broker.replication.control.elections import ElectionKind
 
 if TYPE_CHECKING:
     from penstock.broker.replication.control.controller import Controller
@@ -33,9 +33,9 @@ class PeriodicElections:
         self, controller: Controller, now_s: float, preferred_s: float | None, unclean_s: float = UNCLEAN_S
     ) -> None:
         self._controller = controller
-        self._intervals: dict[Kind, float] = {Kind.UNCLEAN: unclean_s}
+        self._intervals: dict[ElectionKind, float] = {ElectionKind.UNCLEAN: unclean_s}
         if preferred_s is not None:
-            self._intervals[Kind.PREFERRED] = preferred_s
+            self._intervals[ElectionKind.PREFERRED] = preferred_s
         self._due = {kind: now_s + interval_s for kind, interval_s in self._intervals.items()}
 
     def take_due(self, now_s: float) -> list[Message]:

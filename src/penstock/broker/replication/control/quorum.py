@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from penstock.broker.metadata.cluster_view import Observer
+from penstock.broker.metadata.cluster_view import MetadataObserver
 from penstock.broker.metadata.image import (
     FIRST_FEATURES,
     ClusterImage,
@@ -22,13 +22,13 @@ from penstock.broker.replication.control.controller import Controller
 from penstock.broker.replication.control.periodic_elections import UNCLEAN_S, PeriodicElections
 from penstock.broker.replication.transport.messages import (
     CONTROLLER,
-    Batch,
     Feed,
-    Heartbeat,
     HeartbeatAnswer,
+    MetadataBatch,
+    NodeHeartbeat,
+    NodeRegistration,
     Proposal,
     Registered,
-    Registration,
 )
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
@@ -100,11 +100,11 @@ class Quorum:
         self._transport = transport
         self._clock = clock
         self._log = MetadataLog(log)
-        self._batches: deque[Batch] = deque(maxlen=BATCHES_KEPT)
+        self._batches: deque[MetadataBatch] = deque(maxlen=BATCHES_KEPT)
         self._next_batch = 0
         self._broker_epoch = 0
         self._nodes: dict[int, None] = {}
-        self._observers: dict[int, Observer] = {}
+        self._observers: dict[int, MetadataObserver] = {}
         self.directory_id = bytes(16)
         """The id of the directory that the log is in."""
         self.watchers: list[Callable[[Sequence[Message]], None]] = []
@@ -167,7 +167,7 @@ class Quorum:
         for watcher in self.watchers:
             watcher(records)
 
-    def _write(self, records: Sequence[Message], now_ms: int) -> Batch:
+    def _write(self, records: Sequence[Message], now_ms: int) -> MetadataBatch:
         records = [*records, *self.controller.eligibility.consequences(records)]
         kept = [each for each in records if not isinstance(each, _UNWRITTEN)]
         if kept:
@@ -176,7 +176,7 @@ class Quorum:
         for record in records:
             self.image.apply(record)
             self.brokers.apply(record)
-        batch = Batch(self._next_batch, tuple(records))
+        batch = MetadataBatch(self._next_batch, tuple(records))
         self._next_batch += 1
         self._batches.append(batch)
         return batch
@@ -226,23 +226,23 @@ class Quorum:
         Raises:
             StorageError: the records that the message leads to could not be written.
         """
-        if isinstance(asked, Heartbeat):
+        if isinstance(asked, NodeHeartbeat):
             answer(self._heartbeat(asked))
         elif isinstance(asked, Proposal):
             decision, records = self.controller.propose(asked)
             self._commit(records)
             answer(decision)
-        elif isinstance(asked, Registration):
+        elif isinstance(asked, NodeRegistration):
             answer(self._register(asked))
 
-    def _register(self, registration: Registration) -> Registered:
+    def _register(self, registration: NodeRegistration) -> Registered:
         epoch = self._broker_epoch = max(self._broker_epoch + 1, self._log.end_offset)
         self._nodes[registration.node] = None
         for records in self.controller.register(registration, epoch):
             self._commit(records)
         return Registered(self.brokers.by_id[registration.node].epoch)
 
-    def _heartbeat(self, beat: Heartbeat) -> HeartbeatAnswer:
+    def _heartbeat(self, beat: NodeHeartbeat) -> HeartbeatAnswer:
         is_known, records = self.controller.heartbeat(beat, self._clock.monotonic())
         self._commit(records)
         missing = self.since(beat.next_batch) if is_known else []
@@ -251,17 +251,17 @@ class Quorum:
         may_stop = beat.wants_stop and not missing and not self.controller.leads_anything(beat.node)
         return HeartbeatAnswer(is_known, may_stop, missing)
 
-    def _observe(self, node: int, missing: Sequence[Batch]) -> None:
+    def _observe(self, node: int, missing: Sequence[MetadataBatch]) -> None:
         lacks = sum(not isinstance(each, _UNWRITTEN) for batch in missing for each in batch.records)
         now_ms, before = self._clock.now_ms(), self._observers.get(node)
         caught_up_ms = now_ms if not lacks else -1 if before is None else before.caught_up_ms
-        self._observers[node] = Observer(node, self.end_offset - lacks, now_ms, caught_up_ms)
+        self._observers[node] = MetadataObserver(node, self.end_offset - lacks, now_ms, caught_up_ms)
 
-    def observers(self) -> list[Observer]:
+    def observers(self) -> list[MetadataObserver]:
         """Return the live nodes, as readers of the metadata log, in order of their ids."""
         return [self._observers[each.id] for each in self.brokers.living() if each.id in self._observers]
 
-    def since(self, number: int) -> list[Batch]:
+    def since(self, number: int) -> list[MetadataBatch]:
         """Return the metadata batches from `number` on."""
         if number >= self._next_batch:
             return []

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.image import Replicas
 
 
-class Moved(NamedTuple):
+class MovedReplicas(NamedTuple):
     """The replicas of a partition during a reassignment: first the target, then those to be removed."""
 
     assigned: tuple[int, ...]
@@ -17,20 +17,20 @@ class Moved(NamedTuple):
     removing: tuple[int, ...] = ()
 
 
-def begin(replicas: Replicas, target: Sequence[int]) -> Moved:
+def begin(replicas: Replicas, target: Sequence[int]) -> MovedReplicas:
     """Return the replicas at the beginning of a reassignment to `target`, which replaces any other."""
     settled = [each for each in replicas.assigned if each not in replicas.adding]
     removing = tuple(sorted(each for each in settled if each not in target))
     adding = tuple(sorted(each for each in target if each not in settled))
-    return Moved((*target, *removing), adding, removing)
+    return MovedReplicas((*target, *removing), adding, removing)
 
 
-def cancel(replicas: Replicas) -> Moved:
+def cancel(replicas: Replicas) -> MovedReplicas:
     """Return the replicas after a reassignment was cancelled: the original ones, in their present order."""
-    return Moved(tuple(each for each in replicas.assigned if each not in replicas.adding))
+    return MovedReplicas(tuple(each for each in replicas.assigned if each not in replicas.adding))
 
 
-def complete(replicas: Replicas, in_sync: Sequence[int]) -> Moved | None:
+def complete(replicas: Replicas, in_sync: Sequence[int]) -> MovedReplicas | None:
     """Return the replicas after a completed reassignment, or None if there is none or it is incomplete."""
     if not (replicas.adding or replicas.removing):
         return None
@@ -40,4 +40,4 @@ def complete(replicas: Replicas, in_sync: Sequence[int]) -> Moved | None:
         return None
     if len(replicas.removing) > len(replicas.adding) and not set(target) <= set(in_sync):
         return None
-    return Moved(target) if set(target) & set(in_sync) else None
+    return MovedReplicas(target) if set(target) & set(in_sync) else None

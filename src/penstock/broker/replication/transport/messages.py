@@ -16,14 +16,14 @@ CONTROLLER = -1
 """The address of the controller, beside the ids of nodes."""
 
 
-class Batch(NamedTuple):
+class MetadataBatch(NamedTuple):
     """Metadata records that are applied together. `number` counts batches from 0, without gaps."""
 
     number: int
     records: tuple[Message, ...]
 
 
-class Registration(NamedTuple):
+class NodeRegistration(NamedTuple):
     """The message of a node that has started. `endpoints` are host and port by listener name."""
 
     node: int
@@ -41,7 +41,7 @@ class Registered(NamedTuple):
     broker_epoch: int
 
 
-class Heartbeat(NamedTuple):
+class NodeHeartbeat(NamedTuple):
     """The heartbeat of a live node. `next_batch` is the number of the first metadata batch that it lacks."""
 
     node: int
@@ -58,7 +58,7 @@ class HeartbeatAnswer(NamedTuple):
 
     is_known: bool
     may_stop: bool
-    batches: Sequence[Batch]
+    batches: Sequence[MetadataBatch]
 
 
 class IsrChange(NamedTuple):
@@ -81,7 +81,7 @@ class Proposal(NamedTuple):
     """Counts the proposals of one life of a node: an older one, or the same again, is not looked at."""
 
 
-class Decision(NamedTuple):
+class ProposalAnswer(NamedTuple):
     """The answer to a proposal: errors of AlterPartition, or 0. The changes themselves come as metadata."""
 
     error: int
@@ -93,8 +93,8 @@ class Decision(NamedTuple):
 class Feed(NamedTuple):
     """A metadata batch that the controller sends to a node after writing it."""
 
-    batch: Batch
+    batch: MetadataBatch
 
 
-Asked: TypeAlias = "Registration | Heartbeat | Proposal | Feed | Message"
+Asked: TypeAlias = "NodeRegistration | NodeHeartbeat | Proposal | Feed | Message"
 """What one node sends to another, or to the controller."""

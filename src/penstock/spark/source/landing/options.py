@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 
 from penstock.common.suggestions import nearest
 from penstock.errors import ConfigError
-from penstock.landing.layout import FORMATS, Layout
+from penstock.landing.layout import FORMATS, TableLayout
 from penstock.security.secrets import Secret
 from penstock.spark.option_values import choice, count
 from penstock.spark.source.schema import (
@@ -236,7 +236,7 @@ def record_schema(
 
 def layout_of(
     landing: LandingOptions, records: StructType, versions: Mapping[str, int] = MappingProxyType({})
-) -> Layout:
+) -> TableLayout:
     """Return the layout that all files of the table share: columns and partition columns.
 
     Raises:
@@ -249,7 +249,7 @@ def layout_of(
                 f"column {each.name!r} has a record without fields, which Parquet cannot hold: name the "
                 "others with landing.columns"
             )
-    layout = Layout(
+    layout = TableLayout(
         columns=tuple((each.name, each.dataType.simpleString()) for each in records.fields),
         partition_by=tuple(spellings.get(name.lower(), name) for name in landing.partition_by),
         time_column=landing.time_column,

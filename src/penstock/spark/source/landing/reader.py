@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from penstock.common.extras import missing
 from penstock.errors import ConfigError
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.table import LandingTable
 from penstock.spark.runtime.releases import arrow_schema_of
 from penstock.spark.runtime.worker_errors import plain_errors
@@ -48,7 +48,7 @@ class LandingPlan:
     options: ReadOptions
     landing: LandingOptions
     projection: Projection
-    layout: Layout
+    layout: TableLayout
 
     @property
     def topic(self) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from penstock.errors import ConfigError
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile
 from penstock.model import OffsetRange
 from penstock.protocol.uuid import uuid_to_text
@@ -36,7 +36,7 @@ class TaskEntries:
     """The contents of the rows of some tasks: query and layout, files written, ranges and topic ids read."""
 
     writer: str | None
-    layout: Layout | None
+    layout: TableLayout | None
     files: tuple[LandedFile, ...] = ()
     ranges: tuple[OffsetRange, ...] = ()
     topic_ids: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class TaskEntries:
             ranges = tuple(OffsetRange(*each) for each in found.get("ranges", []))
             topic_ids = {str(name): str(each) for name, each in found.get("topicIds", {}).items()}
             handed = tuple(map(str, found.get("handed", [])))
-            layout = Layout.from_json(found["layout"])
+            layout = TableLayout.from_json(found["layout"])
             writer = found["writer"]
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ConfigError(f"{NOT_LANDED}: a row has the entry {text[:80]!r}") from None
@@ -70,25 +70,25 @@ class TaskEntries:
 NOT_LANDED = "a sink with the option landing takes the rows of one source with that option, unchanged"
 
 
-def file_row(writer: str | None, layout: Layout, file: LandedFile) -> tuple[str | None, int, int, str]:
+def file_row(writer: str | None, layout: TableLayout, file: LandedFile) -> tuple[str | None, int, int, str]:
     """Return the row that reports a file of a directory table."""
     return file.path, file.rows, file.size_bytes, _entry(writer, layout, files=[file.to_object()])
 
 
-def handed_row(writer: str | None, layout: Layout, file: HandedFile) -> tuple[str | None, int, int, str]:
+def handed_row(writer: str | None, layout: TableLayout, file: HandedFile) -> tuple[str | None, int, int, str]:
     """Return the row that reports a file of a lake table."""
     return file.path, file.rows, file.size_bytes, _entry(writer, layout, handed=[file.text])
 
 
 def ranges_row(
-    writer: str | None, layout: Layout, ranges: Sequence[OffsetRange], topic_ids: Mapping[str, bytes]
+    writer: str | None, layout: TableLayout, ranges: Sequence[OffsetRange], topic_ids: Mapping[str, bytes]
 ) -> tuple[str | None, int, int, str]:
     """Return the row that reports the ranges that a task has read, and the ids of their topics."""
     ids = {name: uuid_to_text(each) for name, each in topic_ids.items()}
     return None, 0, 0, _entry(writer, layout, ranges=[list(each) for each in ranges], topicIds=ids)
 
 
-def _entry(writer: str | None, layout: Layout, **parts: object) -> str:
+def _entry(writer: str | None, layout: TableLayout, **parts: object) -> str:
     return json.dumps({"writer": writer, "layout": layout.to_json(), **parts})
 
 

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from penstock.errors import ConfigError
-from penstock.landing.layout import Layout
+from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile, Manifest
 from penstock.landing.table import LandingTable, Register
 from penstock.model import OffsetRange
@@ -188,7 +188,7 @@ def commit(options: LandingOptions, writer: str, batch: int, entries: TaskEntrie
     )
 
 
-def register_of(options: LandingOptions, layout: Layout) -> Register | None:
+def register_of(options: LandingOptions, layout: TableLayout) -> Register | None:
     """Return the object that adds files to a Delta or Iceberg table; None for plain files.
 
     Raises:
