@@ -97,10 +97,10 @@ def _v07() -> list[bytes]:
     sets = [
         message_set.encode_set(payloads, codec=codec, magic=magic)
         for magic, codec in (
-            (0, message_set.Codec.NONE),
-            (1, message_set.Codec.NONE),
-            (1, message_set.Codec.GZIP),
-            (1, message_set.Codec.SNAPPY),
+            (0, message_set.CompressionCodec.NONE),
+            (1, message_set.CompressionCodec.NONE),
+            (1, message_set.CompressionCodec.GZIP),
+            (1, message_set.CompressionCodec.SNAPPY),
         )
     ]
     return [*sets, wire.response_head(2) + sets[0], wire.encode_offsets([3, 2, 1])]

@@ -28,7 +28,7 @@ def makers(name: str) -> set[Path]:
 
 def test_every_topic_of_state_has_one_layout() -> None:
     assert sorted(layout.name for layout in (OFFSETS, SHARE_STATES, TRANSACTIONS)) == sorted(INTERNAL_TOPICS)
-    assert len(makers("Layout")) == len(INTERNAL_TOPICS)
+    assert len(makers("StateTopicLayout")) == len(INTERNAL_TOPICS)
 
 
 def test_who_has_a_topic_of_state_reads_it_by_leader_epochs() -> None:
