@@ -56,12 +56,7 @@ def in_order(
     stays there. Only neighbours of one topic are merged.
     """
     if len({name(topic) for topic in topics}) == len(topics):
-        for topic in topics:
-            listed = getattr(topic, partitions)
-            places = {index(partition): partition for partition in listed}
-            if len(places) < len(listed):
-                setattr(topic, partitions, list(places.values()))
-        return topics
+        return merged(topics, name, partitions, index)
     kept = {
         (name(topic), index(partition)): (topic, partition)
         for topic in topics
