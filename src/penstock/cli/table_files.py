@@ -29,7 +29,7 @@ from penstock.errors import ConfigError
 FORMATS = ("parquet", "csv")
 STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 DEVICES = ("/dev", "/dev/fd")
-"""What is in these is written to directly, even where it is a file that something was redirected to."""
+"""Directories whose entries are written to directly, without a partial file: they may be redirected."""
 
 READ_ROWS = 1 << 16
 CSV_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 GROUP_BYTES = 1 << 20
-"""What is taken through all steps at a time: what a second-level cache holds, or half of it."""
+"""The bytes of batches that are decoded together, which a second-level cache holds, or half of them."""
 
 LIMIT_BYTES = 1 << 31
 """What the compressed batches of one call may grow to altogether where the caller names no limit."""

@@ -60,7 +60,7 @@ _HEAD_END = HEADER_BYTES + 4
 """Where the first four bytes of compressed records end, which are mostly these."""
 
 _BAD_TIMES = "One or more records have been rejected due to invalid timestamp"
-"""What Apache Kafka says of the batch; the records have the reasons."""
+"""The error of a batch refused for its timestamps, as in Apache Kafka; its records have the reasons."""
 
 BLAMED_MAX = 1_000
 """How many records an answer names of those that a batch was refused for."""

@@ -49,8 +49,9 @@ UNNAMED_INDEX = "__index_level_"
 _RECORD_COUNT = struct.Struct(">i")
 
 RECORD_EXTRA_BYTES = 10
-"""What a record in a batch takes beside its part of the columns: at least its lengths, deltas and attributes.
-Rows that are spread by it fill whole batches, where a few rows too many would be a batch of their own."""
+"""The least size of a record without its key, value and headers: its lengths, deltas and attributes.
+
+It counts when rows are spread over batches, so that no batch is left with a few rows."""
 
 SPREAD_ROWS_MIN = 1_000
 """The least number of rows without keys that are spread; fewer stay together in one partition."""
