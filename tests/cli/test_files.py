@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 
 from for_each import for_each
 from penstock import Admin, Broker, Consumer, Producer
-from penstock.cli import main
+from penstock.cli import main, table_files
 from penstock.cli.envelopes import OutgoingRecord, parse_envelope
 from penstock.cli.table_files import output_file
 from penstock.errors import ConfigError
@@ -208,13 +207,19 @@ def test_rows_of_any_table_become_json(penstock: Penstock, address: str, copy: s
     ]
 
 
-@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="there are no files in memory here")
-def test_a_file_in_memory_is_a_file() -> None:
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        path = os.path.join(directory, "x.csv")
-        with pytest.raises(ValueError, match="half"), output_file(path):
-            raise ValueError("half of it")
-        assert os.listdir(directory) == []
+def test_a_file_in_a_directory_among_devices_is_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As /dev/shm is, which not every system has."""
+    assert "/dev" in table_files.DEVICES
+    monkeypatch.setattr(table_files, "DEVICES", (tmp_path.as_posix(),))
+    directory = tmp_path / "shm"
+    directory.mkdir()
+    with pytest.raises(ValueError, match="half"), output_file(str(directory / "x.csv")):
+        raise ValueError("half of it")
+    assert os.listdir(directory) == []
+    with output_file(str(tmp_path / "device")):
+        assert sorted(os.listdir(tmp_path)) == ["device", "shm"]
 
 
 def test_what_a_format_cannot_hold_leaves_no_file(penstock: Penstock, tmp_path: Path) -> None:
