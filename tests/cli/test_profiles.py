@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import penstock
 from penstock.cli import main
+from penstock.cli.settings import OTHER_VARIABLES, OWN_VARIABLES, unread_variables
 
 FILE = """
 profile = "local"
@@ -34,8 +38,8 @@ Show = Callable[..., dict[str, tuple[str, str]]]
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's file of settings, with two profiles."""
-    for name in ("PENSTOCK_CONFIG", "PENSTOCK_PROFILE", "PENSTOCK_BOOTSTRAP_SERVERS"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     file = tmp_path / "penstock" / "config.toml"
     file.parent.mkdir()
@@ -135,6 +139,28 @@ def test_a_variable_that_is_nearly_one_is_told(
     out, err = capsys.readouterr()
     assert "PENSTOCK_BOOTSTRAP_SERVER is not read; did you mean PENSTOCK_BOOTSTRAP_SERVERS" in err
     assert "sasl.password" not in out, "a protocol without passwords has no use for it"
+
+
+def test_no_variable_of_penstock_is_told_as_misspelt() -> None:
+    """A session of Spark sets some, which commands started from it inherit."""
+    sources = Path(penstock.__file__).parent.parent
+    variables = {
+        found
+        for package in ("penstock", "pyspark_penstock")
+        for path in (sources / package).rglob("*.py")
+        for found in re.findall(r'"(PENSTOCK_[A-Z_]*[A-Z])"', path.read_text())
+    }
+    assert len(variables) > 10
+    assert unread_variables(dict.fromkeys(variables, "1")) == []
+    assert variables <= OTHER_VARIABLES | OWN_VARIABLES, "cli/settings.py knows every variable"
+
+
+@pytest.mark.parametrize(
+    "variable", ["PENSTOCK_OTHER", "PENSTOCK_SEED", "PENSTOCK_HOME", "PENSTOCK_TEST_USER"]
+)
+def test_a_variable_that_is_like_none_is_not_told(variable: str) -> None:
+    """That both begin with ``PENSTOCK_`` does not make two variables alike."""
+    assert unread_variables({variable: "1"}) == []
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,28 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.cli.client_config import FILE_VARIABLE, SECRETS, VARIABLE_PREFIX, read_config
+from penstock.cli.client_config import ASKED, FILE_VARIABLE, SECRETS, VARIABLE_PREFIX, read_config
 from penstock.cli.profiles import PROFILE_VARIABLE, Profiles, profiles_path, read_profiles
-from penstock.common.suggestions import did_you_mean
+from penstock.common.suggestions import did_you_mean, nearest
 from penstock.errors import ConfigError
 
-OTHER_VARIABLES = frozenset((FILE_VARIABLE, PROFILE_VARIABLE, "PENSTOCK_TRACEBACK", "PENSTOCK_NEW_PASSWORD"))
-"""Variables that are no settings of clients."""
+OTHER_VARIABLES = frozenset(
+    {
+        FILE_VARIABLE,
+        PROFILE_VARIABLE,
+        "PENSTOCK_FORK_SERVER",
+        "PENSTOCK_NEW_PASSWORD",
+        "PENSTOCK_PROGRESS",
+        "PENSTOCK_PURE_PYTHON",
+        "PENSTOCK_TRACEBACK",
+    }
+)
+"""Variables for users that are no settings of clients."""
+
+OWN_VARIABLES = frozenset(
+    {ASKED, "PENSTOCK_CHOSEN_PYTHON", "PENSTOCK_FORK_SERVER_FOR", "PENSTOCK_SPARK_SESSION"}
+)
+"""Variables that Penstock sets for the processes it starts."""
 
 BOOTSTRAP = "bootstrap.servers"
 HIDDEN = "(hidden)"
@@ -114,10 +129,10 @@ def unread_variables(environment: Mapping[str, str]) -> list[str]:
     known = {variable_of(name) for name in client_names()} | OTHER_VARIABLES
     told = []
     for variable in sorted(environment):
-        if variable.startswith(VARIABLE_PREFIX) and variable not in known:
-            hint = did_you_mean(variable, known)
-            if hint:
-                told.append(f"{variable} is not read{hint}")
+        if variable.startswith(VARIABLE_PREFIX) and variable not in known | OWN_VARIABLES:
+            # The prefix alone would make two variables alike.
+            near = nearest(variable[len(VARIABLE_PREFIX) :], (name[len(VARIABLE_PREFIX) :] for name in known))
+            told += [f"{variable} is not read; did you mean {VARIABLE_PREFIX}{name}?" for name in near]
     return told
 
 
