@@ -7,7 +7,6 @@ name.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,6 +67,8 @@ def read_profiles(path: Path) -> Profiles:
         raise ConfigError(f"{path}: {error.strerror}") from None
     if len(data) > FILE_BYTES_MAX:
         raise ConfigError(f"{path} is longer than {FILE_BYTES_MAX} bytes: is it a file of settings?")
+    import tomllib  # few users have such a file
+
     try:
         found = tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:

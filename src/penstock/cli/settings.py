@@ -116,6 +116,8 @@ def of_source(config_path: str | None, profile: str | None) -> dict[str, str]:
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, ShownSetting]:
     """Return the settings in environment variables: ``PENSTOCK_`` and the setting's name in upper case."""
+    if not any(variable.startswith(VARIABLE_PREFIX) for variable in environment):
+        return {}  # the names of settings come with OpenSSL, which takes milliseconds
     variables = {name: variable_of(name) for name in client_names()}
     return {
         name: ShownSetting(environment[variable], variable)
