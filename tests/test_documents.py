@@ -33,8 +33,17 @@ FILES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")],
     key=lambda path: path.as_posix(),
 )
-SLOW = {"docs/tutorial.md", "docs/how-to/landing.md", "docs/how-to/schemas.md", "docs/how-to/spark.md"}
-"""Half a minute of Spark each: they run with the tests of clients, so that the others stay quick to run."""
+SLOW = {
+    "README.md",
+    "docs/tutorial.md",
+    "docs/how-to/landing.md",
+    "docs/how-to/schemas.md",
+    "docs/how-to/spark.md",
+}
+"""Half a minute of Spark each: they run with the tests of clients, so that the others stay quick to run.
+
+`make wheels` runs the README's from a wheel, too.
+"""
 
 PATIENCE_S = 800
 """How long the blocks of a page may take: half a minute at most, where the machine has nothing else to do."""

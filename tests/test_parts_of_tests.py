@@ -29,7 +29,7 @@ def items_of(count: int, file: str, *fixtures: str) -> list[Item]:
 def test_no_test_is_lost_and_every_part_has_its_head(processes: int) -> None:
     items = [
         *items_of(400, "tests/broker/test_one.py"),
-        *items_of(30, "tests/demo/test_run.py"),
+        *items_of(30, "tests/test_house.py"),
         *items_of(50, "tests/spark/test_batch.py", "spark"),
         *items_of(400, "tests/v07/test_other.py"),
         *items_of(40, "tests/test_documents.py"),
@@ -40,7 +40,7 @@ def test_no_test_is_lost_and_every_part_has_its_head(processes: int) -> None:
     if processes == 4:
         part = len(items) // 4
         assert ordered[part].path.name == "test_documents.py"
-        assert ordered[2 * part].path.name == "test_run.py"
+        assert ordered[2 * part].path.name == "test_house.py"
     for file in {item.path for item in items}:  # a file keeps its order
         assert [item for item in ordered if item.path == file] == [
             item for item in items if item.path == file

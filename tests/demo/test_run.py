@@ -145,6 +145,7 @@ def exists(directory: Path, pattern: str) -> bool:
     return next(directory.glob(pattern), None) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(3000)
 def test_every_event_comes_out_once_and_finished_is_finished(

