@@ -52,7 +52,7 @@ from penstock.protocol.messages.produce_response import (
 )
 from penstock.records.format.batch_header import HEADER_BYTES, read_header, set_base_offset
 
-HANG_UP, SILENCE = object(), object()
+HANG_UP, SILENCE, NOTHING_DUE = object(), object(), object()
 Answer = Any
 Script = Callable[["FakeBroker", RequestHeader, Any], Answer]
 
@@ -151,6 +151,7 @@ class FakeBroker:
         self.parked = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stuck: set[asyncio.StreamWriter] = set()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -206,6 +207,10 @@ class FakeBroker:
         self.script(key, *[lambda *_: HANG_UP] * times)
 
     def stay_silent(self, key: ApiKey, times: int = 1) -> None:
+        """Leave the next requests unanswered, and so all that come after one on its connection.
+
+        Answers keep the order of their requests.
+        """
         self.script(key, *[lambda *_: SILENCE] * times)
 
     def send_garbage(self, key: ApiKey, garbage: bytes) -> None:
@@ -286,7 +291,7 @@ class FakeBroker:
             topics.append(
                 TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=answers)
             )
-        return ProduceResponse(responses=topics) if request.acks else SILENCE
+        return ProduceResponse(responses=topics) if request.acks else NOTHING_DUE
 
     async def on_fetch(self, header: RequestHeader, request: Any, code: int) -> Message:
         answer = self._fetched(request, code)
@@ -380,6 +385,7 @@ class FakeBroker:
             self.failures.append(error)
         finally:
             self._tasks.discard(task)
+            self._stuck.discard(writer)
             writer.transport.abort()
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
@@ -410,6 +416,8 @@ class FakeBroker:
         if answer is HANG_UP:
             return False
         if answer is SILENCE:
+            self._stuck.add(writer)
+        if answer is NOTHING_DUE or writer in self._stuck:
             return True
         if isinstance(answer, bytes):
             writer.write(answer)
