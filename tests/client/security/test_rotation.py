@@ -189,9 +189,13 @@ def test_a_file_that_is_half_written_changes_nothing_until_it_is_whole(
     assert files.read(settings) is None
 
 
-def test_a_second_write_within_one_tick_of_the_file_system_is_seen(tmp_path: Path) -> None:
+def test_a_second_write_within_one_tick_of_the_file_system_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "password"
     path.write_text("first")
+    a_moment_later_ns = path.stat().st_mtime_ns + 1
+    monkeypatch.setattr("penstock.client.security.rotation.time.time_ns", lambda: a_moment_later_ns)
     settings = parse_security({**SCRAM, "sasl.password": f"${{file:{path}}}"})
     assert settings is not None
     files = SecurityFiles(settings)
