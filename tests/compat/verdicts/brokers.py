@@ -237,8 +237,10 @@ def serve(asking: socket.socket, directory: Path) -> None:
                 found = answer(json.loads(line), running, directory)
             except Lacking as lacking:
                 found = {"lacks": str(lacking)}
-            except (PenstockError, OSError, ValueError) as error:
+            except PenstockError as error:
                 found = {"error": str(error)}
+            except Exception as error:  # ends one test, and not the brokers of all that come after it
+                found = {"error": f"{type(error).__name__}: {error}"}
             lines.write(json.dumps(found) + "\n")
             lines.flush()
     answer({"ask": "stop all"}, running, directory)
