@@ -82,6 +82,11 @@ FIRST_FEATURES = {
 """What new clusters begin with, unless a setting says otherwise: every 4.x of Apache Kafka has it."""
 
 
+def metadata_level(features: Mapping[str, int]) -> int:
+    """Return the level of `metadata.version` in `features`, or that of new clusters if there is none."""
+    return features.get(METADATA_FEATURE, METADATA_VERSION)
+
+
 def share_level(features: Mapping[str, int]) -> int:
     """Return the finalized level of `share.version`, or the highest supported one if none is set."""
     return features.get(SHARE_FEATURE, SHARE_VERSION)
