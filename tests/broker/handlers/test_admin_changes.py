@@ -12,6 +12,7 @@ from for_each import for_each
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
+from penstock.broker.partitions.log_store import MemoryStore
 from penstock.broker.requests.release_profiles import Profile
 from penstock.clock import ManualClock
 from penstock.protocol.error_codes import ErrorCode
@@ -384,8 +385,17 @@ def test_features() -> None:
     both = [("metadata.version", 25), ("transaction.version", 2)]
     groups = [("group.version", 1), ("share.version", 1), ("streams.version", 1)]
     assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [*both, *groups]
-    supported = [*both, ("eligible.leader.replicas.version", 1), *groups]
+    supported = [*both, ("eligible.leader.replicas.version", 1), *groups, ("kraft.version", 1)]
     assert [(f.name, f.max_version) for f in answer.supported_features] == supported
+    assert {f.name for f in answer.supported_features if f.min_version} == {"metadata.version"}
+    older = ask(node, ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)
+    assert [f.name for f in older.supported_features] == ["metadata.version"]
+    for release, is_listed in (("3.8", False), ("3.9", True), ("4.3", True)):
+        clock = ManualClock(NOW_MS)
+        config = BrokerConfig({}, release)
+        as_release = Node(config, MemoryStore(config.node_id, clock), clock)
+        told = ask(as_release, ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
+        assert ("kraft.version" in {f.name for f in told.supported_features}) is is_listed
 
 
 def test_a_feature_that_cannot_be_updated_is_an_error_of_its_own_before_4_0() -> None:
@@ -415,6 +425,7 @@ UPDATES: list[tuple[str, dict[str, int], list[tuple[int, int, str]]]] = [
     ),
     ("4.0", {"eligible.leader.replicas.version": 0}, [(1, 3, UP), (1, 1, ""), (0, 1, DOWN), (0, 3, "")]),
     ("3.9", {"eligible.leader.replicas.version": 0}, [(1, 1, "metadata.version level 23"), (0, 1, "")]),
+    ("4.0", {"kraft.version": 0}, [(0, 1, ""), (0, 2, ""), (1, 1, "one voter"), (2, 1, "one voter")]),
     ("3.9", {"metadata.version": 21}, [(21, 1, ""), (25, 2, UP), (20, 2, OTHER_LEVELS), (25, 1, "")]),
     (
         "4.3",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.context import Context
 from penstock.broker.metadata.image import (
     ELR_FEATURE,
+    KRAFT_FEATURE,
     METADATA_FEATURE,
     METADATA_VERSION,
     ON_UNLESS_NAMED,
@@ -108,6 +109,8 @@ def _why_invalid(name: str, level: int, kind: int, features: Mapping[str, int]) 
     is_metadata = name == METADATA_FEATURE
     present = metadata_level(features) if is_metadata else features.get(name, ON_UNLESS_NAMED.get(name, 0))
     supported = {present, METADATA_VERSION} if is_metadata else range(OTHER_FEATURES.get(name, -1) + 1)
+    if name == KRAFT_FEATURE:
+        return None if level == 0 else "The quorum has one voter, which stays: the level is 0."
     if level not in supported:
         if is_metadata:
             return f"This broker supports {METADATA_FEATURE} {METADATA_VERSION} only."
