@@ -20,8 +20,10 @@ from free_ports import free_ports
 from penstock import Broker
 from penstock.broker.cluster import Cluster
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.image import ALL_BROKERS
 from penstock.broker.metadata.levels import LEVELS
 from penstock.broker.network import connection
+from penstock.broker.network.server import Server
 from penstock.broker.security.session import ANONYMOUS, Principal, Session
 from penstock.errors import PenstockError
 
@@ -180,10 +182,21 @@ class Brokers:
     def stop(self) -> None:
         self._served.close()
 
+    def _server(self, node: int) -> Server | None:
+        served = self._served
+        return served.server if isinstance(served, Broker) else served._nodes[node].server
+
+    def changes(self, node: int) -> dict[str, str]:
+        """Return the settings of a broker that clients have changed; nothing of one that has stopped."""
+        server = self._server(node)
+        if server is None:
+            return {}
+        changed = server.node.cluster.image.broker_configs
+        return {**changed.get(ALL_BROKERS, {}), **changed.get(str(node), {})}
+
     def partition(self, node: int, topic: str, index: int) -> dict[str, Any]:
         """Return what a broker has of a partition; nothing where it has no replica of it."""
-        served = self._served
-        server = served.server if isinstance(served, Broker) else served._nodes[node].server
+        server = self._server(node)
         known = None if server is None else server.node.cluster.topics.get(topic)
         if known is None or index >= len(known.partitions):
             return {}
@@ -223,6 +236,8 @@ def answer(question: dict[str, Any], running: dict[int, Brokers], directory: Pat
         shutil.rmtree(directory / str(number), ignore_errors=True)
     elif ask == "partition":
         return running[number].partition(question["id"], question["topic"], question["index"])
+    elif ask == "changes":
+        return running[number].changes(question["id"]) if number in running else {}
     else:
         running[number].move(ask, question["id"])
     return {}
