@@ -23,7 +23,6 @@ from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.image import ALL_BROKERS
 from penstock.broker.metadata.levels import LEVELS
 from penstock.broker.network import connection
-from penstock.broker.network.server import Server
 from penstock.broker.security.session import ANONYMOUS, Principal, Session
 from penstock.errors import PenstockError
 
@@ -182,21 +181,10 @@ class Brokers:
     def stop(self) -> None:
         self._served.close()
 
-    def _server(self, node: int) -> Server | None:
-        served = self._served
-        return served.server if isinstance(served, Broker) else served._nodes[node].server
-
-    def changes(self, node: int) -> dict[str, str]:
-        """Return the settings of a broker that clients have changed; nothing of one that has stopped."""
-        server = self._server(node)
-        if server is None:
-            return {}
-        changed = server.node.cluster.image.broker_configs
-        return {**changed.get(ALL_BROKERS, {}), **changed.get(str(node), {})}
-
     def partition(self, node: int, topic: str, index: int) -> dict[str, Any]:
         """Return what a broker has of a partition; nothing where it has no replica of it."""
-        server = self._server(node)
+        served = self._served
+        server = served.server if isinstance(served, Broker) else served._nodes[node].server
         known = None if server is None else server.node.cluster.topics.get(topic)
         if known is None or index >= len(known.partitions):
             return {}
@@ -206,6 +194,15 @@ class Brokers:
         high_watermark, _, start = found.bounds
         ends = {"start": start, "end": found.log.end_offset, "high": high_watermark}
         return ends | {"leads": found.leads, "epoch": found.leader_epoch}
+
+    def changes(self, node: int) -> dict[str, str]:
+        """Return the settings of a broker that clients have changed; nothing of one that has stopped."""
+        served = self._served
+        server = served.server if isinstance(served, Broker) else served._nodes[node].server
+        if server is None:
+            return {}
+        changed = server.node.cluster.image.broker_configs
+        return {**changed.get(ALL_BROKERS, {}), **changed.get(str(node), {})}
 
     def move(self, ask: str, node: int) -> None:
         """Stop a broker in order, or start it again."""
