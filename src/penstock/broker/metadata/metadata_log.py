@@ -90,6 +90,10 @@ TOKENS_SINCE = 14
 DIRECTORIES_SINCE = 17
 """3.7-IV2: from this level on records of partitions name directories."""
 
+VOTERS_SINCE = 21
+"""3.9-IV0: from this level on the records of a quorum may name its voters (KIP-853). Earlier releases end at
+the start on a snapshot that does."""
+
 ELIGIBLE_REPLICAS_SINCE = 23
 """4.0-IV1: from this level on records of partitions have eligible leader replicas (KIP-966)."""
 
