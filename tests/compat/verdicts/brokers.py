@@ -22,6 +22,7 @@ from penstock.broker.cluster import Cluster
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.levels import LEVELS
 from penstock.broker.network import connection
+from penstock.broker.network.server import Server
 from penstock.broker.security.session import ANONYMOUS, Principal, Session
 from penstock.errors import PenstockError
 
@@ -183,7 +184,14 @@ class Brokers:
     def partition(self, node: int, topic: str, index: int) -> dict[str, Any]:
         """Return what a broker has of a partition; nothing where it has no replica of it."""
         served = self._served
-        server = served.server if isinstance(served, Broker) else served._nodes[node].server
+        if isinstance(served, Cluster):
+            return served._call(lambda: self._partition(served._nodes[node].server, topic, index))
+        if served.server is None:
+            return {}
+        return served._call(lambda server: self._partition(server, topic, index))
+
+    def _partition(self, server: Server | None, topic: str, index: int) -> dict[str, Any]:
+        """Look at a partition in the thread of its broker, which may be opening the log."""
         known = None if server is None else server.node.cluster.topics.get(topic)
         if known is None or index >= len(known.partitions):
             return {}
