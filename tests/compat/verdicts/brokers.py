@@ -12,6 +12,7 @@ import shutil
 import socket
 import sys
 import tempfile
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +23,9 @@ from penstock.broker.cluster import Cluster
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.levels import LEVELS
 from penstock.broker.network import connection
+from penstock.broker.network.listeners import listeners_of
 from penstock.broker.network.server import Server
+from penstock.broker.security.login_file import PROPERTY, login_settings
 from penstock.broker.security.session import ANONYMOUS, Principal, Session
 from penstock.errors import PenstockError
 
@@ -59,7 +62,13 @@ OWN_PRINCIPALS = {
     "kafka.api.AbstractAuthorizerIntegrationTest$PrincipalBuilder": {
         "BROKER": Principal("User", "broker"),
         "CLIENT": Principal("User", "client"),
-    }
+    },
+    "kafka.api.PlaintextEndToEndAuthorizationTest$TestClientPrincipalBuilder": {
+        "CLIENT": Principal("User", "client")
+    },
+    "kafka.api.PlaintextEndToEndAuthorizationTest$TestServerPrincipalBuilder": {
+        "SERVER": Principal("User", "server")
+    },
 }
 """The principals of listeners, by the classes of tests that build them."""
 
@@ -127,10 +136,10 @@ class Brokers:
             names = texts.get("controller.listener.names", "CONTROLLER").split(",")
             listeners = [each.partition("://")[0] for each in texts["listeners"].split(",")]
             self.listeners.append(dict.fromkeys((each for each in listeners if each not in names), 0))
-            known = OWN_PRINCIPALS.get(texts.get("principal.builder.class", ""))
-            if known is not None:
-                Known.principals |= known
-                del texts["principal.builder.class"]
+            for name, text in list(texts.items()):
+                if name.endswith("principal.builder.class") and text in OWN_PRINCIPALS:
+                    Known.principals |= OWN_PRINCIPALS[text]
+                    del texts[name]
             protocols = texts.get("listener.security.protocol.map") or ",".join(
                 f"{each}:{each}" for each in listeners
             )
@@ -141,7 +150,18 @@ class Brokers:
             }
             if self.count == 1 and ("log.dirs" in texts or "log.dir" in texts):
                 own[node]["log.dirs"] = texts.get("log.dirs") or texts["log.dir"]
+            if wanted.get("login"):
+                theirs = [
+                    each for each in texts["listeners"].split(",") if each.partition("://")[0] not in names
+                ]
+                config = BrokerConfig(
+                    {"listeners": ",".join(theirs), "listener.security.protocol.map": protocols}
+                )
+                own[node] |= login_settings(PROPERTY + wanted["login"], listeners_of(config), own[node])
         Known.principals["VERDICTS"] = SUPERUSER
+        has_kerberos = any("GSSAPI" in each.get("sasl.enabled.mechanisms", "") for each in own.values())
+        if has_kerberos and find_spec("gssapi") is None:
+            raise Lacking("Kerberos, whose library for Python is not installed")
         common = dict(set.intersection(*(set(each.items()) for each in own.values())))
         return {"own": own, "settings": common}
 
