@@ -398,7 +398,8 @@ def test_each_listener_tells_its_own_address(three: Broker) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"listeners": "SSL://127.0.0.1:0"}, {"listeners": "SASL_PLAINTEXT://127.0.0.1:0"},
+    [{"listeners": "SSL://127.0.0.1:0"},
+     {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": ""},
      {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "CRAM-MD5"},
      {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "OAUTHBEARER"},
      {"listeners": "SSL://127.0.0.1:0", "ssl.keystore.location": "/missing"},
@@ -412,9 +413,13 @@ def test_settings_that_protect_nothing_stop_the_start(settings: dict[str, str]) 
 # --- secrets -----------------------------------------------------------------------------------------------
 
 
-def test_kerberos_without_its_library_is_told_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("named", [{"sasl.enabled.mechanisms": "GSSAPI"}, {}])
+def test_kerberos_without_its_library_is_told_with_the_extra(
+    named: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kerberos is what a listener with SASL has by default, as in Apache Kafka."""
     monkeypatch.setitem(sys.modules, "gssapi", None)
-    settings = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "GSSAPI"}
+    settings = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", **named}
     with pytest.raises(MissingDependencyError, match=r"penstock\[kerberos\]"), Broker(config=settings):
         pass
 
