@@ -12,7 +12,6 @@ import shutil
 import socket
 import sys
 import tempfile
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -159,9 +158,6 @@ class Brokers:
                 )
                 own[node] |= login_settings(PROPERTY + wanted["login"], listeners_of(config), own[node])
         Known.principals["VERDICTS"] = SUPERUSER
-        has_kerberos = any("GSSAPI" in each.get("sasl.enabled.mechanisms", "") for each in own.values())
-        if has_kerberos and find_spec("gssapi") is None:
-            raise Lacking("Kerberos, whose library for Python is not installed")
         common = dict(set.intersection(*(set(each.items()) for each in own.values())))
         return {"own": own, "settings": common}
 

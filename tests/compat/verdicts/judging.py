@@ -1,6 +1,6 @@
 """Runs test classes of Apache Kafka from the jars on Maven, against Penstock; yields verdicts.
 
-`java/kafka-own` has stand-ins for four classes of Kafka's harness. They go before it on the class path, and
+`java/kafka-own` has stand-ins for five classes of Kafka's harness. They go before it on the class path, and
 ask `brokers` for what the harness would have started in its own JVM.
 """
 
@@ -208,7 +208,6 @@ def _run_pair(
         port = int(brokers.stdout.readline())
         options = ["-Xmx700M", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
         options += ["--add-opens=java.base/java.util=ALL-UNNAMED", *JAVA_OPTIONS]
-        options += ["--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED"]
         options += [f"-Dverdicts.port={port}", f"-Dverdicts.patience={patience_s}"]
         options += [f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.properties'}"]
         workplace = CACHE / "kafka-own-work"
