@@ -272,6 +272,29 @@ def test_a_renewed_certificate_is_of_the_same_name_unless_that_is_allowed(
             assert said in caplog.text
 
 
+def test_an_answer_behind_the_end_of_a_tls_connection_is_dropped() -> None:
+    """A request that waited may be answered between the client's end and the socket's."""
+
+    def end_and_answer(server: Any) -> bool:
+        (connection,) = server.connections
+        connection._transport.close()
+        connection._transport.write(b"late")
+        return bool(connection._transport.is_closing())
+
+    made = ssl._create_unverified_context()
+    with (
+        Broker(security="SSL") as broker,
+        socket.create_connection(("127.0.0.1", broker.port), 10) as raw,
+        made.wrap_socket(raw) as wrapped,
+    ):
+        data = b"\0\x12\0\0\0\0\0\7\0\1c"
+        wrapped.sendall(len(data).to_bytes(4, "big") + data)
+        assert wrapped.recv(4)
+        assert broker._call(end_and_answer)
+        while rest := wrapped.recv(10_000):
+            assert b"late" not in rest
+
+
 # --- logins ------------------------------------------------------------------------------------------------
 
 
