@@ -245,10 +245,12 @@ def answer(question: dict[str, Any], running: dict[int, Brokers], directory: Pat
         if number in running:
             running.pop(number).stop()
         shutil.rmtree(directory / str(number), ignore_errors=True)
-    elif ask == "partition":
+    elif ask == "partition" and number in running:
         return running[number].partition(question["id"], question["topic"], question["index"])
-    else:
+    elif number in running:
         running[number].move(ask, question["id"])
+    elif ask != "stop broker":  # brokers that never started are stopped at the end of a test
+        raise ValueError(f"the cluster {number} of a test does not run")
     return {}
 
 
