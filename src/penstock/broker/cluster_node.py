@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.interceptors import Stage
+from penstock.broker.metadata.own_authority import first_features_of
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.network.listeners import listeners_of, reachable
 from penstock.broker.network.serving import serving
@@ -113,6 +114,7 @@ class Shared:
             self.config.integer("leader.imbalance.check.interval.seconds") if rebalances else None,
             lambda: self.config.integer("min.insync.replicas"),
             self.config.integer("unclean.leader.election.interval.ms") / 1000,
+            first_features_of(self.config),
         )
         self.quorum.directory_id = self._store.directory_id
         self.transport.attach(CONTROLLER, self.quorum.receive, lambda: None)

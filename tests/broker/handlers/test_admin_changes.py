@@ -12,6 +12,7 @@ from for_each import for_each
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.stores import open_store
 from penstock.broker.node import Node
+from penstock.broker.partitions.log_store import MemoryStore
 from penstock.broker.requests.release_profiles import Profile
 from penstock.clock import ManualClock
 from penstock.protocol.error_codes import ErrorCode
@@ -384,8 +385,17 @@ def test_features() -> None:
     both = [("metadata.version", 25), ("transaction.version", 2)]
     groups = [("group.version", 1), ("share.version", 1), ("streams.version", 1)]
     assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [*both, *groups]
-    supported = [*both, ("eligible.leader.replicas.version", 1), *groups]
+    supported = [*both, ("eligible.leader.replicas.version", 1), *groups, ("kraft.version", 1)]
     assert [(f.name, f.max_version) for f in answer.supported_features] == supported
+    assert {f.name for f in answer.supported_features if f.min_version} == {"metadata.version"}
+    older = ask(node, ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)
+    assert [f.name for f in older.supported_features] == ["metadata.version"]
+    for release, is_listed in (("3.8", False), ("3.9", True), ("4.3", True)):
+        clock = ManualClock(NOW_MS)
+        config = BrokerConfig({}, release)
+        as_release = Node(config, MemoryStore(config.node_id, clock), clock)
+        told = ask(as_release, ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
+        assert ("kraft.version" in {f.name for f in told.supported_features}) is is_listed
 
 
 def test_a_feature_that_cannot_be_updated_is_an_error_of_its_own_before_4_0() -> None:
@@ -397,11 +407,71 @@ def test_a_feature_that_cannot_be_updated_is_an_error_of_its_own_before_4_0() ->
     assert (answer.error_code, answer.results[0].error_code) == (0, 95)
 
 
+DOWN, UP = "without setting the upgrade type", "Can't downgrade to a newer version."
+NO_KIND, OTHER_LEVELS = "does not support the given upgrade type", "This broker supports"
+
+UPDATES: list[tuple[str, dict[str, int], list[tuple[int, int, str]]]] = [
+    # The release whose level the metadata have; then levels, upgrade types, and what is wrong with them.
+    (
+        "4.0",
+        {"share.version": 1},
+        [(1, 0, NO_KIND), (1, 4, NO_KIND), (1, 1, ""), (1, 2, ""), (0, 1, DOWN), (2, 1, OTHER_LEVELS),
+         (-1, 2, OTHER_LEVELS), (0, 2, ""), (0, 1, ""), (1, 2, UP), (1, 3, UP), (1, 1, ""), (0, 3, "")],
+    ),
+    (
+        "4.0",
+        {"transaction.version": 2},
+        [(1, 1, DOWN), (1, 2, ""), (0, 1, DOWN), (2, 3, UP), (2, 1, ""), (3, 1, OTHER_LEVELS)],
+    ),
+    ("4.0", {"eligible.leader.replicas.version": 0}, [(1, 3, UP), (1, 1, ""), (0, 1, DOWN), (0, 3, "")]),
+    ("3.9", {"eligible.leader.replicas.version": 0}, [(1, 1, "metadata.version level 23"), (0, 1, "")]),
+    ("4.0", {"kraft.version": 0}, [(0, 1, ""), (0, 2, ""), (1, 1, "one voter"), (2, 1, "one voter")]),
+    ("3.9", {"metadata.version": 21}, [(21, 1, ""), (25, 2, UP), (20, 2, OTHER_LEVELS), (25, 1, "")]),
+    (
+        "4.3",
+        {"metadata.version": 30},
+        [(30, 1, ""), (30, 3, ""), (25, 1, DOWN), (25, 2, "cannot be taken back"), (29, 3, OTHER_LEVELS)],
+    ),
+]  # fmt: skip
+
+
+@for_each(UPDATES)
+def test_levels_of_features_go_up_and_down_as_the_upgrade_type_says(
+    release: str, begin: dict[str, int], steps: list[tuple[int, int, str]]
+) -> None:
+    node = make_node(penstock_metadata_version=release)
+    [(feature, level)] = begin.items()
+    for wanted, kind, wrong in steps:
+        api = update_features_request
+        key = api.FeatureUpdateKey(feature=feature, max_version_level=wanted, upgrade_type=kind)
+        for dry in (True, False):
+            answer = ask(node, api.UpdateFeaturesRequest(feature_updates=[key], validate_only=dry), 2)
+            assert answer.error_code == (95 if wrong else 0), (wanted, kind, answer)
+            assert wrong in (answer.error_message or ""), (wanted, kind, answer)
+        level = level if wrong else wanted
+        default = 1 if feature == "share.version" else 0
+        assert node.cluster.features.get(feature, default) == level, (wanted, kind)
+
+
+def test_version_0_has_a_flag_for_downgrades() -> None:
+    node = make_node()
+    for may, code in ((False, 95), (True, 0)):
+        key = update_features_request.FeatureUpdateKey(
+            feature="transaction.version", max_version_level=1, allow_downgrade=may
+        )
+        asked = update_features_request.UpdateFeaturesRequest(feature_updates=[key])
+        assert ask(node, asked, 0).error_code == code
+
+
 def test_the_level_of_transactions_can_be_changed() -> None:
     node = make_node()
 
     def update(level: int) -> int:
-        key = update_features_request.FeatureUpdateKey(feature="transaction.version", max_version_level=level)
+        key = update_features_request.FeatureUpdateKey(
+            feature="transaction.version",
+            max_version_level=level,
+            upgrade_type=1 if level > node.cluster.features.get("transaction.version", 0) else 2,
+        )
         request = update_features_request.UpdateFeaturesRequest(feature_updates=[key])
         return int(ask(node, request, 2).error_code)
 

@@ -8,6 +8,7 @@ import pytest
 
 from broker.bench_node import NOW_MS, make_node, make_topic
 from penstock.broker.config.values import BrokerConfig
+from penstock.broker.metadata.directory_levels import set_level
 from penstock.broker.metadata.levels import LEVELS, level_of
 from penstock.broker.metadata.metadata_log import METADATA_LEVEL_MAX
 from penstock.broker.metadata.stores import open_disk_store
@@ -15,7 +16,7 @@ from penstock.broker.node import Node
 from penstock.clock import ManualClock
 from penstock.errors import ConfigError
 from penstock.log.directory.identity_files import read_meta_properties
-from penstock.log.directory.metadata_snapshots import first_voters
+from penstock.log.directory.metadata_snapshots import first_voters, newest_whole
 from penstock.protocol.messages.voters_record import VotersRecord
 from penstock.protocol.uuid import uuid_from_text
 
@@ -86,3 +87,19 @@ def test_a_new_directory_names_its_voter(tmp_path: Path) -> None:
     [voter] = VotersRecord.decode(quorum.voters, 0).voters
     assert (voter.voter_id, voter.voter_directory_id) == (7, uuid_from_text(meta.directory_id))
     open_node(tmp_path, node_id="7").store.close()
+
+
+def test_a_directory_for_a_release_that_cannot_read_who_votes_does_not_say_it(tmp_path: Path) -> None:
+    """Apache Kafka 3.6 and 3.8 ended at their start on such a checkpoint; 3.9 is the first to read it."""
+    for release, names_voters in (("3.3", False), ("3.8", False), ("3.9", True), ("4.3", True)):
+        path = tmp_path / release
+        open_node(path, penstock_metadata_version=release).store.close()
+        first = first_voters(str(path / "__cluster_metadata-0"))
+        assert (first.voters is not None) is names_voters, release
+        for other, has_them in (("3.8", False), ("3.9", names_voters), ("3.6", False), ("4.0", names_voters)):
+            set_level(str(path), other)
+            snapshot = newest_whole(str(path / "__cluster_metadata-0"))
+            assert snapshot is not None
+            assert (snapshot.quorum.voters is not None) is has_them, (release, other)
+            assert (snapshot.quorum.kraft_version is not None) is has_them, (release, other)
+            open_node(path).store.close()

@@ -9,6 +9,16 @@ import pytest
 
 from broker.wire_client import WireClient
 from penstock.protocol.error_codes import ErrorCode
+from penstock.protocol.messages.create_partitions_request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from penstock.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
 from penstock.protocol.messages.describe_topic_partitions_request import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
@@ -107,3 +117,58 @@ def test_the_wrong_coordinator_refuses_each_partition_where_versions_have_no_oth
         assert [each.error_code for each in topic.partitions] == [ErrorCode.NOT_COORDINATOR] * 2
         refused = ask(cluster, 2, asked, 2)
         assert (refused.error_code, refused.topics) == (ErrorCode.NOT_COORDINATOR, [])
+
+
+ASSIGNMENTS = [
+    # The first partition of a new topic, and what a topic of two replicas grows by.
+    ([[1, 2]], None),
+    ([[1, 2], [3, 1]], None),
+    ([[1]], "partition 1 has 1 replica(s);"),
+    ([[1, 2, 3]], "partition 1 has 3 replica(s);"),
+    ([[1, 2], [3]], "partition 2 has 1 replica(s);"),
+    ([[]], "partition 1: "),
+    ([[1, 1]], "partition 1: "),
+    ([[1, 9]], "partition 1: brokers [9] are not registered"),
+]
+
+
+def test_assigned_partitions_have_as_many_replicas_as_the_first(cluster: KafkaCluster) -> None:
+    """CreateTopics and CreatePartitions agree about what may stand beside a partition on two brokers."""
+    for assigned, refusal in ASSIGNMENTS:
+        made = [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
+            for index, brokers in enumerate([[2, 3], *assigned])
+        ]
+        new = CreatableTopic(name="new", num_partitions=-1, replication_factor=-1, assignments=made)
+        grown = CreatePartitionsTopic(
+            name=TOPIC,
+            count=1 + len(assigned),
+            assignments=[CreatePartitionsAssignment(broker_ids=brokers) for brokers in assigned],
+        )
+        [created] = ask(cluster, 1, CreateTopicsRequest(topics=[new], validate_only=True), 7).topics
+        [growth] = ask(cluster, 1, CreatePartitionsRequest(topics=[grown], validate_only=True), 3).results
+        for answer in (created, growth):
+            expected = ErrorCode.NONE if refusal is None else ErrorCode.INVALID_REPLICA_ASSIGNMENT
+            assert answer.error_code == expected, (assigned, answer)
+            assert (answer.error_message or "").startswith(refusal or ""), (assigned, answer)
+
+
+def test_assignments_that_leave_partitions_out_say_so(cluster: KafkaCluster) -> None:
+    for indexes in ([1, 2], [0, 2], [-1, 0]):
+        made = [CreatableReplicaAssignment(partition_index=index, broker_ids=[1]) for index in indexes]
+        new = CreatableTopic(name="new", num_partitions=-1, replication_factor=-1, assignments=made)
+        [created] = ask(cluster, 1, CreateTopicsRequest(topics=[new], validate_only=True), 7).topics
+        assert created.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        text = (
+            "partitions should be a consecutive 0-based integer sequence;"
+            f" 2 are assigned, from {indexes[0]} to {indexes[1]}"
+        )
+        assert created.error_message == text
+    for count, given, text in ((3, 1, "but only 1"), (3, 0, "but only 0"), (2, 3, "but 3")):
+        assigned = [CreatePartitionsAssignment(broker_ids=[1, 2])] * given
+        grown = CreatePartitionsTopic(name=TOPIC, count=count, assignments=assigned)
+        [growth] = ask(cluster, 1, CreatePartitionsRequest(topics=[grown], validate_only=True), 3).results
+        assert growth.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert growth.error_message == (
+            f"Attempted to add {count - 1} additional partition(s), {text} assignment(s) were specified."
+        )

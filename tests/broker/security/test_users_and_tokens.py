@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from broker.bench_node import NOW_MS, context_of, make_node
+from for_each import for_each
 from penstock import Cluster
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.handlers import ROUTES, delegation_tokens
@@ -116,6 +117,35 @@ def test_a_user_is_altered_and_described_once_in_a_request() -> None:
         users=[UserName(name=name) for name in ("other", "x", "other")]
     )
     assert [each.error_code for each in ask(node, request, 0).results] == [92, 91]
+
+
+@for_each(
+    [("3.4", 35, 35), ("3.5", 0, 35), ("3.6", 0, 0), ("4.3", 0, 0)],
+)
+def test_users_and_tokens_exist_from_the_level_of_metadata_on_that_has_them(
+    release: str, of_users: int, of_tokens: int
+) -> None:
+    """Releases of Apache Kafka whose metadata are of an older level do not know the records."""
+    text = "The current metadata.version does not support SCRAM" if of_users else None
+    node = make_node(penstock_metadata_version=release, delegation_token_secret_key="secret")
+    before = node.cluster.metadata_end_offset
+    assert alter(node, upsert("new")) == {"new": (of_users, text)}
+    changes = upsert(""), upsert("x", mechanism=9), ScramCredentialDeletion(name="gone", mechanism=1)
+    for name, (code, _) in alter(node, *changes).items():
+        assert code == (of_users or {"": 93, "x": 33, "gone": 91}[name])
+    made = ask(node, CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1), 3)
+    assert made.error_code == of_tokens
+    hmac = made.hmac if not of_tokens else b"none"
+    assert ask(node, RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=-1), 2).error_code == of_tokens
+    expired = ask(node, ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=-1), 2)
+    assert expired.error_code == of_tokens
+    described = ask(node, DescribeDelegationTokenRequest(owners=None), 3)
+    assert (described.error_code, described.tokens) == (0, [])
+    if of_users and of_tokens:
+        assert node.cluster.metadata_end_offset == before
+    without = make_node(penstock_metadata_version=release)
+    asked = CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1)
+    assert ask(without, asked, 3).error_code == 61
 
 
 # --- names that are none ------------------------------------------------------------------------------------

@@ -30,6 +30,9 @@ OF_A_CLUSTER = b"Lorg/apache/kafka/common/test/api/Cluster"
 EMBEDDED = (b"EmbeddedKafkaCluster", b"EmbeddedConnect", b"MirrorConnectorsIntegrationBaseTest")
 """What the tests of Streams, of Connect and of MirrorMaker begin with."""
 
+PLUGINS = "test-plugins/"
+"""Where the jar of Connect's tests has the sources of plugins."""
+
 OF_CORE = "kafka/"
 HARNESS = "kafka/server/QuorumTestHarness"
 IN_THE_JVM = b"KafkaClusterTestKit"
@@ -149,7 +152,22 @@ def compiled() -> str:
         subprocess.run([*command, *map(str, sources)], check=True)
         with contextlib.suppress(OSError):  # somebody else was quicker
             part.rename(target)
-    return f"{target}:{classpath}"
+    return f"{target}:{_unpacked_plugins(classpath)}:{classpath}"
+
+
+def _unpacked_plugins(classpath: str) -> Path:
+    """Return a directory with the plugins that tests of Connect compile: they read files, not jars."""
+    target = CACHE / f"kafka-own-plugins-{release()}"
+    if not target.exists():
+        jar = next(
+            each for each in classpath.split(":") if re.search(r"connect-runtime-[^/]*-test\.jar$", each)
+        )
+        part = target.with_suffix(f".{os.getpid()}")
+        with zipfile.ZipFile(jar) as file:
+            file.extractall(part, [each for each in file.namelist() if each.startswith(PLUGINS)])
+        with contextlib.suppress(OSError):  # somebody else was quicker
+            part.rename(target)
+    return target
 
 
 def judge(

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
 from penstock.broker.metadata.image import (
+    KRAFT_FEATURE,
+    KRAFT_VERSION,
     METADATA_FEATURE,
     METADATA_VERSION,
     ON_UNLESS_NAMED,
@@ -40,6 +42,9 @@ SHARES_SINCE = (4, 2)
 """The first release of Apache Kafka in which share groups (KIP-932) and streams groups (KIP-1071) are on
 by themselves.
 """
+
+VOTERS_SINCE = (3, 9)
+"""The first release of Apache Kafka that lists `kraft.version`."""
 
 SOFTWARE_CHARACTERS_MAX = 100
 """How much of a client's software name and version its session keeps."""
@@ -90,8 +95,10 @@ def _add_features(response: ApiVersionsResponse, context: Context[ServingNode]) 
     if profile is not None and profile.numbers < SHARES_SINCE:
         others = {name: level for name, level in others.items() if name not in ON_UNLESS_NAMED}
     if context.version >= LOWEST_0_SINCE:
+        voters = {KRAFT_FEATURE: KRAFT_VERSION} if profile is None or profile.numbers >= VOTERS_SINCE else {}
         response.supported_features.extend(
-            SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in others.items()
+            SupportedFeatureKey(name=name, min_version=0, max_version=level)
+            for name, level in (others | voters).items()
         )
     response.finalized_features_epoch = cluster.metadata_end_offset - 1
     levels = {name: min(level, high) for name, level in cluster.features.items()}

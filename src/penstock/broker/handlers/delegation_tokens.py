@@ -2,7 +2,8 @@
 
 v2 is flexible; v3 of Create and Describe adds an owner other than the client. Without
 `delegation.token.secret.key` every request has error 61. Connections that have not authenticated themselves,
-or have done so by a token, get error 64.
+or have done so by a token, get error 64. Metadata below level 14 of `metadata.version` have no tokens, which
+is error 35.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.config.security_settings import BrokerSecuritySettings
 from penstock.broker.context import Context
+from penstock.broker.metadata.image import metadata_level
+from penstock.broker.metadata.metadata_log import TOKENS_SINCE
 from penstock.broker.security.image import DelegationToken
 from penstock.broker.security.tokens import (
     RENEWERS_MAX,
@@ -81,6 +84,7 @@ def create_delegation_token(
         if kind != USER or any(each.principal_type != USER for each in request.renewers):
             raise error_for(ErrorCode.INVALID_PRINCIPAL_TYPE, "owners and renewers are of type User")
         secret = _secret(context)
+        _check_level(context)
         image = context.node.cluster.security
         if len(image.tokens) >= TOKENS_MAX or len(request.renewers) > RENEWERS_MAX:
             raise error_for(
@@ -267,8 +271,22 @@ def _secret(context: Context[ServingNode]) -> Secret:
     return secret
 
 
+def _check_level(context: Context[ServingNode]) -> None:
+    """Check that metadata of the cluster's level have tokens.
+
+    Raises:
+        KafkaError: UNSUPPORTED_VERSION (35).
+    """
+    if metadata_level(context.node.cluster.features) < TOKENS_SINCE:
+        raise error_for(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"metadata.version is below {TOKENS_SINCE}: raise it to have delegation tokens",
+        )
+
+
 def _find(context: Context[ServingNode], code: bytes) -> DelegationToken:
     token_id = _codes(context).token_id(code)
+    _check_level(context)
     if token_id is not None:
         return context.node.cluster.security.tokens[token_id]
     raise error_for(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "there is no such token")

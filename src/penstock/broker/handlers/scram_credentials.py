@@ -2,6 +2,7 @@
 
 A client sends a password salted by PBKDF2; the broker derives two keys from that, and keeps them as a record
 of the metadata log. No response has either. A change counts for later logins; open sessions continue.
+Metadata have no credentials below level 11 of `metadata.version`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
+from penstock.broker.metadata.image import metadata_level
+from penstock.broker.metadata.metadata_log import SCRAM_SINCE
 from penstock.common.logs import logger_named
 from penstock.errors import StorageError
 from penstock.protocol.error_codes import ErrorCode
@@ -92,8 +95,11 @@ def alter_user_scram_credentials(
         results[name].error_code, results[name].error_message = code, message
 
     unknown = {name for name, mechanism in changes if mechanism not in _MECHANISMS}
+    has_users = metadata_level(cluster.features) >= SCRAM_SINCE
     for name, count in times.items():
-        if not name:
+        if not has_users:
+            refuse(name, ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
+        elif not name:
             refuse(name, ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
         elif name in unknown:
             refuse(name, ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")

@@ -1,22 +1,29 @@
 """UpdateFeatures (57): set the finalized levels of features (KIP-584).
 
 v0 allows downgrades by a flag, v1 by an upgrade type, and may only validate; v2 has no results for single
-features. Before Apache Kafka 4.0 a feature that cannot be updated is an error of its own result alone. Only
-one level of `metadata.version` is accepted; `transaction.version` may be 0 to 2, and
-`eligible.leader.replicas.version`, `group.version` and `share.version` 0 or 1.
+features. Before Apache Kafka 4.0 a feature that cannot be updated is an error of its own result alone. A
+lower level needs a downgrade, a higher one an upgrade. One level of `metadata.version` is accepted beside the
+present one; `transaction.version` may be 0 to 2, `eligible.leader.replicas.version`, `group.version`,
+`share.version` and `streams.version` 0 or 1.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
 from penstock.broker.metadata.image import (
+    ELR_FEATURE,
+    KRAFT_FEATURE,
     METADATA_FEATURE,
     METADATA_VERSION,
+    ON_UNLESS_NAMED,
     OTHER_FEATURES,
+    metadata_level,
 )
+from penstock.broker.metadata.metadata_log import ELIGIBLE_REPLICAS_SINCE
 from penstock.broker.requests.repetition import once
 from penstock.common.logs import logger_named
 from penstock.errors import KafkaError, StorageError
@@ -31,6 +38,12 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 logger = logger_named("penstock.broker")
+
+KINDS_SINCE = 1
+"""Before, a flag says whether a level may be lowered."""
+
+UPGRADE, DOWNGRADES = 1, (2, 3)
+"""Numbers of upgrade types: safe and unsafe downgrades are the same here, and neither changes records."""
 
 NO_RESULTS_SINCE = 2
 
@@ -49,7 +62,7 @@ def update_features(request: UpdateFeaturesRequest, context: Context[ServingNode
     for update in once(request.feature_updates, lambda update: update.feature):
         result = UpdatableFeatureResult(feature=update.feature, error_message=None)
         try:
-            _check(update, times[update.feature])
+            _check(update, times[update.feature], context)
         except KafkaError as error:
             failure = failure or error
             result.error_code, result.error_message = error.code, error.detail
@@ -71,15 +84,51 @@ def update_features(request: UpdateFeaturesRequest, context: Context[ServingNode
     return response
 
 
-def _check(update: FeatureUpdateKey, times: int) -> None:
+def _check(update: FeatureUpdateKey, times: int, context: Context[ServingNode]) -> None:
     name, level = update.feature, update.max_version_level
     if times > 1:
         raise error_for(ErrorCode.INVALID_REQUEST, f"feature {name!r} is named more than once")
-    if 0 <= level <= OTHER_FEATURES.get(name, -1):
-        return
-    if name != METADATA_FEATURE or level != METADATA_VERSION:
+    why = _why_invalid(name, level, _kind(update, context.version), context.node.cluster.features)
+    if why is not None:
         raise error_for(
-            ErrorCode.INVALID_UPDATE_VERSION,
-            f"Invalid update version {level} for feature {name}. "
-            f"This broker supports {METADATA_FEATURE} {METADATA_VERSION} only.",
+            ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. {why}"
         )
+
+
+def _kind(update: FeatureUpdateKey, version: int) -> int:
+    """Return which way an update may change the level: `UPGRADE`, or one of `DOWNGRADES`."""
+    if version >= KINDS_SINCE:
+        return update.upgrade_type
+    return DOWNGRADES[0] if update.allow_downgrade else UPGRADE
+
+
+def _why_invalid(name: str, level: int, kind: int, features: Mapping[str, int]) -> str | None:
+    """Return why a feature cannot be set to a level, or None if it can."""
+    if kind != UPGRADE and kind not in DOWNGRADES:
+        return "The controller does not support the given upgrade type."
+    is_metadata = name == METADATA_FEATURE
+    present = metadata_level(features) if is_metadata else features.get(name, ON_UNLESS_NAMED.get(name, 0))
+    supported = {present, METADATA_VERSION} if is_metadata else range(OTHER_FEATURES.get(name, -1) + 1)
+    if name == KRAFT_FEATURE:
+        return None if level == 0 else "The quorum has one voter, which stays: the level is 0."
+    if level not in supported:
+        if is_metadata:
+            return f"This broker supports {METADATA_FEATURE} {METADATA_VERSION} only."
+        if not supported:
+            return "This broker does not support this feature."
+        return f"This broker supports the levels 0 to {OTHER_FEATURES[name]} of it."
+    if level < present and kind == UPGRADE:
+        return (
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or"
+            " unsafe downgrade."
+        )
+    if level < present and is_metadata:
+        return f"Metadata have been written at level {present}, which cannot be taken back."
+    if level > present and kind != UPGRADE:
+        return "Can't downgrade to a newer version."
+    if name == ELR_FEATURE and level and metadata_level(features) < ELIGIBLE_REPLICAS_SINCE:
+        return (
+            f"{name} could not be set to {level} because it depends on {METADATA_FEATURE} level"
+            f" {ELIGIBLE_REPLICAS_SINCE}"
+        )
+    return None

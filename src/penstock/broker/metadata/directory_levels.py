@@ -14,12 +14,18 @@ from typing import NamedTuple
 
 from penstock.broker.metadata.folding import METADATA_FEATURE, FoldedMetadata
 from penstock.broker.metadata.levels import LEVELS, OTHER_FEATURES_SINCE, features_at, level_of
+from penstock.broker.metadata.metadata_log import VOTERS_SINCE
 from penstock.broker.metadata.takeover import MetadataRecords, check_takeover, metadata_of
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.errors import ConfigError, DecodeError, StorageError
 from penstock.log.directory.files import sync_directory
 from penstock.log.directory.identity_files import read_meta_properties
-from penstock.log.directory.metadata_snapshots import SnapshotFile, write_snapshot
+from penstock.log.directory.metadata_snapshots import (
+    QuorumVoters,
+    SnapshotFile,
+    first_voters,
+    write_snapshot,
+)
 from penstock.log.disk.data_directory import CLEAN_SHUTDOWN, DataDirectory
 from penstock.model import TopicPartition
 
@@ -74,9 +80,9 @@ def set_level(path: str, release: str) -> DirectoryState:
 
     `path` is one directory, or several that belong together, as `log.dirs` names them.
 
-    A lower level drops features that the release does not have. A higher level adds those that
-    new directories of the release have. For 4.0 and later, topics whose `segment.bytes` is below
-    `SEGMENT_BYTES_MIN` get that value.
+    A lower level drops features that the release does not have, and one below 3.9 the names of the voters. A
+    higher level adds those that new directories of the release have. For 4.0 and later, topics whose
+    `segment.bytes` is below `SEGMENT_BYTES_MIN` get that value.
 
     Raises:
         ConfigError: there is no such release, or `path` is no data directory.
@@ -95,6 +101,10 @@ def set_level(path: str, release: str) -> DirectoryState:
             folded.features = {**folded.features, **features_at(level)}
         if level >= OTHER_FEATURES_SINCE:
             folded.raise_segments()
+        if level < VOTERS_SINCE:
+            records.quorum = QuorumVoters()
+        elif records.quorum.voters is None:
+            records.quorum = first_voters(f"{first}/{_METADATA}")
         _write(first, folded, records, time.time_ns() // 1_000_000)
         directory.broker_epoch = folded.broker_epoch(before.node_id)
         directory.close()

@@ -63,6 +63,12 @@ STREAMS_FEATURE = "streams.version"
 STREAMS_VERSION = 1
 """The level with streams groups (KIP-1071). A cluster whose metadata do not name the feature has them."""
 
+KRAFT_FEATURE = "kraft.version"
+
+KRAFT_VERSION = 1
+"""The level with voters that change (KIP-853), which directories may have. Clients find level 0, and cannot
+change it: there is one voter, which stays."""
+
 ON_UNLESS_NAMED = {SHARE_FEATURE: SHARE_VERSION, STREAMS_FEATURE: STREAMS_VERSION}
 """The features that a cluster has whose metadata do not name them. Level 0, which is off, is kept."""
 
@@ -80,6 +86,11 @@ FIRST_FEATURES = {
     GROUP_FEATURE: GROUP_VERSION,
 }
 """What new clusters begin with, unless a setting says otherwise: every 4.x of Apache Kafka has it."""
+
+
+def metadata_level(features: Mapping[str, int]) -> int:
+    """Return the level of `metadata.version` in `features`, or that of new clusters if there is none."""
+    return features.get(METADATA_FEATURE, METADATA_VERSION)
 
 
 def share_level(features: Mapping[str, int]) -> int:

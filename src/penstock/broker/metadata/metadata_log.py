@@ -81,8 +81,18 @@ METADATA_LEVEL_MAX = 30
 METADATA_LEVEL_MIN = 7
 """3.3-IV3: the oldest level that Apache Kafka 4.x accepts. Before it, KRaft was for trials."""
 
+SCRAM_SINCE = 11
+"""3.5-IV2: the level from which on metadata have users with SCRAM credentials (KIP-900)."""
+
+TOKENS_SINCE = 14
+"""3.6-IV2: the level from which on metadata have delegation tokens."""
+
 DIRECTORIES_SINCE = 17
 """3.7-IV2: from this level on records of partitions name directories."""
+
+VOTERS_SINCE = 21
+"""3.9-IV0: from this level on the records of a quorum may name its voters (KIP-853). Earlier releases end at
+the start on a snapshot that does."""
 
 ELIGIBLE_REPLICAS_SINCE = 23
 """4.0-IV1: from this level on records of partitions have eligible leader replicas (KIP-966)."""

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.broker.metadata.image import FIRST_FEATURES, METADATA_FEATURE, METADATA_VERSION
+from penstock.broker.metadata.image import FIRST_FEATURES, METADATA_FEATURE, metadata_level
 from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE, ELIGIBLE_REPLICAS_SINCE, MetadataLog
 from penstock.broker.metadata.planning import partition_record
 from penstock.broker.partitions.log_store import NOT_REGISTERED
@@ -88,7 +88,7 @@ class OwnAuthority:
             found = bootstrap_records(directory)
             if any(isinstance(each, FeatureLevelRecord) and each.name == METADATA_FEATURE for each in found):
                 return found
-        levels = _first_features(config).items()
+        levels = first_features_of(config).items()
         return [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
 
     def _lead_all(self, now_ms: int) -> None:
@@ -179,7 +179,7 @@ class OwnAuthority:
             self._replicas.delete(topic)
 
     def _note_level(self) -> None:
-        self.log.level = self._image.features.get(METADATA_FEATURE, METADATA_VERSION)
+        self.log.level = metadata_level(self._image.features)
 
     # --- placing -----------------------------------------------------------------------------------------
 
@@ -220,7 +220,7 @@ class OwnAuthority:
         return [self._store.directory_id_of(name, index)]
 
 
-def _first_features(config: BrokerConfig) -> Mapping[str, int]:
+def first_features_of(config: BrokerConfig) -> Mapping[str, int]:
     """Return the feature levels that a new cluster begins with.
 
     Raises:

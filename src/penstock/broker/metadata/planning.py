@@ -235,17 +235,19 @@ class Planner:
             )
         if count - have > PARTITIONS_PER_REQUEST_MAX:
             self._partition_count(count - have)
+        # Data that another broker has written may name replicas that no broker of this cluster has.
+        authority = self._cluster.authority
+        factor = min(len(topic.partitions[0].replicas), authority.size)
         if assignments is not None:
             if len(assignments) != count - have:
                 raise error_for(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"{count - have} partitions are to be added, {len(assignments)} assigned",
+                    f"Attempted to add {count - have} additional partition(s), but"
+                    f"{' only' * (len(assignments) < count - have)} {len(assignments)} assignment(s)"
+                    " were specified.",
                 )
-            self._check_brokers(dict(enumerate(assignments, have)))
+            self._check_brokers(dict(enumerate(assignments, have)), factor)
         else:
-            # Data that another broker has written may name replicas that no broker of this cluster has.
-            authority = self._cluster.authority
-            factor = min(len(topic.partitions[0].replicas), authority.size)
             assignments = authority.placing.place(count - have, factor)
         self._take(count - have)
         return assignments
@@ -325,23 +327,28 @@ class Planner:
     def _check_assignments(self, assignments: Mapping[int, Sequence[int]]) -> None:
         if sorted(assignments) != list(range(len(assignments))):
             raise error_for(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 without gaps"
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "partitions should be a consecutive 0-based integer sequence;"
+                f" {len(assignments)} are assigned, from {min(assignments)} to {max(assignments)}",
             )
         if len(assignments) > PARTITIONS_PER_REQUEST_MAX:
             self._partition_count(len(assignments))
-        self._check_brokers(assignments)
+        self._check_brokers(assignments, len(assignments[0]))
 
-    def _check_brokers(self, assignments: Mapping[int, Sequence[int]]) -> None:
+    def _check_brokers(self, assignments: Mapping[int, Sequence[int]], factor: int) -> None:
+        """Check the replicas of new partitions, each of which needs `factor` of them."""
         placing = self._cluster.authority.placing
-        if len({len(replicas) for replicas in assignments.values()}) > 1:
-            raise error_for(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions need as many replicas as the first"
-            )
         for index, replicas in assignments.items():
             try:
                 placing.check_assignment(replicas)
             except KafkaError as error:
                 raise error_for(ErrorCode(error.code), f"partition {index}: {error.detail}") from None
+            if len(replicas) != factor:
+                raise error_for(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"partition {index} has {len(replicas)} replica(s); all partitions of a topic need as"
+                    f" many as its first, which has {factor}",
+                )
             if not placing.in_sync_of(replicas):
                 raise error_for(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -36,7 +36,7 @@ def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskS
     Raises:
         StorageError: the directory cannot be used, has contents that this broker cannot use, or another
             broker uses it.
-        ConfigError: the directory belongs to another node.
+        ConfigError: the directory belongs to another node, or a setting names no release.
     """
     # A broker in memory starts without them, and one with a new directory has nothing to take over.
     from penstock.broker.partitions.disk_log_store import DiskStore
@@ -53,7 +53,22 @@ def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskS
             has_authorizer=bool((config.settings.get("authorizer.class.name") or "").strip()),
             has_token_secret="delegation.token.secret.key" in config.settings,
         )
-    return DiskStore(directory, config, clock, others)
+    return DiskStore(directory, config, clock, others, names_voters=_names_voters(config))
+
+
+def _names_voters(config: BrokerConfig) -> bool:
+    """Return False if a new directory is for a release of Apache Kafka that cannot read who votes.
+
+    Raises:
+        ConfigError: the setting that chooses the release names none.
+    """
+    if config.release is None and config.text("penstock.metadata.version") is None:
+        return True
+    from penstock.broker.metadata.image import metadata_level
+    from penstock.broker.metadata.metadata_log import VOTERS_SINCE
+    from penstock.broker.metadata.own_authority import first_features_of
+
+    return metadata_level(first_features_of(config)) >= VOTERS_SINCE
 
 
 def _metadata_first(directories: list[str]) -> tuple[str, list[str]]:

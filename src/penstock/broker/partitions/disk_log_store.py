@@ -50,9 +50,21 @@ class DiskStore:
         ConfigError: the directory belongs to another node.
     """
 
-    def __init__(self, path: str, config: BrokerConfig, clock: Clock, others: Sequence[str] = ()) -> None:
-        """Open the directories: `path`, which also has the metadata log, and `others` for partitions."""
+    def __init__(
+        self,
+        path: str,
+        config: BrokerConfig,
+        clock: Clock,
+        others: Sequence[str] = (),
+        *,
+        names_voters: bool = True,
+    ) -> None:
+        """Open the directories: `path`, which also has the metadata log, and `others` for partitions.
+
+        A new directory says who votes about its metadata unless `names_voters` is false.
+        """
         self._clock = clock
+        self._names_voters = names_voters
         self._directory: DataDirectory | LogDirectories
         self._several: LogDirectories | None = None
         if others:
@@ -149,7 +161,7 @@ class DiskStore:
         return log
 
     def _note_voters(self, path: str, now_ms: int) -> None:
-        if self.directory_id != _UNNAMED:
+        if self._names_voters and self.directory_id != _UNNAMED:
             from penstock.log.directory.metadata_snapshots import write_first_voters
 
             write_first_voters(path, self.node_id, self.directory_id, now_ms)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.broker.metadata.metadata_log import DIRECTORIES_SINCE
 from penstock.broker.replication.transport.messages import CONTROLLER
 from penstock.errors import StorageError
 
@@ -74,8 +75,13 @@ class RemoteAuthority:
         """The epoch in which the controller leads the metadata log."""
         return self._quorum.epoch
 
-    def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes]:
-        """Return an unassigned directory id for each replica: its broker chooses the directory."""
+    def directories_of(self, name: str, index: int, replicas: Sequence[int]) -> list[bytes] | None:
+        """Return an unassigned directory id for each replica: its broker chooses the directory.
+
+        None is returned if the metadata level has no directory ids.
+        """
+        if self._quorum.level < DIRECTORIES_SINCE:
+            return None
         return [bytes(16)] * len(replicas)
 
     def catch_up(self) -> None:

@@ -7,7 +7,7 @@ fails. Nodes reach it over the transport, so that they can be cut off from it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from penstock.broker.metadata.cluster_view import MetadataObserver
 from penstock.broker.metadata.image import (
     FIRST_FEATURES,
     ClusterImage,
+    metadata_level,
 )
 from penstock.broker.metadata.metadata_log import MetadataLog
 from penstock.broker.replication.brokers import BrokerStates
@@ -78,8 +79,9 @@ class Quorum:
         rebalance_s: float | None = None,
         minimum_default: Callable[[], int] = lambda: 1,
         unclean_s: float = UNCLEAN_S,
+        features: Mapping[str, int] = FIRST_FEATURES,
     ) -> None:
-        """Read the metadata in `log`.
+        """Read the metadata in `log`, which begin with the levels of `features` if there are none.
 
         Every `rebalance_s` seconds leaders return to preferred replicas, and every `unclean_s` seconds
         unclean elections are held if allowed. The defaults are those of topic settings.
@@ -114,9 +116,10 @@ class Quorum:
             is_new = False
             self.image.apply(record)
         if is_new:
-            levels = FIRST_FEATURES.items()
+            levels = features.items()
             records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
             self._write(records, clock.now_ms())
+        self._log.level = metadata_level(self.image.features)
         self._forget_leaders(clock.now_ms())
 
     def _forget_leaders(self, now_ms: int) -> None:
@@ -176,6 +179,7 @@ class Quorum:
         for record in records:
             self.image.apply(record)
             self.brokers.apply(record)
+        self._log.level = metadata_level(self.image.features)
         batch = MetadataBatch(self._next_batch, tuple(records))
         self._next_batch += 1
         self._batches.append(batch)
@@ -188,6 +192,11 @@ class Quorum:
     def end_offset(self) -> int:
         """The offset after the last record of the metadata log."""
         return self._log.end_offset
+
+    @property
+    def level(self) -> int:
+        """The level of `metadata.version` in which records are written."""
+        return self._log.level
 
     @property
     def epoch(self) -> int:

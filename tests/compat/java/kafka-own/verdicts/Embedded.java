@@ -114,10 +114,10 @@ public abstract class Embedded {
         return consumer;
     }
 
-    /** The settings of a client of this cluster. */
+    /** The settings of a client of this cluster; of none of its own where they are null. */
     protected Map<String, Object> with(Map<String, Object> settings) {
         Map<String, Object> all = new HashMap<>(clientDefaultConfig());
-        all.putAll(settings);
+        if (settings != null) all.putAll(settings);
         return all;
     }
 }

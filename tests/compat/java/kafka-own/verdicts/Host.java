@@ -119,6 +119,13 @@ public final class Host {
         return ask(Map.of("ask", "partition", "cluster", number, "id", id, "topic", at.topic(), "index", at.partition()));
     }
 
+    /** The settings of a broker that clients have changed. */
+    Map<String, String> changes(int id) {
+        Map<String, String> found = new TreeMap<>();
+        ask(Map.of("ask", "changes", "cluster", number, "id", id)).properties().forEach(each -> found.put(each.getKey(), each.getValue().asText()));
+        return found;
+    }
+
     public Set<Integer> ids(boolean alive) {
         Set<Integer> found = new TreeSet<>();
         for (int id = 0; id < size; id++) if (!alive || !down.contains(id)) found.add(id);

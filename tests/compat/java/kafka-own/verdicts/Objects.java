@@ -13,7 +13,6 @@ import kafka.server.SharedServer;
 import kafka.raft.KafkaRaftManager;
 
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.ConfigEntry.ConfigSource;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.ScramCredentialInfo;
 import org.apache.kafka.clients.admin.ScramMechanism;
@@ -51,6 +50,7 @@ import scala.Option;
 
 import java.lang.reflect.Field;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -113,7 +113,7 @@ public final class Objects {
     }
 
     public static KafkaBroker broker(int id, Host host, Supplier<Admin> admins) {
-        return broker(id, host, admins, () -> config(id, host, admins));
+        return broker(id, host, admins, () -> config(id, host));
     }
 
     public static KafkaBroker broker(int id, Host host, Supplier<Admin> admins, Supplier<KafkaConfig> config) {
@@ -194,14 +194,18 @@ public final class Objects {
             "raftManager", no -> object(KafkaRaftManager.class, Map.of("raftLog", log))));
     }
 
-    private static KafkaConfig config(int id, Host host, Supplier<Admin> admins) {
+    /** The settings of a broker as they are after what clients have changed. */
+    public static KafkaConfig changed(KafkaConfig first, Host host) {
+        Map<String, String> changes = host.changes(first.brokerId());
+        if (changes.isEmpty()) return first;
+        Map<Object, Object> all = new HashMap<>(first.originals());
+        all.putAll(changes);
+        return new KafkaConfig(all, false);
+    }
+
+    private static KafkaConfig config(int id, Host host) {
         Properties all = properties(host.settings());
-        if (admins != null && host.ids(true).contains(id)) {
-            ConfigResource itself = new ConfigResource(ConfigResource.Type.BROKER, "" + id);
-            ask(admins, admin -> admin.describeConfigs(List.of(itself)).all().get().get(itself)).entries().stream()
-                .filter(each -> each.value() != null && Set.of(ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG).contains(each.source()))
-                .forEach(each -> all.put(each.name(), each.value()));
-        }
+        all.putAll(host.changes(id));
         String address = host.listener() + "://localhost:" + host.ports().get(id);
         all.putAll(Map.of("process.roles", "broker,controller", "node.id", "" + id, "controller.listener.names", "CONTROLLER",
             "controller.quorum.bootstrap.servers", "localhost:1", "listeners", address + ",CONTROLLER://localhost:0", "advertised.listeners", address,

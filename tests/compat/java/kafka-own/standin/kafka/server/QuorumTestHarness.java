@@ -69,7 +69,7 @@ public abstract class QuorumTestHarness implements Logging {
     /** The brokers of a test are asked for one by one, and begin together. */
     public KafkaBroker createBroker(KafkaConfig config, Time time, boolean start, Option<String> threads) {
         if (host == null || !wanted.contains(config)) begin(config);
-        KafkaBroker broker = Objects.broker(config.brokerId(), host, admins, () -> config);
+        KafkaBroker broker = Objects.broker(config.brokerId(), host, admins, () -> Objects.changed(config, host()));
         if (start) broker.startup();
         return broker;
     }

@@ -81,9 +81,13 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         }
 
         private void setLevel(String feature, short level) {
-            var update = new FeatureUpdate(level, FeatureUpdate.UpgradeType.UNSAFE_DOWNGRADE);
             try {
-                Objects.ask(this::admin, admin -> admin.updateFeatures(Map.of(feature, update), new UpdateFeaturesOptions()).all().get());
+                Objects.ask(this::admin, admin -> {
+                    var present = admin.describeFeatures().featureMetadata().get().finalizedFeatures().get(feature);
+                    boolean lower = present != null && level < present.maxVersionLevel();
+                    var update = new FeatureUpdate(level, lower ? FeatureUpdate.UpgradeType.UNSAFE_DOWNGRADE : FeatureUpdate.UpgradeType.UPGRADE);
+                    return admin.updateFeatures(Map.of(feature, update), new UpdateFeaturesOptions()).all().get();
+                });
             } catch (RuntimeException e) {
                 throw Host.lacks("the feature " + feature + " at level " + level + " from the start");
             }
