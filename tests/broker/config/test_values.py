@@ -60,12 +60,18 @@ def test_the_hidden_size_of_segments_goes_before_the_other() -> None:
     ("name", "text", "reason"),
     [
         ("num.partitions", "many", "expected a whole number"),
-        ("num.partitions", "0", "expected at least 1"),
-        ("num.partitions", "3000000000", "expected at most 2147483647"),
+        ("num.partitions", "0", "Value must be at least 1"),
+        ("num.partitions", "3000000000", "Value must be no more than 2147483647"),
         ("auto.create.topics.enable", "yes", "expected true or false"),
-        ("log.cleanup.policy", "shred", "expected one of delete, compact"),
+        ("log.cleanup.policy", "shred", "String must be one of: delete, compact"),
         ("log.cleaner.min.cleanable.ratio", "half", "expected a number"),
-        ("process.roles", "broker,king", "expected one of broker, controller"),
+        ("log.cleaner.min.cleanable.ratio", "1.1", "Value must be no more than 1"),
+        (
+            "compression.type",
+            "zip",
+            "String must be one of: uncompressed, zstd, lz4, snappy, gzip, producer",
+        ),
+        ("process.roles", "broker,king", "String must be one of: broker, controller"),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused(name: str, text: str, reason: str) -> None:

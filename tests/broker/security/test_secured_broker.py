@@ -272,6 +272,29 @@ def test_a_renewed_certificate_is_of_the_same_name_unless_that_is_allowed(
             assert said in caplog.text
 
 
+def test_an_answer_behind_the_end_of_a_tls_connection_is_dropped() -> None:
+    """A request that waited may be answered between the client's end and the socket's."""
+
+    def end_and_answer(server: Any) -> bool:
+        (connection,) = server.connections
+        connection._transport.close()
+        connection._transport.write(b"late")
+        return bool(connection._transport.is_closing())
+
+    made = ssl._create_unverified_context()
+    with (
+        Broker(security="SSL") as broker,
+        socket.create_connection(("127.0.0.1", broker.port), 10) as raw,
+        made.wrap_socket(raw) as wrapped,
+    ):
+        data = b"\0\x12\0\0\0\0\0\7\0\1c"
+        wrapped.sendall(len(data).to_bytes(4, "big") + data)
+        assert wrapped.recv(4)
+        assert broker._call(end_and_answer)
+        while rest := wrapped.recv(10_000):
+            assert b"late" not in rest
+
+
 # --- logins ------------------------------------------------------------------------------------------------
 
 
@@ -398,7 +421,8 @@ def test_each_listener_tells_its_own_address(three: Broker) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"listeners": "SSL://127.0.0.1:0"}, {"listeners": "SASL_PLAINTEXT://127.0.0.1:0"},
+    [{"listeners": "SSL://127.0.0.1:0"},
+     {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": ""},
      {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "CRAM-MD5"},
      {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "OAUTHBEARER"},
      {"listeners": "SSL://127.0.0.1:0", "ssl.keystore.location": "/missing"},
@@ -412,9 +436,13 @@ def test_settings_that_protect_nothing_stop_the_start(settings: dict[str, str]) 
 # --- secrets -----------------------------------------------------------------------------------------------
 
 
-def test_kerberos_without_its_library_is_told_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("named", [{"sasl.enabled.mechanisms": "GSSAPI"}, {}])
+def test_kerberos_without_its_library_is_told_with_the_extra(
+    named: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kerberos is what a listener with SASL has by default, as in Apache Kafka."""
     monkeypatch.setitem(sys.modules, "gssapi", None)
-    settings = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "GSSAPI"}
+    settings = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", **named}
     with pytest.raises(MissingDependencyError, match=r"penstock\[kerberos\]"), Broker(config=settings):
         pass
 

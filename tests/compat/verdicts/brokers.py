@@ -23,6 +23,9 @@ from penstock.broker.config.values import BrokerConfig
 from penstock.broker.metadata.image import ALL_BROKERS
 from penstock.broker.metadata.levels import LEVELS
 from penstock.broker.network import connection
+from penstock.broker.network.listeners import listeners_of
+from penstock.broker.network.server import Server
+from penstock.broker.security.login_file import PROPERTY, login_settings
 from penstock.broker.security.session import ANONYMOUS, Principal, Session
 from penstock.errors import PenstockError
 
@@ -59,7 +62,13 @@ OWN_PRINCIPALS = {
     "kafka.api.AbstractAuthorizerIntegrationTest$PrincipalBuilder": {
         "BROKER": Principal("User", "broker"),
         "CLIENT": Principal("User", "client"),
-    }
+    },
+    "kafka.api.PlaintextEndToEndAuthorizationTest$TestClientPrincipalBuilder": {
+        "CLIENT": Principal("User", "client")
+    },
+    "kafka.api.PlaintextEndToEndAuthorizationTest$TestServerPrincipalBuilder": {
+        "SERVER": Principal("User", "server")
+    },
 }
 """The principals of listeners, by the classes of tests that build them."""
 
@@ -127,10 +136,10 @@ class Brokers:
             names = texts.get("controller.listener.names", "CONTROLLER").split(",")
             listeners = [each.partition("://")[0] for each in texts["listeners"].split(",")]
             self.listeners.append(dict.fromkeys((each for each in listeners if each not in names), 0))
-            known = OWN_PRINCIPALS.get(texts.get("principal.builder.class", ""))
-            if known is not None:
-                Known.principals |= known
-                del texts["principal.builder.class"]
+            for name, text in list(texts.items()):
+                if name.endswith("principal.builder.class") and text in OWN_PRINCIPALS:
+                    Known.principals |= OWN_PRINCIPALS[text]
+                    del texts[name]
             protocols = texts.get("listener.security.protocol.map") or ",".join(
                 f"{each}:{each}" for each in listeners
             )
@@ -141,6 +150,14 @@ class Brokers:
             }
             if self.count == 1 and ("log.dirs" in texts or "log.dir" in texts):
                 own[node]["log.dirs"] = texts.get("log.dirs") or texts["log.dir"]
+            if wanted.get("login"):
+                theirs = [
+                    each for each in texts["listeners"].split(",") if each.partition("://")[0] not in names
+                ]
+                config = BrokerConfig(
+                    {"listeners": ",".join(theirs), "listener.security.protocol.map": protocols}
+                )
+                own[node] |= login_settings(PROPERTY + wanted["login"], listeners_of(config), own[node])
         Known.principals["VERDICTS"] = SUPERUSER
         common = dict(set.intersection(*(set(each.items()) for each in own.values())))
         return {"own": own, "settings": common}
@@ -184,7 +201,14 @@ class Brokers:
     def partition(self, node: int, topic: str, index: int) -> dict[str, Any]:
         """Return what a broker has of a partition; nothing where it has no replica of it."""
         served = self._served
-        server = served.server if isinstance(served, Broker) else served._nodes[node].server
+        if isinstance(served, Cluster):
+            return served._call(lambda: self._partition(served._nodes[node].server, topic, index))
+        if served.server is None:
+            return {}
+        return served._call(lambda server: self._partition(server, topic, index))
+
+    def _partition(self, server: Server | None, topic: str, index: int) -> dict[str, Any]:
+        """Look at a partition in the thread of its broker, which may be opening the log."""
         known = None if server is None else server.node.cluster.topics.get(topic)
         if known is None or index >= len(known.partitions):
             return {}

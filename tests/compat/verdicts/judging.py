@@ -1,6 +1,6 @@
 """Runs test classes of Apache Kafka from the jars on Maven, against Penstock; yields verdicts.
 
-`java/kafka-own` has stand-ins for four classes of Kafka's harness. They go before it on the class path, and
+`java/kafka-own` has stand-ins for five classes of Kafka's harness. They go before it on the class path, and
 ask `brokers` for what the harness would have started in its own JVM.
 """
 

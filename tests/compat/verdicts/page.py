@@ -144,7 +144,7 @@ def page(
         "# Verdicts of strangers",
         "",
         f"`make verdicts` runs the integration tests of Apache Kafka {release}, from the jars that Kafka",
-        "publishes, against Penstock, and writes this page. Stand-ins for four classes of Kafka's harness",
+        "publishes, against Penstock, and writes this page. Stand-ins for five classes of Kafka's harness",
         "start Penstock's brokers for each test.",
         "",
         f"Of {len(ordered)} tests in {len(classes)} classes, **{tests[0]} pass**, {tests[1]} fail, and",

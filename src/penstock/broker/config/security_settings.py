@@ -54,7 +54,9 @@ KEYS: dict[str, SecurityKey] = {
         SECRET, None, "Secret that makes delegation tokens; without it there are none."
     ),
     "sasl.enabled.mechanisms": SecurityKey(
-        TEXT, "", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI; what a SASL listener offers."
+        TEXT,
+        "GSSAPI",
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI; what a SASL listener offers.",
     ),
     "sasl.jaas.config": SecurityKey(
         SECRET,

@@ -100,16 +100,16 @@ def _parse_integer(key: ConfigKey, text: str) -> int:
         raise _invalid(key, text, "expected a whole number") from None
     limit = _INTEGER_LIMITS[key.type]
     if not -limit - 1 <= number <= limit:
-        raise _invalid(key, text, f"expected at most {limit}")
+        raise _invalid(key, text, f"Value must be no more than {limit}")
     _bounded(key, text, number)
     return number
 
 
 def _bounded(key: ConfigKey, text: str, number: float) -> float:
     if key.at_least is not None and number < key.at_least:
-        raise _invalid(key, text, f"expected at least {key.at_least}")
+        raise _invalid(key, text, f"Value must be at least {key.at_least}")
     if key.at_most is not None and number > key.at_most:
-        raise _invalid(key, text, f"expected at most {key.at_most}")
+        raise _invalid(key, text, f"Value must be no more than {key.at_most}")
     if number == key.never:
         raise _invalid(key, text, f"{text} is not among the values that it has")
     return number
@@ -117,7 +117,7 @@ def _bounded(key: ConfigKey, text: str, number: float) -> float:
 
 def _check_choice(key: ConfigKey, text: str) -> None:
     if key.choices and (text.lower() if key.is_any_case else text) not in key.choices:
-        raise _invalid(key, text, f"expected one of {', '.join(key.choices)}")
+        raise _invalid(key, text, f"String must be one of: {', '.join(key.choices)}")
 
 
 def _invalid(key: ConfigKey, text: str, reason: str) -> ConfigError:

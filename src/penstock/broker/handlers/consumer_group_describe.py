@@ -14,7 +14,7 @@ from penstock.broker.groups.consumer.group import ConsumerGroup, assignor_of
 from penstock.broker.groups.consumer.state import MEMBER_BYTES, Partition
 from penstock.broker.groups.metadata_view import by_topic
 from penstock.broker.handlers.consumer_group_heartbeat import has_consumer_groups
-from penstock.broker.handlers.describe_groups import describe_kind
+from penstock.broker.handlers.describe_groups import describe_kind, missing_message
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -59,7 +59,7 @@ def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
         return DescribedGroup(
             group_id=group_id,
             error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-            error_message=f"Group {group_id} not found.",
+            error_message=missing_message(group_id, "consumer", context),
         )
     stored = group.stored
     context.claim(GROUP_BYTES + MEMBER_BYTES * len(stored.subscriptions))

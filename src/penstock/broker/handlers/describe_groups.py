@@ -62,6 +62,13 @@ def describe_kind(
     return response(groups=_describe_each(request.group_ids, request, context, describe))
 
 
+def missing_message(group_id: str, kind: str, context: Context[Any]) -> str:
+    """Return the error message for a group that does not exist, or is of another kind than `kind`."""
+    if context.node.groups.find(group_id) is None:
+        return f"Group {group_id} not found."
+    return f"Group {group_id} is not a {kind} group."
+
+
 def _describe_each(
     group_ids: Iterable[str], request: Any, context: Context[Any], describe: Describe
 ) -> list[Any]:
@@ -84,7 +91,7 @@ def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
         described = DescribedGroup(group_id=group_id, group_state=State.DEAD)
         if context.version >= NOT_FOUND_SINCE:
             described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            described.error_message = f"Group {group_id} not found."
+            described.error_message = missing_message(group_id, "classic", context)
         return described
     is_stable = group.state is State.STABLE
     context.claim(sum(_size(member, group.protocol) for member in group.members.values()))

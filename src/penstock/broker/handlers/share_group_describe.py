@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
 from penstock.broker.groups.metadata_view import by_topic
-from penstock.broker.groups.share.coordinator import GROUP_BYTES, not_a_share_group
+from penstock.broker.groups.share.coordinator import GROUP_BYTES
 from penstock.broker.groups.share.group import ShareGroup
 from penstock.broker.groups.share.settings import SIMPLE
 from penstock.broker.groups.share.state import MEMBER_BYTES
-from penstock.broker.handlers.describe_groups import describe_kind
+from penstock.broker.handlers.describe_groups import describe_kind, missing_message
 from penstock.broker.handlers.share_groups import has_share_groups, open_group
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
@@ -44,10 +44,10 @@ def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
         return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.detail)
     group = service.share.groups.get(group_id)
     if group is None:
-        is_other = service.find(group_id) is not None
-        message = not_a_share_group(group_id) if is_other else f"Group {group_id} not found."
         return DescribedGroup(
-            group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message
+            group_id=group_id,
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+            error_message=missing_message(group_id, "share", context),
         )
     stored = group.stored
     context.claim(GROUP_BYTES + MEMBER_BYTES * len(stored.members))

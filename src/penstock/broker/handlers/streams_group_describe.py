@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.context import Context
 from penstock.broker.groups.streams.configuring import NOT_CONFIGURED
-from penstock.broker.groups.streams.coordinator import GROUP_BYTES, not_a_streams_group
+from penstock.broker.groups.streams.coordinator import GROUP_BYTES
 from penstock.broker.groups.streams.group import StreamsGroup
 from penstock.broker.groups.streams.state import MEMBER_BYTES, StreamsState
 from penstock.broker.groups.streams.tasks import Task, Tasks, by_subtopology
 from penstock.broker.groups.streams.topology import InternalTopic
-from penstock.broker.handlers.describe_groups import describe_kind
+from penstock.broker.handlers.describe_groups import describe_kind, missing_message
 from penstock.broker.handlers.streams_groups import has_streams_groups
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
@@ -52,9 +52,7 @@ def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
         service.settle(context.now)
         group = service.streams.groups.get(group_id)
         if group is None:
-            is_other = service.find(group_id) is not None
-            message = not_a_streams_group(group_id) if is_other else f"Group {group_id} not found."
-            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, message)
+            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, missing_message(group_id, "streams", context))
     except KafkaError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.detail)
     stored = group.stored

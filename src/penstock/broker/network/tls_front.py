@@ -174,9 +174,10 @@ class TlsFront(asyncio.BufferedProtocol):
         self._transport.pause_reading()
 
     def write(self, data: Any) -> None:
-        """Encrypt `data` and send it."""
-        self._tls.write(data)
-        self.flush()
+        """Encrypt `data` and send it. After `close` it is dropped, as asyncio's transports do."""
+        if not self._transport.is_closing():
+            self._tls.write(data)
+            self.flush()
 
     def flush(self) -> None:
         """Send the ciphertext that TLS has ready."""

@@ -36,7 +36,7 @@ class KerberosService:
         except ImportError as error:
             from penstock.common.extras import missing
 
-            raise missing(error, "sasl.enabled.mechanisms GSSAPI") from None
+            raise missing(error, "GSSAPI, the default of sasl.enabled.mechanisms,") from None
         self.gssapi = gssapi
         self.note = note
         self.rules: list[NameRule] = parse_name_rules(

@@ -6,7 +6,6 @@ import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
@@ -27,7 +26,7 @@ public abstract class Embedded {
 
     protected Embedded(int brokers, Map<String, String> usual, Properties settings, Map<Integer, Map<String, String>> own) {
         Map<String, String> all = new TreeMap<>(usual);
-        settings.forEach((name, value) -> all.put(name.toString(), value instanceof Password secret ? secret.value() : value.toString()));
+        settings.forEach((name, value) -> all.put(name.toString(), Host.text(value)));
         host = new Host(brokers, 1, all, own, "EXTERNAL", "PLAINTEXT");
     }
 

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.types.Password;
 
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -57,6 +58,13 @@ public final class Host {
     public Host(int size, Map<Integer, Map<String, String>> own) {
         this(size, 1, Map.of(), own, "VERDICTS", "PLAINTEXT");
         wanted.put("whole", true);
+        wanted.put("login", System.getProperty("java.security.auth.login.config", "")); // as brokers in this JVM would read it
+    }
+
+    /** The text of a setting that a test has as an object. */
+    public static String text(Object value) {
+        if (value instanceof List<?> all) return String.join(",", all.stream().map(String::valueOf).toList());
+        return value instanceof Password secret ? secret.value() : "" + value;
     }
 
     /** Ends the test as not judged: it needs what only brokers in its own JVM have. */

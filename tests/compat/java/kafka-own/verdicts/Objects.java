@@ -14,8 +14,12 @@ import kafka.raft.KafkaRaftManager;
 
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.clients.admin.ScramCredentialInfo;
+import org.apache.kafka.clients.admin.ScramMechanism;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.TopicListing;
+import org.apache.kafka.clients.admin.UserScramCredentialAlteration;
+import org.apache.kafka.clients.admin.UserScramCredentialUpsertion;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclBinding;
@@ -30,6 +34,7 @@ import org.apache.kafka.image.loader.MetadataLoader;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
+import org.apache.kafka.metadata.storage.Formatter;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.server.authorizer.AclCreateResult;
@@ -43,6 +48,7 @@ import org.mockito.Mockito;
 
 import scala.Option;
 
+import java.lang.reflect.Field;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -52,8 +58,11 @@ import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /**
@@ -69,6 +78,8 @@ public final class Objects {
         T ask(Admin admin) throws Exception;
     }
 
+    private static final Pattern SCRAM_USER = Pattern.compile("(SCRAM-SHA-[0-9]+)=\\[name=([^,]+),password=([^,]+)]");
+
     private Objects() {
     }
 
@@ -80,6 +91,25 @@ public final class Objects {
         } catch (Exception e) {
             throw new RuntimeException(e);
         }
+    }
+
+    /** The users of SCRAM that a test has its storage formatted with. */
+    public static List<UserScramCredentialAlteration> scramUsers(Consumer<Formatter> test) {
+        Formatter formatter = new Formatter();
+        test.accept(formatter);
+        try {
+            Field found = Formatter.class.getDeclaredField("scramArguments");
+            found.setAccessible(true);
+            return ((List<String>) found.get(formatter)).stream().map(Objects::scramUser).toList();
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static UserScramCredentialAlteration scramUser(String text) {
+        Matcher found = SCRAM_USER.matcher(text);
+        if (!found.matches()) throw Host.lacks("the user of SCRAM " + text);
+        return new UserScramCredentialUpsertion(found.group(2), new ScramCredentialInfo(ScramMechanism.fromMechanismName(found.group(1)), 4096), found.group(3));
     }
 
     public static KafkaBroker broker(int id, Host host, Supplier<Admin> admins) {
@@ -105,7 +135,7 @@ public final class Objects {
             answer("replicaManager", no -> replicas(id, host, cache)),
             answer("socketServer", no -> object(SocketServer.class, Map.of("boundPort", what -> host.port(id, ((ListenerName) what[0]).value())))),
             answer("dataPlaneRequestProcessor", no -> object(KafkaApis.class, Map.of(
-                "metadataCache", any -> cache, "isConsumerGroupProtocolEnabled", any -> true))),
+                "metadataCache", any -> cache, "isConsumerGroupProtocolEnabled", any -> true, "authorizerPlugin", any -> authorizer(admins)))),
             answer("sharedServer", no -> object(SharedServer.class, Map.of(
                 "loader", any -> object(MetadataLoader.class, Map.of("lastAppliedOffset", none -> Long.MAX_VALUE))))),
             answer("groupCoordinator", no -> object(GroupCoordinator.class, Map.of(

@@ -5,8 +5,8 @@ import kafka.utils.Logging;
 import kafka.utils.TestInfoUtils;
 
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.UserScramCredentialAlteration;
 import org.apache.kafka.clients.consumer.GroupProtocol;
-import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.storage.Formatter;
@@ -81,13 +81,15 @@ public abstract class QuorumTestHarness implements Logging {
         Map<Integer, Map<String, String>> own = new TreeMap<>();
         for (KafkaConfig each : wanted) {
             Map<String, String> texts = new TreeMap<>();
-            each.originals().forEach((name, value) -> texts.put(name, value instanceof Password secret ? secret.value() : "" + value));
+            each.originals().forEach((name, value) -> texts.put(name, Host.text(value)));
             own.put(each.brokerId(), texts);
         }
         for (int id = 0; id < own.size(); id++) if (!own.containsKey(id)) throw Host.lacks("brokers with ids " + own.keySet());
         host = new Host(own.size(), own);
         boolean newest = metadataVersion().isAtLeast(MetadataVersion.latestProduction());
         host.start(newest ? "" : metadataVersion().version());
+        List<UserScramCredentialAlteration> users = Objects.scramUsers(this::addFormatterSettings);
+        if (!users.isEmpty()) Objects.ask(admins, admin -> admin.alterUserScramCredentials(users).all().get());
     }
 
     private Host host() {
