@@ -36,6 +36,8 @@ PLUGINS = "test-plugins/"
 OF_CORE = "kafka/"
 HARNESS = "kafka/server/QuorumTestHarness"
 IN_THE_JVM = b"KafkaClusterTestKit"
+MARKS = (b"Lorg/junit/jupiter/api/Test;", b"Lorg/junit/jupiter/params/ParameterizedTest;")
+"""The annotations of a test. A class that has none, and inherits none, has only what others use."""
 
 _IS_TEST = re.compile(r"(.*/)?(?!Abstract)[^/$]*Test\.class")
 
@@ -62,6 +64,7 @@ def judged_classes() -> list[str]:
     judged: list[str] = []
     parents: dict[str, str] = {}
     of_core: list[str] = []
+    with_tests: set[str] = set()
     for jar in maven_classpath("kafka-own").split(":"):
         if not jar.endswith("-test.jar"):
             continue
@@ -74,10 +77,14 @@ def judged_classes() -> list[str]:
                 elif code and name.startswith(OF_CORE):
                     parents[whole], is_abstract = parent_of(code)
                     of_core += [whole] * (not is_abstract and _IS_TEST.fullmatch(name) is not None)
+                    with_tests |= {whole} if any(mark in code for mark in MARKS) else set()
     taken = {name.rpartition("/")[2] for name in judged}
     for name in of_core:
         short = name.rpartition("/")[2]
-        if HARNESS in _line(name, parents) and short not in taken:  # results are kept by the short name
+        line = _line(name, parents)
+        if HARNESS not in line or with_tests.isdisjoint((name, *line)):
+            continue
+        if short not in taken:  # results are kept by the short name
             judged.append(name)
             taken.add(short)
     names = {name.replace("/", ".") for name in judged}
