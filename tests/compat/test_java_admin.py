@@ -24,8 +24,10 @@ OF_THREE_BROKERS = {
     "r4=!InvalidReplicaAssignmentException}",
     "alterReassignments badly": "{t-0=ok, t-1=!InvalidReplicaAssignmentException, "
     "t-9=!UnknownTopicOrPartitionException}",
+    "createPartitions": "{none=!UnknownTopicOrPartitionException, r=!InvalidReplicaAssignmentException, "
+    "t=ok, u=!InvalidPartitionsException}",
 }
-"""What succeeds because there are brokers 2 and 3. All else is as at one broker."""
+"""What differs since there are brokers 2 and 3, so that topic r has three replicas. The rest is as at one."""
 
 
 def outcomes(column: int) -> dict[str, str]:
