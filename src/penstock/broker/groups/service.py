@@ -23,6 +23,7 @@ from penstock.broker.groups.classic.settings import ClassicGroupSettings
 from penstock.broker.groups.classic.snapshot import snapshot
 from penstock.broker.groups.classic_members import ClassicMembers
 from penstock.broker.groups.consumer_service import ConsumerGroupService
+from penstock.broker.groups.missing import not_of_type
 from penstock.broker.groups.offsets import CommittedOffset, Offsets, PartitionKey
 from penstock.broker.groups.planned import GroupHost as GroupHost
 from penstock.broker.groups.planned import GroupHostMetadata as GroupMetadata
@@ -314,7 +315,7 @@ class GroupService:
         self.open(group_id)
         self.settle(now)
         if self._is_modern(group_id, self.consumer):
-            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, not_of_type(group_id, "consumer"))
         try:
             return self.consumer.heartbeat(self.store, group_id, beat, sees, now)
         finally:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from penstock.broker.groups.missing import not_found, not_of_type
 from penstock.broker.groups.planned import GroupHost, GroupSettingsOf, LateRecords, PlannedGroups
 from penstock.broker.groups.share.coordinator import (
     SHARE,
     ShareGroupCoordinator,
     SharePlan,
-    not_a_share_group,
 )
 from penstock.broker.groups.share.group import ShareGroup
 from penstock.broker.groups.share.key_types import SHARE_KEYS
@@ -195,7 +195,7 @@ class ShareGroupService:
             is_other = self._is_other(group_id)
             if makes_group and not is_other:
                 return ShareGroup(group_id)
-            message = not_a_share_group(group_id) if is_other else f"Group {group_id} not found."
+            message = not_of_type(group_id, "share") if is_other else not_found(group_id)
             raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, message)
         if not group.can_be_deleted:
             raise error_for(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")

@@ -13,6 +13,7 @@ from penstock.broker.context import Context
 from penstock.broker.groups.classic.group import ClassicGroup
 from penstock.broker.groups.classic.member import Member
 from penstock.broker.groups.classic.states import State
+from penstock.broker.groups.missing import not_found, not_of_type
 from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.error_response import error_response
@@ -62,11 +63,10 @@ def describe_kind(
     return response(groups=_describe_each(request.group_ids, request, context, describe))
 
 
-def missing_message(group_id: str, kind: str, context: Context[Any]) -> str:
-    """Return the error message for a group that does not exist, or is of another kind than `kind`."""
-    if context.node.groups.find(group_id) is None:
-        return f"Group {group_id} not found."
-    return f"Group {group_id} is not a {kind} group."
+def missing_message(group_id: str, group_type: str, context: Context[Any]) -> str:
+    """Return the error message for a group that does not exist, or is of another type than `group_type`."""
+    is_other = context.node.groups.find(group_id) is not None
+    return not_of_type(group_id, group_type) if is_other else not_found(group_id)
 
 
 def _describe_each(

@@ -14,6 +14,7 @@ from penstock.broker.coordination.due_timers import DueTimers
 from penstock.broker.coordination.member_timers import SESSION, MemberTimers
 from penstock.broker.coordination.timers import Timers
 from penstock.broker.groups.metadata_view import TopicsView
+from penstock.broker.groups.missing import not_of_type
 from penstock.broker.groups.share.group import (
     Draft,
     InitializeStates,
@@ -98,7 +99,7 @@ class ShareGroupCoordinator:
             if beat.epoch != JOIN_EPOCH or not makes_group:
                 raise error_for(
                     ErrorCode.GROUP_ID_NOT_FOUND,
-                    f"Share group {group_id} not found." if makes_group else not_a_share_group(group_id),
+                    f"Share group {group_id} not found." if makes_group else not_of_type(group_id, "share"),
                 )
             group = ShareGroup(group_id)
         if beat.epoch == LEAVE_EPOCH:
@@ -167,11 +168,6 @@ class ShareGroupCoordinator:
         """Return the plan that removes a member whose session has expired."""
         group = self.groups[group_id]
         return SharePlan(group, group.remove(member_id, self._view))
-
-
-def not_a_share_group(group_id: str) -> str:
-    """Return the error message for a group of another type."""
-    return f"Group {group_id} is not a share group."
 
 
 def _problem(group_id: str, beat: ShareHeartbeat) -> str:

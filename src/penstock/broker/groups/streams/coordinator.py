@@ -14,6 +14,7 @@ from penstock.broker.coordination.due_timers import DueTimers
 from penstock.broker.coordination.member_timers import REVOCATION, SESSION, MemberTimers
 from penstock.broker.coordination.timers import Timer, Timers
 from penstock.broker.groups.metadata_view import TopicsView
+from penstock.broker.groups.missing import not_of_type
 from penstock.broker.groups.streams.group import Draft, StreamsAnswer, StreamsGroup, StreamsHeartbeat
 from penstock.broker.groups.streams.settings import StreamsGroupSettings
 from penstock.broker.groups.streams.state import (
@@ -100,7 +101,9 @@ class StreamsGroupCoordinator:
             if beat.epoch != JOIN_EPOCH or not makes_group:
                 raise error_for(
                     ErrorCode.GROUP_ID_NOT_FOUND,
-                    f"Streams group {group_id} not found." if makes_group else not_a_streams_group(group_id),
+                    f"Streams group {group_id} not found."
+                    if makes_group
+                    else not_of_type(group_id, "streams"),
                 )
             group = StreamsGroup(group_id)
         shut_down_by = beat.member_id if beat.shuts_down else None
@@ -201,11 +204,6 @@ class StreamsGroupCoordinator:
         """Return the plan that removes a member that has timed out, in its session or in giving up tasks."""
         group = self.groups[group_id]
         return StreamsPlan(group, group.remove(member_id))
-
-
-def not_a_streams_group(group_id: str) -> str:
-    """Return the error message for a group of another type."""
-    return f"Group {group_id} is not a streams group."
 
 
 def _problem(group_id: str, beat: StreamsHeartbeat) -> str:
