@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from penstock.broker.metadata.image import metadata_level
+from penstock.broker.metadata.metadata_log import VOTERS_SINCE
+from penstock.broker.metadata.own_authority import first_features_of
 from penstock.broker.partitions.internal_topics import METADATA_TOPIC
 from penstock.broker.partitions.log_store import MemoryStore
 from penstock.errors import StorageError
@@ -53,22 +56,9 @@ def open_disk_store(directory: str, config: BrokerConfig, clock: Clock) -> DiskS
             has_authorizer=bool((config.settings.get("authorizer.class.name") or "").strip()),
             has_token_secret="delegation.token.secret.key" in config.settings,
         )
-    return DiskStore(directory, config, clock, others, names_voters=_names_voters(config))
-
-
-def _names_voters(config: BrokerConfig) -> bool:
-    """Return False if a new directory is for a release of Apache Kafka that cannot read who votes.
-
-    Raises:
-        ConfigError: the setting that chooses the release names none.
-    """
-    if config.release is None and config.text("penstock.metadata.version") is None:
-        return True
-    from penstock.broker.metadata.image import metadata_level
-    from penstock.broker.metadata.metadata_log import VOTERS_SINCE
-    from penstock.broker.metadata.own_authority import first_features_of
-
-    return metadata_level(first_features_of(config)) >= VOTERS_SINCE
+    # Releases of Apache Kafka with an older level cannot read who votes.
+    names_voters = metadata_level(first_features_of(config)) >= VOTERS_SINCE
+    return DiskStore(directory, config, clock, others, names_voters=names_voters)
 
 
 def _metadata_first(directories: list[str]) -> tuple[str, list[str]]:
