@@ -43,7 +43,7 @@ SHARES_SINCE = (4, 2)
 by themselves.
 """
 
-VOTERS_SINCE = (3, 9)
+KRAFT_FEATURE_SINCE = (3, 9)
 """The first release of Apache Kafka that lists `kraft.version`."""
 
 SOFTWARE_CHARACTERS_MAX = 100
@@ -95,7 +95,11 @@ def _add_features(response: ApiVersionsResponse, context: Context[ServingNode]) 
     if profile is not None and profile.numbers < SHARES_SINCE:
         others = {name: level for name, level in others.items() if name not in ON_UNLESS_NAMED}
     if context.version >= LOWEST_0_SINCE:
-        voters = {KRAFT_FEATURE: KRAFT_VERSION} if profile is None or profile.numbers >= VOTERS_SINCE else {}
+        voters = (
+            {KRAFT_FEATURE: KRAFT_VERSION}
+            if profile is None or profile.numbers >= KRAFT_FEATURE_SINCE
+            else {}
+        )
         response.supported_features.extend(
             SupportedFeatureKey(name=name, min_version=0, max_version=level)
             for name, level in (others | voters).items()
