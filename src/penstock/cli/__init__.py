@@ -20,8 +20,6 @@ GARBAGE_OBJECTS = 50_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; `penstock.cli.outcome` lists the codes."""
     if arguments is None:
-        # What a command imports stays: looking through it for garbage takes a tenth of a short command.
-        gc.set_threshold(GARBAGE_OBJECTS, 20, 20)
         open_missing_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None and words[:1] == ["sql"]:
@@ -44,6 +42,9 @@ def _run(words: list[str], *, is_process: bool) -> int:
         settings = command_line.read_plain(words[1:])
         if settings is not None:
             return command_line.run(settings)
+    if is_process:
+        # What a command imports stays: looking through it for garbage takes a tenth of a short command.
+        gc.set_threshold(GARBAGE_OBJECTS, 20, 20)
     from penstock.cli.commands import run
 
     return run(words, is_process=is_process)

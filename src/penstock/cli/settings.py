@@ -117,7 +117,7 @@ def of_source(config_path: str | None, profile: str | None) -> dict[str, str]:
 def from_environment(environment: Mapping[str, str]) -> dict[str, ShownSetting]:
     """Return the settings in environment variables: ``PENSTOCK_`` and the setting's name in upper case."""
     if not any(variable.startswith(VARIABLE_PREFIX) for variable in environment):
-        return {}  # the names of settings come with OpenSSL, which takes milliseconds
+        return {}  # `client_names` imports OpenSSL, which takes milliseconds
     variables = {name: variable_of(name) for name in client_names()}
     return {
         name: ShownSetting(environment[variable], variable)
@@ -129,13 +129,15 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, ShownSetting]:
 def unread_variables(environment: Mapping[str, str]) -> list[str]:
     """Return a sentence for each environment variable that looks like a misspelled setting."""
     known = {variable_of(name) for name in client_names()} | OTHER_VARIABLES
-    told = []
-    for variable in sorted(environment):
-        if variable.startswith(VARIABLE_PREFIX) and variable not in known | OWN_VARIABLES:
-            # The prefix alone would make two variables alike.
-            near = nearest(variable[len(VARIABLE_PREFIX) :], (name[len(VARIABLE_PREFIX) :] for name in known))
-            told += [f"{variable} is not read; did you mean {VARIABLE_PREFIX}{name}?" for name in near]
-    return told
+    # The prefix alone would make two variables alike.
+    words = [name.removeprefix(VARIABLE_PREFIX) for name in known]
+    unread = sorted(environment.keys() - known - OWN_VARIABLES)
+    return [
+        f"{variable} is not read; did you mean {VARIABLE_PREFIX}{near}?"
+        for variable in unread
+        if variable.startswith(VARIABLE_PREFIX)
+        for near in nearest(variable.removeprefix(VARIABLE_PREFIX), words)
+    ]
 
 
 def variable_of(name: str) -> str:
