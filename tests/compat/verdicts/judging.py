@@ -77,14 +77,14 @@ def judged_classes() -> list[str]:
                 elif code and name.startswith(OF_CORE):
                     parents[whole], is_abstract = parent_of(code)
                     of_core += [whole] * (not is_abstract and _IS_TEST.fullmatch(name) is not None)
-                    with_tests |= {whole} if any(mark in code for mark in MARKS) else set()
+                    if any(mark in code for mark in MARKS):
+                        with_tests.add(whole)
     taken = {name.rpartition("/")[2] for name in judged}
     for name in of_core:
         short = name.rpartition("/")[2]
         line = _line(name, parents)
-        if HARNESS not in line or with_tests.isdisjoint((name, *line)):
-            continue
-        if short not in taken:  # results are kept by the short name
+        has_tests = not with_tests.isdisjoint((name, *line))
+        if HARNESS in line and has_tests and short not in taken:  # results are kept by the short name
             judged.append(name)
             taken.add(short)
     names = {name.replace("/", ".") for name in judged}
@@ -153,28 +153,32 @@ def compiled() -> str:
     sources = sorted(SOURCES.rglob("*.java"))
     newest = max(each.stat().st_mtime_ns for each in sources)
     target = CACHE / f"kafka-own-{newest}"
-    if not target.exists():
-        part = target.with_suffix(f".{os.getpid()}")
-        command = [need("javac"), "-nowarn", "-Xlint:none", "-d", str(part), "-cp", classpath]
-        subprocess.run([*command, *map(str, sources)], check=True)
-        with contextlib.suppress(OSError):  # somebody else was quicker
-            part.rename(target)
+    command = [need("javac"), "-nowarn", "-Xlint:none", "-cp", classpath, *map(str, sources), "-d"]
+    _made_once(target, lambda part: subprocess.run([*command, str(part)], check=True))
     return f"{target}:{_unpacked_plugins(classpath)}:{classpath}"
 
 
 def _unpacked_plugins(classpath: str) -> Path:
     """Return a directory with the plugins that tests of Connect compile: they read files, not jars."""
     target = CACHE / f"kafka-own-plugins-{release()}"
-    if not target.exists():
-        jar = next(
-            each for each in classpath.split(":") if re.search(r"connect-runtime-[^/]*-test\.jar$", each)
-        )
-        part = target.with_suffix(f".{os.getpid()}")
+    jar = next(each for each in classpath.split(":") if re.search(r"connect-runtime-[^/]*-test\.jar$", each))
+
+    def unpack(part: Path) -> None:
         with zipfile.ZipFile(jar) as file:
             file.extractall(part, [each for each in file.namelist() if each.startswith(PLUGINS)])
-        with contextlib.suppress(OSError):  # somebody else was quicker
-            part.rename(target)
+
+    _made_once(target, unpack)
     return target
+
+
+def _made_once(target: Path, make: Callable[[Path], object]) -> None:
+    """Have `make` fill a directory that becomes `target` once it is whole, unless `target` exists."""
+    if target.exists():
+        return
+    part = target.with_suffix(f".{os.getpid()}")
+    make(part)
+    with contextlib.suppress(OSError):  # another process has made it meanwhile
+        part.rename(target)
 
 
 def judge(

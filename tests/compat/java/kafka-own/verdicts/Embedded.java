@@ -114,7 +114,7 @@ public abstract class Embedded {
         return consumer;
     }
 
-    /** The settings of a client of this cluster; of none of its own where they are null. */
+    /** The settings of a client of this cluster; null counts as no further settings. */
     protected Map<String, Object> with(Map<String, Object> settings) {
         Map<String, Object> all = new HashMap<>(clientDefaultConfig());
         if (settings != null) all.putAll(settings);

@@ -6,7 +6,7 @@ import java.io.File;
 import java.util.List;
 import java.util.Properties;
 
-/** In place of the Kerberos server of this name, whose many libraries every test of SASL would load: there is none. */
+/** Stands in for the Kerberos server of Kafka's tests, so that they load without ApacheDS; a test that makes one is not judged. */
 public class MiniKdc {
     public MiniKdc(Properties settings, File directory) {
         throw Host.lacks("a Kerberos server");
