@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -72,6 +75,23 @@ def test_damaged_values_are_dead_letters_and_harm_no_other(data: st.DataObject) 
     assert set(found.rows.tolist()) | set(found.dead["row"].to_pylist()) == set(range(len(rows)))
     if not found.is_whole:
         assert found.dead["data"].to_pylist() == [new]
+
+
+STRINGS_IN_PYTHON = """
+import pyarrow as pa
+from penstock.registry.decoding import from_schema
+texts = ["a" * size + end for size in range(12) for end in ("", "\xe9", "\U0001f600")]
+values = [bytes([2 * len(text.encode())]) + text.encode() for text in texts]
+assert from_schema(pa.array(values), "avro", schema='"string"').values.to_pylist() == texts
+"""
+
+
+def test_strings_are_read_without_compiled_kernels() -> None:
+    """Places in the data are numbers of numpy there, which do not grow beyond 64 bits."""
+    command = [sys.executable, "-W", "error", "-c", STRINGS_IN_PYTHON]
+    environment = os.environ | {"PENSTOCK_PURE_PYTHON": "1"}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
 
 
 def record(*fields: Any, name: str = "R", **more: Any) -> dict[str, Any]:

@@ -133,5 +133,5 @@ def ints_of(arrays: Sequence[Int32s], index: int) -> Int32s:
 
 
 def wrap64(number: int) -> int:
-    """Return `number` wrapped to a signed 64-bit number."""
-    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+    """Return `number`, which may be one of numpy's, wrapped to a signed 64-bit number."""
+    return (int(number) + (1 << 63)) % (1 << 64) - (1 << 63)
