@@ -5261,8 +5261,12 @@ static tuple2_t registry_columns_avro_kernel__read_avro(bytes_t data, ints_t sta
                         break;
                     }
                     number = (((raw >> 1LL) & 9223372036854775807LL) ^ (-(raw & 1LL)));
-                    if (((c != 0) && ((number < (-2147483648LL)) || (number > 2147483647LL)))) {
+                    if (((c == 1LL) && ((number < (-2147483648LL)) || (number > 2147483647LL)))) {
                         reason = 2LL;
+                        break;
+                    }
+                    if (((c > 1LL) && ((number < 0LL) || (number >= c)))) {
+                        reason = 13LL;
                         break;
                     }
                     if ((a >= 0LL)) {
@@ -10035,5 +10039,5 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-#define DIGEST "d3a14cf4f09550cc"
+#define DIGEST "db2df36cc703f935"
 #include "module.h"

@@ -94,6 +94,20 @@ def test_strings_are_read_without_compiled_kernels() -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("kind", "logical", "day"), [("int", "time-millis", 86_400_000), ("long", "time-micros", 86_400_000_000)]
+)
+def test_a_time_beyond_its_day_is_a_dead_letter(kind: str, logical: str, day: int) -> None:
+    """Arrow has no such times: one would make the whole column invalid."""
+    made = {"type": kind, "logicalType": logical}
+    numbers = [0, -1, day - 1, day, 5]
+    found = decode([drawn.encode(kind, number) for number in numbers], made)
+    found.values.validate(full=True)
+    assert found.values.cast(pa.int32() if kind == "int" else pa.int64()).to_pylist() == [0, day - 1, 5]
+    assert found.dead["row"].to_pylist() == [1, 3]
+    assert set(found.dead["reason"].to_pylist()) == {"a time of day is negative, or not below 24 hours"}
+
+
 def record(*fields: Any, name: str = "R", **more: Any) -> dict[str, Any]:
     made = [
         {"name": each[0], "type": each[1], **({"default": each[2]} if len(each) > 2 else {})}

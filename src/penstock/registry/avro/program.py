@@ -47,6 +47,9 @@ _LOGICAL = {
     "local-timestamp-micros": pa.timestamp("us"),
     "local-timestamp-nanos": pa.timestamp("ns"),
 }
+_DAYS = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
+"""How long a day is in the unit of a time of day. Arrow has no time beyond that."""
+
 # From a writer's number to a reader's: the operation, and whether it is checked to have 32 bits.
 _NUMBERS = {
     ("int", "int"): (op.INT, 1),
@@ -305,7 +308,8 @@ class _Compiler:
         numbers = _NUMBERS.get((writer.kind, reader.kind))
         if numbers is not None:
             _same_units(writer, reader, place)
-            self.emit(numbers[0], node.column, node.group, numbers[1])
+            operation, checked = numbers
+            self.emit(operation, node.column, node.group, _DAYS.get(reader.logical or "", checked))
         elif isinstance(writer, avro.AvroRecord) and isinstance(reader, avro.AvroRecord):
             self._read_record(writer, reader, node, place)
         elif isinstance(writer, avro.AvroArray) and isinstance(reader, avro.AvroArray):

@@ -134,8 +134,11 @@ def read_avro(
                     reason = -at
                     break
                 number = ((raw >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(raw & 1)
-                if c and (number < -2147483648 or number > 2147483647):
+                if c == 1 and (number < -2147483648 or number > 2147483647):
                     reason = 2
+                    break
+                if c > 1 and (number < 0 or number >= c):
+                    reason = 13
                     break
                 if a >= 0:
                     if op == INT_AS_DOUBLE:

@@ -33,6 +33,7 @@ BAD_SIZE = 9
 BAD_BOOLEAN = 10
 BAD_DECIMAL = 11
 BAD_WIRE_TYPE = 12
+BAD_TIME = 13
 
 REASONS = {
     CUT: "the value ends too early",
@@ -47,6 +48,7 @@ REASONS = {
     BAD_BOOLEAN: "a boolean is neither 0 nor 1",
     BAD_DECIMAL: "a decimal has more than 16 bytes",
     BAD_WIRE_TYPE: "a field has another wire type than its schema says",
+    BAD_TIME: "a time of day is negative, or not below 24 hours",
 }
 """What each number means, for people."""
 
