@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def run(chosen: dict[str, Iterable[str]], log: Path, jobs: int) -> dict[str, str
         need(tool)
     full = {each.rpartition(".")[2]: each for each in judged_classes()}
     work = [(full[name], tuple(tests)) for name, tests in chosen.items()]
-    found = verdicts.counted(judge(work, patience_s=300, jobs=jobs, log=log))
+    found = verdicts.counted(chain.from_iterable(judge(work, patience_s=300, jobs=jobs, log=log)))
     return {each.name: f"{each.verdict} {each.said}".strip() for each in found.values()}
 
 

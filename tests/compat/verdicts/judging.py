@@ -26,6 +26,9 @@ SOURCES = HERE / "java" / "kafka-own"
 SILENCE_S = 600
 """After so long without a line the JVM and its brokers are taken for hung, and ended."""
 
+WHOLE_CLASS = "(class)"
+"""What a verdict has in place of a method where the JVM has ended."""
+
 OF_A_CLUSTER = b"Lorg/apache/kafka/common/test/api/Cluster"
 EMBEDDED = (b"EmbeddedKafkaCluster", b"EmbeddedConnect", b"MirrorConnectorsIntegrationBaseTest")
 """What the tests of Streams, of Connect and of MirrorMaker begin with."""
@@ -182,34 +185,43 @@ def _made_once(target: Path, make: Callable[[Path], object]) -> None:
 
 
 def judge(
-    work: Sequence[tuple[str, Sequence[str]]], *, patience_s: int, jobs: int = 1, log: Path | None = None
-) -> Iterator[Verdict]:
-    """Run classes, or some of their methods, and yield verdicts as they come.
+    work: Sequence[tuple[str, Sequence[str]]],
+    *,
+    patience_s: int,
+    tell: Callable[[Verdict], object] = lambda verdict: None,
+    jobs: int = 1,
+    log: Path | None = None,
+) -> Iterator[list[Verdict]]:
+    """Run classes, or some of their methods, and yield the verdicts of each once it has ended.
 
-    `patience_s` is what a run of a test may take, in seconds; `jobs` the number of JVMs at a time. What the
-    tests that failed and the brokers have to say goes to `log`.
+    `patience_s` is what a run of a test may take, in seconds; `jobs` the number of JVMs at a time. One
+    thread for each calls `tell` with the verdicts as they come. What the tests that failed and the brokers
+    have to say goes to `log`.
     """
     classpath = compiled()
     left = deque(work)
-    found: queue.SimpleQueue[Verdict | None] = queue.SimpleQueue()
+    found: queue.SimpleQueue[list[Verdict] | Exception | None] = queue.SimpleQueue()
 
     def run() -> None:
         try:
             while left:
-                _run_pair(classpath, left, patience_s, log, found.put)
-        finally:
+                _run_pair(classpath, left, patience_s, log, tell, found.put)
             found.put(None)
+        except Exception as error:
+            found.put(error)
 
     threads = [threading.Thread(target=run, daemon=True) for _ in range(jobs)]
     for thread in threads:
         thread.start()
     running = jobs
     while running:
-        verdict = found.get()
-        if verdict is None:
+        verdicts = found.get()
+        if verdicts is None:
             running -= 1
+        elif isinstance(verdicts, Exception):
+            raise verdicts
         else:
-            yield verdict
+            yield verdicts
 
 
 def _run_pair(
@@ -217,7 +229,8 @@ def _run_pair(
     left: deque[tuple[str, Sequence[str]]],
     patience_s: int,
     log: Path | None,
-    tell: Callable[[Verdict], None],
+    tell: Callable[[Verdict], object],
+    ended: Callable[[list[Verdict]], None],
 ) -> None:
     """Run classes in one JVM with one process of brokers, until none is left or the JVM has ended."""
     with contextlib.ExitStack() as stack:
@@ -262,14 +275,19 @@ def _run_pair(
             with contextlib.suppress(BrokenPipeError):
                 jvm.stdin.write(f"{name} {','.join(methods)}".rstrip() + "\n")
                 jvm.stdin.flush()
-            if not _read_class(jvm, name, tell):
+            verdicts = []
+            for verdict in _read_class(jvm, name):
+                tell(verdict)
+                verdicts.append(verdict)
+            ended(verdicts)
+            if verdicts and verdicts[-1].method == WHOLE_CLASS:
                 return
         jvm.stdin.close()
         jvm.wait(30)
 
 
-def _read_class(jvm: subprocess.Popen[str], name: str, tell: Callable[[Verdict], None]) -> bool:
-    """Pass on the verdicts of a class. Return whether the JVM lives."""
+def _read_class(jvm: subprocess.Popen[str], name: str) -> Iterator[Verdict]:
+    """Yield the verdicts of a class as the JVM prints them, and one of WHOLE_CLASS if the JVM ends."""
     assert jvm.stdout is not None
     while True:
         watch = threading.Timer(SILENCE_S, jvm.kill)
@@ -277,10 +295,10 @@ def _read_class(jvm: subprocess.Popen[str], name: str, tell: Callable[[Verdict],
         line = jvm.stdout.readline()
         watch.cancel()
         if not line:
-            tell(Verdict("FAIL", name, "(class)", 0, "the JVM ended, or was silent for too long"))
-            return False
+            yield Verdict("FAIL", name, WHOLE_CLASS, 0, "the JVM ended, or was silent for too long")
+            return
         parts = line.rstrip("\n").split("\t")
         if parts[0] == "END" and parts[1] == name:
-            return True
+            return
         if len(parts) == 5:
-            tell(Verdict(parts[0], parts[1], parts[2], int(parts[3]), parts[4]))
+            yield Verdict(parts[0], parts[1], parts[2], int(parts[3]), parts[4])

@@ -3,8 +3,8 @@
     make verdicts ARGS="[--jobs 2] [--patience 180] [--log FILE] [--failed|--unrun] [PATTERN ...]"
 
 Runs all classes, or those in whose names a pattern is found; `--failed` those that have not passed as a
-whole, `--unrun` those of which there is no result. Prints a line for each run of a test. At the end the
-results of these classes replace those that there were, what passes is added to the allow list, and
+whole, `--unrun` those of which there is no result. Prints a line for each run of a test. As each
+class ends, its results replace those that there were, what passes is added to the allow list, and
 docs/reference/verdicts.md is written. Ends with 1 where a test of the allow list did not pass.
 """
 
@@ -46,26 +46,35 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     began = time.monotonic()
     reached: list[judging.Verdict] = []
-    for verdict in judging.judge(
-        [(each, ()) for each in classes], patience_s=given.patience, jobs=given.jobs, log=given.log
-    ):
-        reached.append(verdict)
-        name = f"{verdict.test_class.rpartition('.')[2]}.{verdict.method}"
-        print(f"{verdict.verdict} {name} {verdict.ms / 1000:.1f} s {verdict.reason}".rstrip(), flush=True)
-    new = verdicts.counted(reached)
-    ran = {name for name, _ in new}
-    kept = {key: each for key, each in verdicts.results().items() if key[0] not in ran}
-    verdicts.save(kept | new)
-    worse = {each.name for each in new.values() if each.verdict != "passes"} & verdicts.passing()
-    verdicts.save_passing(each.name for each in new.values() if each.verdict == "passes")
+    worse: set[str] = set()
     verdicts.save_classes(every)
-    text = verdicts.page(kept | new, verdicts.reasons(), judging.release(), every)
-    verdicts.PAGE.write_text(text, encoding="utf-8")
+    work = [(each, ()) for each in classes]
+    for found in judging.judge(work, patience_s=given.patience, tell=_tell, jobs=given.jobs, log=given.log):
+        reached += found
+        new = verdicts.counted(found)
+        worse |= {each.name for each in new.values() if each.verdict != "passes"} & verdicts.passing()
+        _save(new, every)
     counts = [sum(each.verdict == name for each in reached) for name in ("PASS", "FAIL", "SKIP")]
     print("{} passed, {} failed, {} not judged".format(*counts), f"in {time.monotonic() - began:.0f} s")
     for name in sorted(worse):
         print(f"passed before: {name}", file=sys.stderr)
     return int(bool(worse))
+
+
+def _tell(verdict: judging.Verdict) -> None:
+    """Print a line for one run of a test."""
+    name = f"{verdict.test_class.rpartition('.')[2]}.{verdict.method}"
+    print(f"{verdict.verdict} {name} {verdict.ms / 1000:.1f} s {verdict.reason}".rstrip(), flush=True)
+
+
+def _save(new: dict[tuple[str, str], verdicts.Result], every: Sequence[str]) -> None:
+    """Replace the results of the classes that `new` has, add to the allow list, and write the page."""
+    ran = {name for name, _ in new}
+    kept = {key: each for key, each in verdicts.results().items() if key[0] not in ran}
+    verdicts.save(kept | new)
+    verdicts.save_passing(each.name for each in new.values() if each.verdict == "passes")
+    text = verdicts.page(kept | new, verdicts.reasons(), judging.release(), every)
+    verdicts.PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
