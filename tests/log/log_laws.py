@@ -354,6 +354,22 @@ def truncates_below_its_start(make_log: MakeLog) -> None:
     assert log.end_offset == 8
 
 
+def begins_anew_at_a_later_offset(make_log: MakeLog) -> None:
+    for records in (0, 30):
+        for further in (0, 1, 700):
+            log = make_log(SMALL, now_ms=T0)
+            fill(log, records)
+            end = log.end_offset
+            with pytest.raises(ValueError, match="before the end"):
+                log.begin_at(end - 1)
+            log.begin_at(end + further)
+            assert (log.start_offset, log.end_offset, log.size_bytes) == (end + further, end + further, 0)
+            assert log.leader_epochs.entries == []
+            assert read_all(log) == b""
+            assert fill(log, 2) == cut(read_all(log))
+            assert log.end_offset == end + further + 6
+
+
 def offers_what_is_too_old_or_too_much(make_log: MakeLog) -> None:
     log = make_log(LogConfig(segment_bytes=100, retention_ms=1000), now_ms=T0)
     for n in range(5):
@@ -455,6 +471,7 @@ LAWS: list[Callable[[MakeLog], None]] = [
     truncates,
     answers_the_same_again,
     truncates_below_its_start,
+    begins_anew_at_a_later_offset,
     offers_what_is_too_old_or_too_much,
     notes_leader_epochs,
     yields_headers,

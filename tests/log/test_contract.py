@@ -141,6 +141,11 @@ def test_random_operations_get_the_same_answers_from_all(seed: int, tmp_path: Pa
                 model.end = logs[0].end_offset
                 assert max([b[1] + 1 for b in model.batches] or [0]) <= model.end <= offset
                 model.start = min(model.start, model.end)
+        elif step < 0.62:
+            model.start = model.end = model.end + rng.randrange(100)
+            model.batches = []
+            for log in logs:
+                log.begin_at(model.end)
         elif step < 0.65:
             clean = rng.random() < 0.5
             logs[1].close()

@@ -376,6 +376,12 @@ class Log(Protocol):
     def delete_before(self, offset: int) -> None:
         """Raise `start_offset` to `offset`; delete the segments that lie wholly below it."""
 
+    def begin_at(self, offset: int) -> None:
+        """Remove all batches and leader epochs; the next record gets `offset`, `end_offset` or a later one.
+
+        A replica does so when its leader has deleted all that the replica lacks.
+        """
+
     def retention_offset(self, now_ms: int, up_to_offset: int | None = None) -> int:
         """Return the offset before which retention by age and size allows deletion.
 

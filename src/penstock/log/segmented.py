@@ -365,6 +365,16 @@ class SegmentedLog(ABC):
         self.recovery_point = max(self.recovery_point, offset)
         self._remove(0, self._index_of(offset))
 
+    def begin_at(self, offset: int) -> None:
+        if offset < self.end_offset:
+            raise ValueError(f"offset {offset} is before the end, {self.end_offset}")
+        self.check_in_place()
+        self.delete_before(self.end_offset)
+        self.leader_epochs.truncate_end(0)
+        self._epoch = self.leader_epochs.latest
+        if offset > self.end_offset:
+            self._restart_at(offset)
+
     def retention_offset(self, now_ms: int, up_to_offset: int | None = None) -> int:
         config = self.config
         excess = self.size_bytes - config.retention_bytes if config.retention_bytes >= 0 else -1
@@ -404,6 +414,7 @@ class SegmentedLog(ABC):
         self._segments.append(fresh)
         self._bases.append(offset)
         self._active = fresh
+        self.start_offset = self.end_offset = self.recovery_point = offset
         self._remove(0, len(self._segments) - 1)
 
     # --- compaction -------------------------------------------------------------------------------

@@ -143,6 +143,8 @@ class World:
     """How many writes are torn by the death of their node."""
     lateness = 0.0
     """How many messages are up to three seconds later than all others."""
+    deletions = 0.0
+    """How often records are deleted in place of one being produced."""
 
     def __init__(self, seed: int, *, faults: float = 1.0) -> None:
         self.random = Random(seed)
@@ -164,6 +166,13 @@ class World:
         self._checker = Checker(self)
         self.acked: dict[int, bytes] = {}
         self._waiting: list[tuple[WrittenRecords, PartitionProduceResponse, int, bytes]] = []
+        self.deleted_to = 0
+        """Records below this offset may be gone."""
+        self.gone_to = 0
+        """Records below this offset are gone for good: their deletion was acknowledged."""
+        self._deleting: list[tuple[Partition, int]] = []
+        self._quiet_until = 0
+        """Nothing is produced before this time, in milliseconds."""
         self._values = 0
         self.steps = 0
 
@@ -289,6 +298,11 @@ class World:
         partition = node.partition
         if partition is None or node.paused_until > self.uptime_ms or not partition.leads:
             return
+        if self._quiet_until > self.uptime_ms:
+            return
+        if self.deletions and self.random.random() < self.deletions:
+            self._delete(node, partition)
+            return
         self._values += 1
         value = b"%d" % self._values
         acks_all = self.random.random() < 0.8
@@ -315,7 +329,22 @@ class World:
         node.member._node.purgatory.notify(partition, 100)
         node.settle()
 
+    def _delete(self, node: SimNode, partition: Partition) -> None:
+        """Delete all committed records, or some. Then nothing is produced for a while: logs stay empty."""
+        mark = partition.high_watermark
+        offset = mark if self.random.random() < 0.5 else self.random.randint(0, mark)
+        self.deleted_to = max(self.deleted_to, offset)
+        self._quiet_until = self.uptime_ms + self.random.randint(0, 3000)
+        self._deleting.append((partition, partition.delete_records(offset)))
+        self.tell(f"{node.id} deletes what is before {offset}, epoch {partition.leader_epoch}")
+        node.settle()
+
     def _acknowledge(self) -> None:
+        self._deleting = [each for each in self._deleting if each[0].leads]
+        for partition, offset in self._deleting:
+            if partition.low_watermark >= offset > self.gone_to:
+                self.gone_to = offset
+                self.tell(f"the deletion of what is before {offset} is acknowledged")
         if not self._waiting:
             return
         still = []
@@ -345,6 +374,7 @@ class World:
         there = self.nodes[node]
         partition = there.partition
         self._waiting = [each for each in self._waiting if each[0].partition is not partition]
+        self._deleting = [each for each in self._deleting if each[0] is not partition]
         there.crash()
         self.tell(f"{node} is killed")
         self.after(self.random.randint(10, 1500), None, lambda: self._revive(node))
@@ -393,7 +423,7 @@ class Checker:
     def __init__(self, world: World) -> None:
         self._world = world
         self._leaders: dict[int, int] = {}
-        self._committed: list[tuple[int, bytes]] = []
+        self._committed: list[Entry] = []
         self._delivered: dict[int, bytes] = {}
         self._settled: dict[int, int] = {}
         self._seen: list[Any] = []
@@ -447,24 +477,29 @@ class Checker:
                 self.fail(f"the high watermark of {node.id}, {mark}, is behind the end of its log")
             for other, other_mark, others in logs[number + 1 :]:
                 common = min(mark, other_mark)
-                if records[:common] != others[:common]:
+                if are_different(records[:common], others[:common]):
                     self.fail(f"{node.id} and {other.id} differ below {common}")
 
     def _lead(self, node: SimNode, found: Partition) -> None:
         """The present leader has all that was ever committed; its high watermark says what is."""
-        records = records_of(node.log)
-        if records[: len(self._committed)] != self._committed:
+        records, known = records_of(node.log), len(self._committed)
+        if len(records) < known or are_different(records[:known], self._committed):
             self.fail(f"committed records are not in the log of leader {node.id}")
+        if None in records[self._world.deleted_to :]:
+            self.fail(f"leader {node.id} lacks records that nobody deleted")
+        if any(records[: self._world.gone_to]):
+            self.fail(f"leader {node.id} has records whose deletion was acknowledged")
         mark = found.high_watermark
-        if mark > len(self._committed):
-            self._committed = records[:mark]
-            for offset, (_, value) in enumerate(self._committed):
-                if self._delivered.get(offset, value) != value:
+        if mark > known:
+            self._committed += records[known:mark]
+            for offset, record in enumerate(self._committed[known:], known):
+                if record is not None and self._delivered.get(offset, record[1]) != record[1]:
                     self.fail(f"offset {offset} was delivered with another record")
         for offset, value in self._world.acked.items():
             # A leader that does not know yet of the next may have acknowledged it: what counts is that all
             # that can lead have it.
-            if offset >= len(records) or records[offset][1] != value:
+            record = records[offset] if offset < len(records) else (-1, b"")
+            if record is not None and record[1] != value:
                 self.fail(f"{value!r} at {offset} was acknowledged, and leader {node.id} does not have it")
         if replica_of(found).is_settled:
             before = max(self._settled.values(), default=0)
@@ -477,7 +512,8 @@ class Checker:
         for offset, value in batches_of(data):
             if self._delivered.setdefault(offset, value) != value:
                 self.fail(f"node {node} gave another record at offset {offset} than was given before")
-            if offset < len(self._committed) and self._committed[offset][1] != value:
+            committed = self._committed[offset] if offset < len(self._committed) else None
+            if committed is not None and committed[1] != value:
                 self.fail(f"node {node} gave a record at offset {offset} that is not the committed one")
 
 
@@ -492,11 +528,29 @@ def batches_of(data: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-def records_of(log: MemoryLog | None) -> list[tuple[int, bytes]]:
-    """The records of a log, each as the leader epoch of its batch and its bytes, by offset."""
-    segments = log.segments if log is not None else ()
-    batches = [batch for segment in segments for batch in segment._batches]  # type: ignore[attr-defined]
-    return [(int.from_bytes(batch[12:16], "big", signed=True), bytes(batch[67:-1])) for batch in batches]
+Entry = tuple[int, bytes] | None
+"""The leader epoch of a batch, and the value of its record; None where it was deleted."""
+
+
+def records_of(log: MemoryLog | None) -> list[Entry]:
+    """The records of a log by offset."""
+    if log is None:
+        return []
+    found: list[Entry] = [None] * log.end_offset
+    for segment in log.segments:
+        for batch in segment._batches:  # type: ignore[attr-defined]
+            offset = int.from_bytes(batch[:8], "big")
+            if offset >= log.start_offset:
+                found[offset] = int.from_bytes(batch[12:16], "big", signed=True), value_of(batch)
+    return found
+
+
+def are_different(some: list[Entry], others: list[Entry]) -> bool:
+    """Return whether records that both have are not the same."""
+    if some == others:
+        return False
+    pairs = zip(some, others, strict=False)
+    return any(one != other for one, other in pairs if one is not None and other is not None)
 
 
 def value_of(batch: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -71,6 +72,30 @@ def test_a_replica_that_stands_still_uses_up_the_time(cluster: KafkaCluster) -> 
 
 
 def test_a_replica_that_is_fenced_is_not_waited_for(cluster: KafkaCluster) -> None:
+    cluster.kill(3, fence=True)
+    assert delete_before(cluster, 5) == (ErrorCode.NONE, 5)
+
+
+def test_a_replica_that_lacks_only_deleted_records_begins_after_them(cluster: KafkaCluster) -> None:
+    """It has their offsets behind it: as the leader it would give them to other records."""
+    cluster.kill(3, fence=True)
+    end = RECORDS + 5
+    with Producer(bootstrap_servers=cluster.bootstrap_servers, acks="all") as producer:
+        for number in range(5):
+            producer.send(TOPIC, b"%d" % number).result(30)
+    assert delete_before(cluster, -1) == (ErrorCode.NONE, end)
+    cluster.start(3)
+    while 3 not in cluster.partition(TOPIC).in_sync:
+        time.sleep(0.01)
+    assert delete_before(cluster, -1) == (ErrorCode.NONE, end)
+    assert starts(cluster) == {1: end, 2: end, 3: end}
+    cluster.move_leader(TOPIC, node=3)
+    with Producer(bootstrap_servers=cluster.bootstrap_servers, acks="all") as producer:
+        assert producer.send(TOPIC, b"new").result(30).offset == end
+
+
+def test_a_leader_that_is_left_alone_deletes(cluster: KafkaCluster) -> None:
+    cluster.kill(2, fence=True)
     cluster.kill(3, fence=True)
     assert delete_before(cluster, 5) == (ErrorCode.NONE, 5)
 

@@ -69,11 +69,29 @@ def test_a_follower_has_caught_up_with_what_there_was_at_its_last_fetch() -> Non
 
 def test_a_replica_joins_with_all_that_is_committed_in_this_epoch() -> None:
     followers = led(in_sync=(1,), epoch_start=7)
-    assert not followers.may_join(2, 3)
+    assert not followers.may_join(2, 3, 0)
     followers.fetched(2, 6, 0, 1, 9, 1.0)
-    assert not followers.may_join(2, 3), "it has not reached the epoch"
+    assert not followers.may_join(2, 3, 0), "it has not reached the epoch"
     followers.fetched(2, 7, 0, 1, 9, 1.0)
-    assert followers.may_join(2, 7)
-    assert not followers.may_join(2, 8)
+    assert followers.may_join(2, 7, 0)
+    assert not followers.may_join(2, 8, 0)
     followers.pending = True
-    assert not followers.may_join(2, 7), "a proposal is under way"
+    assert not followers.may_join(2, 7, 0), "a proposal is under way"
+
+
+def test_a_replica_joins_once_it_has_deleted_what_its_leader_has() -> None:
+    followers = led(in_sync=(1,))
+    followers.fetched(2, 9, 0, 1, 9, 1.0)
+    assert not followers.may_join(2, 9, 5)
+    followers.fetched(2, 9, 5, 1, 9, 1.0)
+    assert followers.may_join(2, 9, 5)
+
+
+def test_the_low_watermark_is_that_of_all_live_replicas() -> None:
+    followers = led()
+    assert followers.low_watermark(5, lambda _: True) == -1, "they have not said where they begin"
+    followers.fetched(2, 9, 5, 1, 9, 1.0)
+    followers.fetched(3, 9, 4, 1, 9, 1.0)
+    assert followers.low_watermark(5, lambda _: True) == 4
+    assert followers.low_watermark(5, lambda replica: replica == 2) == 5
+    assert followers.low_watermark(5, lambda _: False) == 5

@@ -320,6 +320,17 @@ class Partition:
         self.states.truncated()
         self.place_watermarks(log, max(min(self._high_watermark, log.end_offset), log.start_offset))
 
+    def begin_at(self, offset: int) -> None:
+        """Remove all batches, with the states of producers and epochs; the next record gets `offset`.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        log = self.log
+        log.begin_at(offset)
+        self.states.begun_anew()
+        self.place_watermarks(log, offset)
+
     @property
     def states(self) -> ProducerStateManager:
         """The producer states of the log, which is opened if necessary. Raises as `log`."""

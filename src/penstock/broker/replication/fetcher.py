@@ -185,7 +185,9 @@ class ReplicaFetcher:
         if replica.fetch_position[0] != asked.offset:
             return False
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and answer.log_start_offset > asked.offset:
-            replica.begin_at(answer.log_start_offset)
+            replica.partition.begin_at(answer.log_start_offset)
+            anew = replica.partition, answer.log_start_offset, asked.offset
+            logger.info("%s begins anew at %d, as its leader has deleted what comes at %d", *anew)
             return False
         if answer.error_code:
             return False

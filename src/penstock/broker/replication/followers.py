@@ -113,7 +113,7 @@ class Followers:
     def low_watermark(self, start_offset: int, is_eligible: Callable[[int], bool]) -> int:
         """Return the smallest log start offset of the leader, which is given, and of its live followers."""
         starts = (each.start_offset for replica, each in self._by_id.items() if is_eligible(replica))
-        return min(start_offset, *starts) if self._by_id else start_offset
+        return min([start_offset, *starts])
 
     def high_watermark(
         self,
@@ -154,8 +154,12 @@ class Followers:
                 found.append(replica)
         return found
 
-    def may_join(self, replica: int, high_watermark: int) -> bool:
-        """Return True if a replica outside the ISR has all committed records and has reached this epoch."""
+    def may_join(self, replica: int, high_watermark: int, start_offset: int) -> bool:
+        """Return True if a replica outside the ISR has all committed records, and has reached this epoch.
+
+        Its log has to begin at the leader's `start_offset` or later: as a leader it would bring back records
+        that were deleted while it was away.
+        """
         follower = self._by_id.get(replica)
         return (
             follower is not None
@@ -163,4 +167,5 @@ class Followers:
             and not self.pending
             and follower.end_offset >= high_watermark
             and follower.end_offset >= self.epoch_start
+            and follower.start_offset >= start_offset
         )

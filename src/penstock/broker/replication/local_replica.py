@@ -66,7 +66,6 @@ class LocalReplica:
     """The replica of one partition on one node of a cluster."""
 
     __slots__ = (
-        "_gap_to",
         "_host",
         "_trouble",
         "epoch",
@@ -79,8 +78,6 @@ class LocalReplica:
     def __init__(self, partition: Partition, host: ReplicaHost) -> None:
         self.partition = partition
         self._host = host
-        self._gap_to = 0
-        """The offset from which to fetch where the leader has dropped what comes next here."""
         self.epoch = -1
         """The partition epoch: one more with every change of the metadata."""
         self.followers: Followers | None = None
@@ -258,8 +255,6 @@ class LocalReplica:
             StorageError: the log cannot be opened.
         """
         log = self.partition.reader
-        if self._gap_to > log.end_offset:
-            return self._gap_to, -1
         return log.end_offset, log.leader_epochs.latest
 
     def replicate(self, records: bytes, high_watermark: int, start_offset: int, now_ms: int) -> bool:
@@ -312,13 +307,3 @@ class LocalReplica:
             target = min(end_offset, own[1])
         self.partition.cut(target)
         return log.end_offset
-
-    def begin_at(self, offset: int) -> None:
-        """Delete all records, because the leader's log begins at `offset`, after the end of this one.
-
-        Raises:
-            StorageError: the disk refuses.
-        """
-        log = self.partition.log
-        log.delete_before(log.end_offset)
-        self._gap_to = offset

@@ -413,7 +413,7 @@ class ClusterMember:
             and broker is not None
             and broker.is_acceptable
             and follower.broker_epoch in (-1, broker.epoch)
-            and followers.may_join(replica, local.partition.high_watermark)
+            and followers.may_join(replica, local.partition.high_watermark, local.partition.log_start_offset)
         ):
             followers.joining = replica
             self._propose(local, (*followers.in_sync, replica))

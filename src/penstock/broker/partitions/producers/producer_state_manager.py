@@ -194,6 +194,19 @@ class ProducerStateManager:
         """
         if self._snapshots is not None:
             self._snapshots.discard_after(self._log.end_offset)
+        self._read_again()
+
+    def begun_anew(self) -> None:
+        """Forget all producers, because the log was emptied, and begins after records that it never had.
+
+        Raises:
+            StorageError: snapshots of batches that are gone cannot be removed.
+        """
+        if self._snapshots is not None:
+            self._snapshots.discard_after(-1)
+        self._read_again()
+
+    def _read_again(self) -> None:
         self.loaded = self._transactions = None
         self._base_offset = self._batches_behind_base = self.batches_since_snapshot = 0
         # Read at once, since the last stable offset depends on open transactions.
