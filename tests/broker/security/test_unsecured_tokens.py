@@ -16,6 +16,7 @@ from penstock import Admin, Broker, Producer
 from penstock.broker.config.security_settings import BrokerSecuritySettings
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.security.bearer_tokens import TokenError
+from penstock.broker.security.throwaway import Security
 from penstock.broker.security.unsecured_tokens import UnsecuredRules, unsecured_rules_of
 from penstock.errors import AuthenticationError, ConfigError
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -292,6 +293,26 @@ def test_a_client_with_the_options_of_java_logs_in(caplog: pytest.LogCaptureFixt
         "listener SASL_PLAINTEXT takes tokens of OAUTHBEARER without a signature: any client can log in as"
         " any user; use it for tests only"
     ]
+
+
+def test_a_broker_for_tests_takes_them_by_one_argument() -> None:
+    security = Security("SASL_PLAINTEXT", users=["alice"], unsecured_tokens=True)
+    with Broker(security=security) as broker:
+        for mechanism in (None, "SCRAM-SHA-256", "PLAIN"):
+            with Admin(config=broker.client_settings("alice", mechanism)) as admin:
+                assert admin.list_topics() == []
+        with pytest.raises(ConfigError, match="there is no user 'bob'"):
+            broker.client_settings("bob")
+    assert security.mechanisms[0] == "OAUTHBEARER"
+
+
+def test_a_broker_for_tests_takes_none_without_the_argument() -> None:
+    with pytest.raises(ConfigError, match=r"jwks\.endpoint\.url.* for tests, the option unsecuredLogin"):
+        Broker(security=Security("SASL_PLAINTEXT", mechanisms=["OAUTHBEARER"])).start()
+    with pytest.raises(ConfigError, match="name SASL_PLAINTEXT or SASL_SSL"):
+        Security("SSL", unsecured_tokens=True)
+    with pytest.raises(ConfigError, match="'a b' cannot be described"):
+        Security("SASL_SSL", users=["a b"], unsecured_tokens=True).client_settings()
 
 
 def test_a_client_without_the_scope_is_told_so() -> None:
