@@ -14,6 +14,7 @@ from compat.peers import PATIENCE_S, java, maven_classpath, need_module
 from compat.places import ONE, THREE, made_secure
 from penstock import Admin
 from penstock.broker.security.throwaway import Security
+from penstock.cli.client_config import read_config
 from penstock.testing import KafkaBroker, KafkaCluster
 
 Served = KafkaBroker | KafkaCluster
@@ -95,6 +96,51 @@ def test_librdkafka(broker: Served, mechanism: str) -> None:
     assert message.error() is None
     assert message.value() == b"z" * 100_000
     consumer.close()
+
+
+@pytest.fixture(scope="module", params=[PROTOCOLS[0], pytest.param(PROTOCOLS[1], marks=pytest.mark.soak)])
+def unsecured(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
+    """A broker that takes tokens of OAUTHBEARER without a signature, and grants rights to alice alone."""
+    security = Security(request.param, users=["alice"], super_users=["alice"], unsecured_tokens=True)
+    with KafkaBroker(security=security) as made:
+        yield made
+
+
+@pytest.mark.parametrize("principal", ["alice", "bob"])
+def test_librdkafka_with_tokens_without_a_signature(unsecured: KafkaBroker, principal: str) -> None:
+    confluent = need_module("confluent_kafka")
+    settings = {
+        **unsecured.client_settings("alice"),
+        "sasl.mechanism": "OAUTHBEARER",
+        "enable.sasl.oauthbearer.unsecure.jwt": "true",
+        "sasl.oauthbearer.config": f"principal={principal} scope=a,b lifeSeconds=60",
+    }
+    outcomes: list[Any] = []
+    producer = confluent.Producer(settings)
+    producer.produce("ck-tokens", b"x", on_delivery=lambda error, _: outcomes.append(error))
+    assert producer.flush(PATIENCE_S) == 0
+    (error,) = outcomes
+    assert error is None if principal == "alice" else error.name() == "TOPIC_AUTHORIZATION_FAILED"
+
+
+def test_java_with_tokens_without_a_signature(unsecured: KafkaBroker, tmp_path: Path) -> None:
+    settings = unsecured.client_settings("alice")
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    lines = [
+        f"security.protocol={settings['security.protocol']}",
+        "sasl.mechanism=OAUTHBEARER",
+        f'sasl.jaas.config={module} unsecuredLoginStringClaim_sub="alice" unsecuredLoginNumberClaim_level="7"'
+        ' unsecuredLoginListClaim_scope="|a|b" unsecuredLoginExtension_traceId="123";',
+    ]
+    if "ssl.ca.location" in settings:
+        lines += ["ssl.truststore.type=PEM", f"ssl.truststore.location={settings['ssl.ca.location']}"]
+    path = tmp_path / "client.properties"
+    path.write_text("\n".join(lines))
+    server = "--bootstrap-server", unsecured.bootstrap_servers, "--command-config", str(path)
+    main = "org.apache.kafka.tools.TopicCommand"
+    java(maven_classpath("kafka-4.3.0"), main, *server, "--create", "--topic", "java-tokens", check=True)
+    with Admin(config={"bootstrap.servers": unsecured.bootstrap_servers, **read_config(str(path))}) as admin:
+        assert "java-tokens" in admin.list_topics()
 
 
 def test_tools_of_apache_kafka(broker: Served, tmp_path: Path) -> None:

@@ -499,11 +499,23 @@ def test_tokens_that_are_refused(
         _use("admin", bearer(kafka, lambda: token))
 
 
-def test_a_token_without_signature_by_the_option_that_says_so(kafka: Secured) -> None:
-    settings = bearer(kafka, None)
-    settings["sasl.jaas.config"] = (
-        "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
-        'unsecuredLoginStringClaim_sub="ann";'
-    )
-    settings["enable.sasl.oauthbearer.unsecure.jwt"] = True
-    _use("admin", settings)
+@pytest.mark.parametrize(
+    "more",
+    [
+        {
+            "sasl.jaas.config": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+                'unsecuredLoginStringClaim_sub="ann" unsecuredLoginListClaim_scope="|a|b" '
+                'unsecuredLoginNumberClaim_level="7" unsecuredLoginLifetimeSeconds="60";'
+            )
+        },
+        {
+            "enable.sasl.oauthbearer.unsecure.jwt": True,
+            "sasl.oauthbearer.config": "principal=ann scope=a,b lifeSeconds=60",
+        },
+    ],
+)
+def test_a_token_without_signature_by_the_names_of_java_and_librdkafka(
+    kafka: Secured, more: dict[str, object]
+) -> None:
+    _use("admin", bearer(kafka, None, **more))

@@ -119,7 +119,8 @@ class SecurityOptions(TypedDict, total=False):
     oauth_cb: Callable[..., Any]
     """``sasl_oauthbearer_token_provider`` in librdkafka."""
     sasl_oauthbearer_config: str
-    """The argument for a token callback that takes one."""
+    """The argument for a token callback that takes one, or what a token without a signature claims, as for
+    librdkafka: ``principal=alice scope=read,write``."""
     sasl_oauthbearer_method: str
     """``default`` for a callback, ``oidc`` for an endpoint."""
     sasl_oauthbearer_token_endpoint_url: str
@@ -139,7 +140,7 @@ class SecurityOptions(TypedDict, total=False):
     sasl_oauthbearer_header_urlencode: bool
     """Whether client id and secret are URL-encoded in the header of the token request."""
     enable_sasl_oauthbearer_unsecure_jwt: bool
-    """Whether to make tokens without a signature, for brokers under development."""
+    """Whether to make tokens without a signature, for brokers under test."""
     sasl_login_connect_timeout_ms: float
     """How long connecting to the token endpoint may take; 10,000 by default."""
     https_ca_location: str

@@ -1,7 +1,7 @@
 """OAUTHBEARER without I/O: bearer tokens, the client's message (RFC 7628), and results of callbacks.
 
-`penstock.security.token_validation` verifies the signature of a token; this module reads a token only to know
-when to ask for the next one.
+`penstock.broker.security.bearer_tokens` verifies the signature of a token; this module reads a token only
+to know when to ask for the next one.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ Kafka's.
 from __future__ import annotations
 
 import hmac
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.errors import PenstockError
@@ -32,6 +33,14 @@ TOKENS_MAX = 8
 
 class AuthenticationFailed(PenstockError):
     """A peer has not proved its identity. The message is for the peer, or empty for the general text."""
+
+
+class ScopesMissing(PenstockError):
+    """A bearer token lacks some of the `scopes` that it must have. The message is for the log."""
+
+    def __init__(self, message: str, scopes: Sequence[str]) -> None:
+        super().__init__(message)
+        self.scopes = tuple(scopes)
 
 
 class Identity:
@@ -179,6 +188,12 @@ INVALID_TOKEN = b'{"status":"invalid_token"}'
 """The response to a token that is refused (RFC 7628). The reason is in the broker's log only."""
 
 
+def _insufficient_scope(scopes: Sequence[str]) -> bytes:
+    """Return the response to a token that lacks scopes (RFC 7628), which names all that it must have."""
+    said = {"status": "insufficient_scope", "scope": " ".join(scopes)}
+    return json.dumps(said, separators=(",", ":")).encode()
+
+
 class BearerExchange:
     """The mechanism OAUTHBEARER (RFC 7628): one message with a token. `note` gets the reason of a refusal."""
 
@@ -186,12 +201,12 @@ class BearerExchange:
         self.identity: Identity | None = None
         self._validate = validate
         self._note = note
-        self._is_refused = False
+        self._refusal = b""
 
     def step(self, token: bytes) -> bytes:
         """Check the token, and return the response. The client confirms a refusal with a byte 1."""
-        if self._is_refused and token == b"\x01":
-            raise AuthenticationFailed(INVALID_TOKEN.decode())
+        if self._refusal and token == b"\x01":
+            raise AuthenticationFailed(self._refusal.decode())
         match = _BEARER.fullmatch(token)
         if match is None:
             raise AuthenticationFailed
@@ -204,8 +219,10 @@ class BearerExchange:
             good = self._validate(text.strip())
         except PenstockError as error:
             self._note(str(error))
-            self._is_refused = True
-            return INVALID_TOKEN
+            self._refusal = (
+                _insufficient_scope(error.scopes) if isinstance(error, ScopesMissing) else INVALID_TOKEN
+            )
+            return self._refusal
         authorization = (match[1] or b"").decode(errors="replace").replace("=2C", ",").replace("=3D", "=")
         if authorization and authorization != good.principal:
             raise AuthenticationFailed(

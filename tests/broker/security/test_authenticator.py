@@ -23,6 +23,7 @@ from penstock.security.sasl_mechanisms import (
     BearerExchange,
     Exchange,
     PlainExchange,
+    ScopesMissing,
     ScramExchange,
 )
 from penstock.security.sasl_server import (
@@ -62,6 +63,8 @@ class Users:
 def validate(token: str) -> Any:
     if token == "good":
         return SimpleNamespace(principal="ann", expiry_ms=NOW_MS + 30_000)
+    if token == "narrow":
+        raise ScopesMissing("it lacks the scope b", ("a", "b"))
     raise PenstockError("the signature is wrong")
 
 
@@ -346,14 +349,18 @@ def test_a_malformed_bearer_message_is_answered_with_58(data: bytes) -> None:
     assert verdict.closes
 
 
-def test_a_refused_bearer_token_is_told_and_then_ends() -> None:
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [("forged", INVALID_TOKEN), ("narrow", b'{"status":"insufficient_scope","scope":"a b"}')],
+)
+def test_a_refused_bearer_token_is_told_and_then_ends(text: str, refusal: bytes) -> None:
     sasl = authenticator()
-    verdict = send(sasl, handshake("OAUTHBEARER"), token(bearer("forged")))
+    verdict = send(sasl, handshake("OAUTHBEARER"), token(bearer(text)))
     response = answer(verdict, ApiKey.SASL_AUTHENTICATE, 2)
-    assert (response.error_code, bytes(response.auth_bytes)) == (0, INVALID_TOKEN)
+    assert (response.error_code, bytes(response.auth_bytes)) == (0, refusal)
     assert sasl.identity is None
     response = answer(send(sasl, token(b"\x01")), ApiKey.SASL_AUTHENTICATE, 2)
-    assert (response.error_code, response.error_message) == (58, INVALID_TOKEN.decode())
+    assert (response.error_code, response.error_message) == (58, refusal.decode())
 
 
 def test_tokens_without_end_are_cut_off() -> None:

@@ -138,6 +138,8 @@ def unsigned(algorithm: str) -> str:
         (token(sub=None), "sub"),
         (token(sub=" "), "sub"),
         (token(sub=7), "sub"),
+        (token(sub="ann\ud800"), "sub"),
+        (token().rsplit(".", 1)[0] + ".A", "signature is not base64"),
         ("", "parts"),
         ("a.b", "parts"),
         ("a.b.c", "JWT"),

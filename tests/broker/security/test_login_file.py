@@ -19,6 +19,7 @@ from penstock.security.jaas import parse_jaas
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 
 FILE = f"""
@@ -31,7 +32,10 @@ KafkaServer {{
     {SCRAM} required username="admin" password="admin-secret";
     {KERBEROS} required keyTab="/etc/kafka.keytab" principal="kafka/localhost@EXAMPLE.COM";
 }};
-inside.KafkaServer {{ {PLAIN} required user_bob="inside"; }};
+inside.KafkaServer {{
+    {PLAIN} required user_bob="inside";
+    {OAUTH} required unsecuredLoginStringClaim_sub="admin";
+}};
 KafkaClient {{ {PLAIN} required username="ann" password="${{file:/not/there}}"; }};
 """
 
@@ -68,12 +72,15 @@ def test_the_section_of_a_listener_goes_before_that_of_all(options: str) -> None
     found = login_settings(options, [OUTSIDE, INSIDE, OPEN], {})
     modules = {name: parse_jaas(text) for name, text in found.items()}
     assert sorted(modules) == [
+        "listener.name.inside.oauthbearer.sasl.jaas.config",
         "listener.name.inside.plain.sasl.jaas.config",
         "listener.name.outside.gssapi.sasl.jaas.config",
         "listener.name.outside.plain.sasl.jaas.config",
     ]
     assert modules["listener.name.inside.plain.sasl.jaas.config"].text("user_bob") == "inside"
     assert modules["listener.name.outside.plain.sasl.jaas.config"].text("user_ann") == "a;b}c"
+    unsecured = modules["listener.name.inside.oauthbearer.sasl.jaas.config"]
+    assert unsecured.text("unsecuredLoginStringClaim_sub") == "admin"
     assert modules["listener.name.outside.gssapi.sasl.jaas.config"].text("keyTab") == "/etc/kafka.keytab"
 
 

@@ -18,6 +18,7 @@ import pytest
 from penstock.client.security.credentials import TokenSource
 from penstock.client.security.options import parse_security
 from penstock.client.security.settings import OAuthSettings
+from penstock.client.security.unsecured_logins import UnsecuredLogin
 from penstock.errors import AuthenticationError, NetworkError, PenstockError
 from penstock.security.oauth import Token
 from penstock.security.secrets import Secret
@@ -174,8 +175,10 @@ def test_a_token_that_has_ended_is_not_sent(clock: Clock) -> None:
 
 def test_an_unsecured_token_is_made_where_the_option_says_so() -> None:
     async def play() -> None:
-        token = await TokenSource(OAuthSettings(unsecured_subject="ann")).token()
+        settings = OAuthSettings(unsecured=UnsecuredLogin({"sub": "ann"}, {}), extensions={"a": "b"})
+        token = await TokenSource(settings).token()
         assert token.text.reveal().endswith(".")
+        assert token.extensions == {"a": "b"}
 
     asyncio.run(play())
 

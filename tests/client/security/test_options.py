@@ -34,6 +34,10 @@ def sasl(**more: object) -> dict[str, object]:
     return {"security.protocol": "SASL_SSL", **dotted}
 
 
+UNSECURED_OPTIONS = 'unsecuredLoginStringClaim_sub="ann" unsecuredLoginExtension_b=c'
+UNSECURED = sasl(sasl_jaas_config=f"{OAUTH_MODULE} required {UNSECURED_OPTIONS};")
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -133,9 +137,25 @@ def test_kerberos_from_either() -> None:
         (sasl(sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_endpoint_url="https://x"), "client.id"),
         (sasl(sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_endpoint_url="http://x/"), "in the clear"),
         (sasl(sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_provider="x"), "expected a function"),
+        ({**UNSECURED, "enable.sasl.oauthbearer.unsecure.jwt": "false"}, "is false: remove one of them"),
         (
-            sasl(sasl_jaas_config=f'{OAUTH_MODULE} required unsecuredLoginStringClaim_sub="ann";'),
-            "without signature",
+            {**UNSECURED, "oauth.cb": len},
+            r"unsecuredLogin…\).* and a token callback gives tokens: remove one",
+        ),
+        (
+            {**UNSECURED, "sasl.oauthbearer.token.endpoint.url": "https://idp/token"},
+            "endpoint.url' gives tokens: remove one",
+        ),
+        (
+            {
+                **sasl(sasl_mechanism="OAUTHBEARER", oauth_cb=len),
+                "enable.sasl.oauthbearer.unsecure.jwt": "true",
+            },
+            "'enable.sasl.oauthbearer.unsecure.jwt' makes tokens without a signature, and a token callback",
+        ),
+        (
+            sasl(sasl_jaas_config=f'{OAUTH_MODULE} required unsecuredLoginLifetimeSeconds="5";'),
+            "no claim names the principal",
         ),
         ({"security.protocol": "SSL", "ssl.ca.pem": "/path"}, "a PEM text is expected"),
         ({"security.protocol": "SSL", "ssl.keystore.location": "/k", "ssl.key.pem": CANARY}, "not from both"),
@@ -154,10 +174,28 @@ def test_what_is_wrong_is_said_and_no_secret_is(given: dict[str, object], why: s
     assert CANARY not in str(caught.value)
 
 
-def test_an_unsecured_token_needs_the_option_that_says_so() -> None:
-    jaas = f'{OAUTH_MODULE} required unsecuredLoginStringClaim_sub="ann";'
-    settings = read({**sasl(sasl_jaas_config=jaas), "enable.sasl.oauthbearer.unsecure.jwt": "true"})
-    assert settings.oauth.unsecured_subject == "ann"
+@for_each(
+    [
+        UNSECURED,
+        {**UNSECURED, "enable.sasl.oauthbearer.unsecure.jwt": "true"},
+        {
+            **sasl(sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_config="principal=ann extension_b=c"),
+            "enable.sasl.oauthbearer.unsecure.jwt": "true",
+            "sasl.oauthbearer.extensions": "a=b",
+        },
+    ]
+)
+def test_an_unsecured_token_by_the_names_of_java_and_librdkafka(given: dict[str, object]) -> None:
+    oauth = read(given).oauth
+    assert oauth.unsecured is not None
+    assert oauth.unsecured.claims == {"sub": "ann"}
+    assert set(oauth.extensions.items()) >= {("b", "c")}
+
+
+def test_no_unsecured_token_is_made_unless_a_setting_asks_for_it() -> None:
+    jaas = f'{OAUTH_MODULE} required clientId="me";'
+    given = sasl(sasl_jaas_config=jaas, sasl_oauthbearer_token_endpoint_url="https://idp/token")
+    assert read(given).oauth.unsecured is None
 
 
 def test_plaintext_is_no_security_and_settings_without_effect_are_told(

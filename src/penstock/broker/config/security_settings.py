@@ -61,8 +61,8 @@ KEYS: dict[str, SecurityKey] = {
     "sasl.jaas.config": SecurityKey(
         SECRET,
         None,
-        "Users of PLAIN, as user_NAME=PASSWORD; keyTab and principal of GSSAPI; only behind"
-        " listener.name.NAME.MECHANISM.",
+        "Users of PLAIN, as user_NAME=PASSWORD; keyTab and principal of GSSAPI; unsecuredValidator options"
+        " of OAUTHBEARER; only behind listener.name.NAME.MECHANISM.",
     ),
     "sasl.kerberos.principal.to.local.rules": SecurityKey(
         TEXT, "DEFAULT", "From a principal of Kerberos to the name of a user."
@@ -75,13 +75,18 @@ KEYS: dict[str, SecurityKey] = {
     ),
     "sasl.oauthbearer.expected.issuer": SecurityKey(TEXT, None, "The issuer that tokens must have."),
     "sasl.oauthbearer.jwks.endpoint.url": SecurityKey(
-        TEXT, None, "Where the provider's keys are, by https or file; needed for OAUTHBEARER."
+        TEXT, None, "Where the provider's keys are, by https or file; needed for tokens with a signature."
     ),
     "sasl.oauthbearer.jwks.endpoint.refresh.ms": SecurityKey(
         NUMBER, "3600000", "How often the provider's keys are read again."
     ),
     "sasl.oauthbearer.scope.claim.name": SecurityKey(TEXT, "scope", "The claim with the scopes of a token."),
     "sasl.oauthbearer.sub.claim.name": SecurityKey(TEXT, "sub", "The claim that names the principal."),
+    "sasl.server.callback.handler.class": SecurityKey(
+        TEXT,
+        None,
+        "Kafka's OAuthBearerUnsecuredValidatorCallbackHandler has tests use tokens without a signature.",
+    ),
     "sasl.server.max.receive.size": SecurityKey(NUMBER, "524288", "The longest frame before authentication."),
     "ssl.allow.dn.changes": SecurityKey(
         BOOLEAN, "false", "Whether a renewed certificate may have another subject."
@@ -131,6 +136,13 @@ IDLE = frozenset(
 _PROTECTING = ("ssl.", "sasl.", "authorizer.", "security.", "super.users", "allow.everyone.if.no.acl.found")
 """Beginnings of names that ask for protection."""
 
+HANDLER_CLASS = "sasl.server.callback.handler.class"
+
+UNSECURED_HANDLERS = (
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler",
+)
+"""The classes of Java that take tokens of OAUTHBEARER without a signature."""
+
 _CLASSES: dict[str, tuple[str, ...]] = {
     "principal.builder.class": (
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
@@ -139,7 +151,7 @@ _CLASSES: dict[str, tuple[str, ...]] = {
         "org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator",
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
     ),
-    "sasl.server.callback.handler.class": (
+    HANDLER_CLASS: (
         "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
         "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
     ),
@@ -151,7 +163,7 @@ PER_MECHANISM = frozenset(
     name
     for name in KEYS
     if name.startswith(("sasl.oauthbearer.", "sasl.kerberos."))
-    or name in ("sasl.jaas.config", "connections.max.reauth.ms")
+    or name in ("sasl.jaas.config", "connections.max.reauth.ms", HANDLER_CLASS)
 )
 """Settings that may stand behind the name of a mechanism."""
 
@@ -178,10 +190,7 @@ def refuse_unprotected(name: str, setting: str, text: str, *, is_known: bool) ->
         ConfigError: the setting names a Java class that decides about access, or has an unknown name that
             begins like one of a security setting.
     """
-    mechanism = _MECHANISM.fullmatch(setting)
-    classes = _CLASSES.get(mechanism[2] if mechanism is not None else setting)
-    if classes is not None and text.strip() not in ("", *classes):
-        raise ConfigError(f"{name}: the class {text} cannot be loaded, which protects the broker; remove it")
+    _refuse_other_class(name, setting, text)
     if setting.startswith(_PROTECTING) and not is_known:
         raise ConfigError(
             f"{name} asks for protection that this broker does not have; remove it"
@@ -189,11 +198,23 @@ def refuse_unprotected(name: str, setting: str, text: str, *, is_known: bool) ->
         )
 
 
+def _refuse_other_class(name: str, setting: str, text: str) -> None:
+    """Raise ConfigError if a setting, without its listener, names a Java class that has no counterpart."""
+    match = _MECHANISM.fullmatch(setting)
+    mechanism, base = (None, setting) if match is None else (match[1], match[2])
+    classes = _CLASSES.get(base)
+    if base == HANDLER_CLASS and mechanism in (None, "oauthbearer"):
+        classes = (*_CLASSES[base], *UNSECURED_HANDLERS)
+    if classes is not None and text.strip() not in ("", *classes):
+        raise ConfigError(f"{name}: the class {text} cannot be loaded, which protects the broker; remove it")
+
+
 def check(name: str, text: str) -> bool:
     """Check a security setting; return False if the name is no security setting.
 
     Raises:
-        ConfigError: the value does not fit. The message does not quote the value of a secret.
+        ConfigError: the value does not fit, or names a Java class that decides about access. The message does
+            not quote the value of a secret.
     """
     base = base_name(name)
     if base is None:
@@ -201,6 +222,9 @@ def check(name: str, text: str) -> bool:
     key = KEYS.get(base)
     if key is None:
         return True
+    if base in _CLASSES:
+        listener = _LISTENER.fullmatch(name)
+        _refuse_other_class(name, name if listener is None else listener[2], text)
     is_wrong = (key.type == NUMBER and not text.strip().isdecimal()) or (
         key.type == BOOLEAN and text.strip().lower() not in ("true", "false")
     )

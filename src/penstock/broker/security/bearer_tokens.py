@@ -1,12 +1,14 @@
 """Checks of bearer tokens: JWTs signed with the keys that an identity provider publishes.
 
-A token without a signature is never accepted. Keys come from a file or by https, and are read again when they
+A token without a signature is never accepted here. `penstock.broker.security.unsecured_tokens` accepts such
+tokens where settings ask for them by name. Keys come from a file or by https, and are read again when they
 may have changed; the event loop does not wait for that.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
@@ -46,6 +48,10 @@ ALGORITHMS = {
 """Algorithms of signatures that are accepted, each with the type of its keys and its hash."""
 
 
+SURROGATES = re.compile("[\ud800-\udfff]")
+"""Halves of characters, which JSON can write alone and which no answer or record can encode."""
+
+
 class GoodToken(NamedTuple):
     """The content of a valid token: its principal and expiry."""
 
@@ -72,11 +78,11 @@ class TokenClaims(NamedTuple):
             TokenError: a claim is missing or wrong.
         """
         expiry, issued, begin = claims.get("exp"), claims.get("iat"), claims.get("nbf")
-        if not _is_number(expiry) or not _is_number(issued):
+        if not is_number(expiry) or not is_number(issued):
             raise TokenError("it has no exp or no iat that is a number")
         if now_s > expiry + self.skew_s:
             raise TokenError(f"it has expired {now_s - expiry:.0f} s ago")
-        if issued > now_s + self.skew_s or (_is_number(begin) and begin > now_s + self.skew_s):
+        if issued > now_s + self.skew_s or (is_number(begin) and begin > now_s + self.skew_s):
             raise TokenError("it is not valid yet; do the clocks differ?")
         if self.issuer is not None and claims.get("iss") != self.issuer:
             raise TokenError("it has another issuer")
@@ -86,13 +92,23 @@ class TokenClaims(NamedTuple):
             each for each in audiences if isinstance(each, str)
         ):
             raise TokenError("it is for another audience")
-        subject = claims.get(self.subject_claim)
-        if not isinstance(subject, str) or not subject.strip():
-            raise TokenError(f"its claim {self.subject_claim} names no principal")
-        return GoodToken(subject, int(expiry * 1000))
+        return GoodToken(principal_of(claims, self.subject_claim), int(expiry * 1000))
 
 
-def _is_number(value: object) -> TypeGuard[int | float]:
+def principal_of(claims: Mapping[str, Any], claim: str) -> str:
+    """Return the principal that a claim names.
+
+    Raises:
+        TokenError: the claim is missing, blank, no text, or a text that UTF-8 cannot encode.
+    """
+    subject = claims.get(claim)
+    if not isinstance(subject, str) or not subject.strip() or SURROGATES.search(subject):
+        raise TokenError(f"its claim {claim} names no principal")
+    return subject
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Return True if a claim may be a time: a number of seconds from 0 to 10^15."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e15
 
 
@@ -176,21 +192,37 @@ def _parse_keys(text: str) -> dict[str, tuple[str, Any]]:
     return found
 
 
+def jwt_parts(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the header and the claims of a JWT, without a check of its signature.
+
+    Raises:
+        TokenError: the text is too long, has not three parts, or its parts are not JSON objects in base64.
+    """
+    parts = text.split(".")
+    if len(text) > TOKEN_CHARACTERS_MAX or len(parts) != 3:
+        raise TokenError("it is no JWT of three parts")
+    try:
+        header, claims = (json.loads(base64url_decoded(part)) for part in parts[:2])
+    except (ValueError, RecursionError):
+        raise TokenError("it is no JWT: a part is not base64 or not JSON") from None
+    if not isinstance(header, dict) or not isinstance(claims, dict):
+        raise TokenError("it is no JWT that is understood")
+    return header, claims
+
+
 def verify(text: str, keys: Keys, claims: TokenClaims, now_s: float) -> GoodToken:
     """Check the signature and claims of a token; return its content.
 
     Raises:
         TokenError: the token is not valid; the message has the reason, and no part of the token.
     """
-    parts = text.split(".")
-    if len(text) > TOKEN_CHARACTERS_MAX or len(parts) != 3:
-        raise TokenError("it is no JWT of three parts")
+    header, body = jwt_parts(text)
+    signed, _, last = text.rpartition(".")
     try:
-        header, body = (json.loads(base64url_decoded(part)) for part in parts[:2])
-        signature = base64url_decoded(parts[2])
-    except (ValueError, RecursionError):
-        raise TokenError("it is no JWT: a part is not base64 or not JSON") from None
-    if not isinstance(header, dict) or not isinstance(body, dict) or "crit" in header:
+        signature = base64url_decoded(last)
+    except ValueError:
+        raise TokenError("it is no JWT: its signature is not base64") from None
+    if "crit" in header:
         raise TokenError("it is no JWT that is understood")
     algorithm = ALGORITHMS.get(header["alg"]) if isinstance(header.get("alg"), str) else None
     if algorithm is None:
@@ -198,8 +230,8 @@ def verify(text: str, keys: Keys, claims: TokenClaims, now_s: float) -> GoodToke
     key_id = header.get("kid")
     if key_id is not None and (not isinstance(key_id, str) or len(key_id) > 1000):
         raise TokenError("the id of its key is malformed")
-    signed = f"{parts[0]}.{parts[1]}".encode()
-    if not any(_is_signed(key, *algorithm, signed, signature) for key in keys.find(key_id, algorithm[0])):
+    data = signed.encode()
+    if not any(_is_signed(key, *algorithm, data, signature) for key in keys.find(key_id, algorithm[0])):
         raise TokenError("no key of the provider fits its signature")
     return claims.check(body, now_s)
 
@@ -236,7 +268,9 @@ def validator_of(settings: BrokerSecuritySettings, clock: Clock) -> Callable[[st
     if not url:
         raise ConfigError(
             f"listener {settings.listener} offers OAUTHBEARER: set"
-            " sasl.oauthbearer.jwks.endpoint.url, since without keys any token could be forged"
+            " sasl.oauthbearer.jwks.endpoint.url, since without keys any token could be forged; for tests,"
+            " the option unsecuredLoginStringClaim_sub in its oauthbearer.sasl.jaas.config has it take"
+            " tokens without a signature"
         )
     try:
         import cryptography  # noqa: F401

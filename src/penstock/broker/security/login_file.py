@@ -21,7 +21,7 @@ VARIABLE = "KAFKA_OPTS"
 PROPERTY = "-Djava.security.auth.login.config="
 SECTION = "KafkaServer"
 
-_READ = frozenset(("PLAIN", "GSSAPI"))
+_READ = frozenset(("PLAIN", "GSSAPI", "OAUTHBEARER"))
 """Mechanisms of which a broker reads entries. Users of SCRAM are in the metadata log, as in Apache Kafka."""
 
 _SETTING = "sasl.jaas.config"
@@ -89,7 +89,7 @@ def _texts(entries: list[JaasEntry], place: str) -> dict[str, str]:
         if mechanism not in _READ:
             continue
         if mechanism in found:
-            raise ConfigError(f"{place} has two entries of {entry.name}; write all users into one")
+            raise ConfigError(f"{place} has two entries of {entry.name}; write all options into one")
         found[mechanism] = entry.text
     return found
 

@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 PROTOCOLS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 ADMIN, USER = "admin", "user"
 PASSWORD_BYTES = 12
+OAUTHBEARER = "OAUTHBEARER"
+UNSECURED_LOGIN = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    ' unsecuredLoginStringClaim_sub="admin";'
+)
+"""The login module of listeners that take tokens without a signature."""
+
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
@@ -38,7 +45,8 @@ class Security:
     ``admin`` and ``user``. `mechanisms` are SASL mechanisms, of which `client_settings` uses the first. With
     `acls` (rules such as ``allow user read topic:orders``) or `super_users` there is an authorizer; super
     users are names, ``admin`` by default. `client_certificates` requires a certificate from each client (SSL
-    only).
+    only). `unsecured_tokens` adds OAUTHBEARER with tokens without a signature, as the first mechanism: any
+    client can log in as any user with one, of `users` or not.
     """
 
     def __init__(
@@ -50,6 +58,7 @@ class Security:
         acls: Sequence[str | Acl] | None = None,
         super_users: Sequence[str] | None = None,
         client_certificates: bool = False,
+        unsecured_tokens: bool = False,
         host: str = "127.0.0.1",
     ) -> None:
         self.protocol = protocol.upper()
@@ -61,7 +70,14 @@ class Security:
             self._passwords = {name: Secret(password) for name, password in users.items()}
         else:
             self._passwords = {name: Secret(secrets.token_urlsafe(PASSWORD_BYTES)) for name in users}
+        if unsecured_tokens and not self.has_sasl:
+            raise ConfigError(
+                "security: unsecured tokens are a login by SASL; name SASL_PLAINTEXT or SASL_SSL"
+            )
         self.mechanisms = list(mechanisms)
+        self._has_unsecured_tokens = unsecured_tokens
+        if unsecured_tokens and OAUTHBEARER not in self.mechanisms:
+            self.mechanisms.insert(0, OAUTHBEARER)
         self._rules = [
             acl for each in acls or () for acl in ([each] if isinstance(each, Acl) else parse_rule(each))
         ]
@@ -100,6 +116,8 @@ class Security:
             found[f"{prefix}sasl.enabled.mechanisms"] = ",".join(self.mechanisms)
             if "PLAIN" in self.mechanisms:
                 found[f"{prefix}plain.sasl.jaas.config"] = self._jaas()
+            if self._has_unsecured_tokens:
+                found[f"{prefix}oauthbearer.sasl.jaas.config"] = UNSECURED_LOGIN
         if self.has_tls:
             found[f"{prefix}ssl.keystore.location"] = str(self.directory / "server.pem")
             if self._client_certificates:
@@ -234,9 +252,20 @@ class Security:
             found["ssl.certificate.location"] = found["ssl.key.location"] = str(path)
         if self.has_sasl:
             found["sasl.mechanism"] = mechanism or self.mechanisms[0]
-            found["sasl.username"] = name
-            found["sasl.password"] = self.password(name)
+            found |= self._login_settings(name, found["sasl.mechanism"])
         return found
+
+    def _login_settings(self, name: str, mechanism: str) -> dict[str, str]:
+        """Return settings by which a client logs in as a user."""
+        password = self.password(name)
+        if mechanism != OAUTHBEARER:
+            return {"sasl.username": name, "sasl.password": password}
+        if len(name.split()) != 1:
+            raise ConfigError(f"a token for the user {name!r} cannot be described: name one without spaces")
+        return {
+            "enable.sasl.oauthbearer.unsecure.jwt": "true",
+            "sasl.oauthbearer.config": f"principal={name}",
+        }
 
 
 def security_of(given: Security | str) -> Security:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.client.security.mechanisms import Gssapi, Mechanism, OAuthBearer, Plain, Scram, check_library
 from penstock.common.own_thread import in_own_thread
 from penstock.errors import NetworkError, PenstockError
-from penstock.security.oauth import OAuthError, Token, client_message, token_of, unsecured_token
+from penstock.security.oauth import OAuthError, Token, client_message, token_of
 
 if TYPE_CHECKING:
     from penstock.client.security.settings import OAuthSettings, SecuritySettings
@@ -101,9 +101,8 @@ class TokenSource:
         settings = self._settings
         if settings.provider is not None:
             token = await self._called()
-        elif settings.unsecured_subject is not None:
-            claims = {"sub": settings.unsecured_subject, **settings.unsecured_claims}
-            token = unsecured_token(claims, now, settings.unsecured_lifetime_s)
+        elif settings.unsecured is not None:
+            token = settings.unsecured.token(now)
         else:
             from penstock.client.security.oidc import fetch_token
 

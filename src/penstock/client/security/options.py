@@ -24,6 +24,7 @@ from penstock.security.secrets import Secret, resolved, revealed
 from penstock.security.tls_context import PEM_BEGIN, TlsSettings
 
 if TYPE_CHECKING:
+    from penstock.client.security.unsecured_logins import UnsecuredLogin
     from penstock.security.jaas import LoginModule
 
 log = logger_named("penstock.client")
@@ -351,7 +352,6 @@ def _oauth(values: Mapping[str, Any], jaas: LoginModule | None) -> OAuthSettings
         if key in values
     }  # fmt: skip
     extensions = dict(values.get("extensions", {}))
-    claims: dict[str, object] = {}
     if jaas is not None:
         made.setdefault("client_id", jaas.text("clientId"))
         made.setdefault("client_secret", jaas.options.get("clientSecret"))
@@ -359,26 +359,15 @@ def _oauth(values: Mapping[str, Any], jaas: LoginModule | None) -> OAuthSettings
         for key, value in jaas.options.items():
             if key.startswith("extension_"):
                 extensions.setdefault(key.removeprefix("extension_"), value.reveal())
-            elif key.startswith("unsecuredLoginStringClaim_"):
-                claims[key.removeprefix("unsecuredLoginStringClaim_")] = value.reveal()
-            elif key.startswith("unsecuredLoginExtension_"):
-                extensions.setdefault(key.removeprefix("unsecuredLoginExtension_"), value.reveal())
-    if claims or values.get("unsecured"):
-        # Java makes such tokens without being asked; the switch has the name that librdkafka gave it.
-        if not values.get("unsecured"):
-            raise ConfigError(
-                "sasl.jaas.config asks for a token without signature (unsecuredLogin…), which proves "
-                "nothing: set enable.sasl.oauthbearer.unsecure.jwt=true if this is for development"
-            )
-        made["unsecured_subject"] = str(claims.get("sub") or made.get("provider_argument") or "admin")
-        made["unsecured_claims"] = claims
+    made["unsecured"] = login = _unsecured(values, jaas)
+    if login is not None:
+        extensions = {**login.extensions, **extensions}
     if "https_ca" in values:
         made["ca"] = values["https_ca"]
     if "connect_timeout_ms" in values:
         made["connect_timeout_s"] = values["connect_timeout_ms"] / 1000
     settings = OAuthSettings(**made, extensions=extensions)
-    ways = [settings.provider, settings.token_endpoint, settings.unsecured_subject]
-    if not any(ways):
+    if not (settings.provider or settings.token_endpoint or settings.unsecured):
         raise ConfigError(
             "OAUTHBEARER needs a source of tokens: sasl.oauthbearer.token.endpoint.url with client id and "
             "secret, or a callback as sasl.oauthbearer.token.provider"
@@ -395,6 +384,29 @@ def _oauth(values: Mapping[str, Any], jaas: LoginModule | None) -> OAuthSettings
     if settings.token_endpoint and not settings.token_endpoint.startswith("file:") and not settings.client_id:
         raise ConfigError("option 'sasl.oauthbearer.client.id' is missing: the token endpoint asks for it")
     return settings
+
+
+def _unsecured(values: Mapping[str, Any], jaas: LoginModule | None) -> UnsecuredLogin | None:
+    """Return the login by tokens without a signature that the settings ask for, or None."""
+    from penstock.client.security.unsecured_logins import asks_for_unsecured, login_of_jaas, login_of_text
+
+    options = {} if jaas is None else jaas.options
+    is_asked, switch = asks_for_unsecured(options), values.get("unsecured")
+    if not is_asked and not switch:
+        return None
+    if switch is False:
+        raise ConfigError(
+            "sasl.jaas.config asks for tokens without a signature (unsecuredLogin…), and "
+            "'enable.sasl.oauthbearer.unsecure.jwt' is false: remove one of them"
+        )
+    other = next((name for name in ("token_endpoint", "provider") if values.get(name)), None)
+    if other is not None:
+        what = "'sasl.oauthbearer.token.endpoint.url'" if other == "token_endpoint" else "a token callback"
+        said = "sasl.jaas.config (unsecuredLogin…)" if is_asked else "'enable.sasl.oauthbearer.unsecure.jwt'"
+        raise ConfigError(f"{said} makes tokens without a signature, and {what} gives tokens: remove one")
+    if is_asked:
+        return login_of_jaas({name: value.reveal() for name, value in options.items()})
+    return login_of_text(values.get("provider_argument", ""))
 
 
 def _read_kerberos(values: Mapping[str, Any], jaas: LoginModule | None, settings: dict[str, Any]) -> None:

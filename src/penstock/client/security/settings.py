@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+    from penstock.client.security.unsecured_logins import UnsecuredLogin
+
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SUPPORTED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 
@@ -34,12 +36,9 @@ class OAuthSettings:
     is_header_urlencoded: bool = False
     ca: str | None = None
     """File or PEM text of the CAs to trust for the provider; None means the system's."""
-    unsecured_subject: str | None = None
-    """The principal for tokens without a signature, for brokers under development; None makes no such
-    tokens."""
+    unsecured: UnsecuredLogin | None = None
+    """The claims of tokens without a signature, for brokers under test; None makes no such tokens."""
     connect_timeout_s: float = 10.0
-    unsecured_claims: Mapping[str, object] = field(default_factory=dict)
-    unsecured_lifetime_s: float = 3600.0
 
     @property
     def is_token_file(self) -> bool:
