@@ -197,7 +197,7 @@ class ProducerStateManager:
         self._read_again()
 
     def begun_anew(self) -> None:
-        """Forget all producers, because the log was emptied, and begins after records that it never had.
+        """Drop all producers, because the log was emptied, and begins after records that it never had.
 
         Raises:
             StorageError: snapshots of batches that are gone cannot be removed.
