@@ -133,15 +133,21 @@ def fetch(request: FetchRequest, context: Context[ServingNode]) -> FetchResponse
     found = _read_all(request.topics, request, context)
     if isinstance(found, Wait):
         return found
-    response = _new(FetchResponse)
-    response.throttle_time_ms = response.error_code = response.session_id = 0
-    response.responses = found
-    response.node_endpoints = _NO_NODES
-    response.unknown_tags = None
-    return response
+    return _response(found, NO_SESSION)
 
 
 _name, _index = attrgetter("topic", "topic_id"), attrgetter("partition")
+
+
+def _response(responses: list[FetchableTopicResponse], session_id: int) -> FetchResponse:
+    """Return the response with the answers of topics."""
+    response = _new(FetchResponse)
+    response.throttle_time_ms = response.error_code = 0
+    response.session_id = session_id
+    response.responses = responses
+    response.node_endpoints = _NO_NODES
+    response.unknown_tags = None
+    return response
 
 
 def _read_all(
@@ -217,7 +223,7 @@ def _answer_news(
     found = _read_all(session.topics(), request, context, again)
     if isinstance(found, Wait):
         return found
-    return FetchResponse(responses=_keep_news(found, session), session_id=session.id)
+    return _response(_keep_news(found, session), session.id)
 
 
 def _keep_news(
@@ -226,13 +232,15 @@ def _keep_news(
     """Record the responses for partitions in a session; return those that have changed since the last."""
     news = []
     for topic in responses:
-        fresh = [
-            answer
-            for answer in topic.partitions
-            if session.take_news((topic.topic, topic.topic_id, answer.partition_index), answer)
-        ]
-        if fresh:
-            news.append(FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=fresh))
+        fresh = []
+        name, topic_id = topic.topic, topic.topic_id
+        for answer in topic.partitions:
+            if session.take_news((name, topic_id, answer.partition_index), answer):
+                fresh.append(answer)  # noqa: PERF401  a comprehension is a call more
+        if fresh and len(fresh) == len(topic.partitions):
+            news.append(topic)
+        elif fresh:
+            news.append(FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=fresh))
     return news
 
 
