@@ -24,7 +24,7 @@ ROWS = 400
 
 
 def offsets_of(answer: Any) -> list[int]:
-    pieces = answer.records
+    pieces = answer.records if isinstance(answer.records, list) else [answer.records]
     data = b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
     rows = [row for start, end, _ in split_batches(data) for row in decode_batch(data, start, end, "t", 0)]
     return [row.offset for row in rows]

@@ -94,6 +94,25 @@ def test_values_above_the_limit_are_not_copied():
         assert count == 1 or chunks[1] is value
 
 
+SIZES_OF_RECORDS = [0, 1, 126, 127, 128, 4095, 4096, 4097, 16_382, 16_383, 16_384, 100_000]
+"""Sizes at which a length takes one more byte, or records are no longer joined with what is around them."""
+
+
+@for_each((version, size) for version in (3, 4, 11, 12, 18) for size in SIZES_OF_RECORDS)
+def test_records_in_one_piece_are_written_as_records_in_several(version, size):
+    """The short way of records that are bytes gives the bytes of the long way, that of a list of pieces."""
+    codec, data = codec_for(FetchResponse, version), bytes(range(256)) * (size // 256 + 1)
+    whole = data[:size]
+    several = codec.encode(fetch_response([whole[: size // 2], memoryview(whole)[size // 2 :]], None, b""))
+    for records in (whole, bytearray(whole), memoryview(whole), [whole], (whole,)):
+        message = fetch_response(records, None, b"")
+        assert codec.encode(message) == several
+        chunks = codec.encode_chunks(message)
+        assert b"".join(chunks) == several
+        assert len(chunks) == (1 if size <= 4096 else 3)
+        assert size <= 4096 or len(chunks[1]) == size
+
+
 @pytest.mark.parametrize(
     ("message", "version", "complaint"),
     [

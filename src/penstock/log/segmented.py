@@ -45,6 +45,8 @@ LOOK_EVERY_MS = 1000
 
 _LENGTH_AND_EPOCH = Struct(">ii")
 
+_new = object.__new__
+
 
 class _InstantFlush:
     """The pending flush of a log in memory: `sync` does nothing."""
@@ -255,8 +257,11 @@ class SegmentedLog(ABC):
             return Slice(pieces, 0)
         segment = self._active
         if offset >= segment.base_offset:
-            size, _ = segment.read(pieces, offset, max_bytes, end, at_least_one)
-            return Slice(pieces, size)
+            # The fields are set one by one: a call of the class takes longer.
+            found = _new(Slice)
+            found.pieces = pieces
+            found.size = segment.read(pieces, offset, max_bytes, end, at_least_one)[0]
+            return found
         size = 0
         for segment in self._segments[self._index_of(offset) :]:
             try:

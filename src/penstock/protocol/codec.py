@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from penstock.errors import EncodeError, UnsupportedVersionError
+from penstock.protocol.compiler.runtime import CHUNK_BYTES_MIN
 
 if TYPE_CHECKING:
     from penstock.protocol.schema.definition import Definition
@@ -21,9 +22,6 @@ class Encodable(Protocol):
 
 
 M = TypeVar("M", bound=Encodable)
-
-CHUNK_BYTES_MIN = 4096
-"""Bytes-like values longer than this stay uncopied, as chunks of their own."""
 
 Decode = Callable[[Any, int], tuple[M, int]]
 
@@ -60,7 +58,7 @@ class Codec(Generic[M]):
         self.version = version
         self._layout: Any = None
         self._has_large = True
-        self._write: Callable[[M, list[Any]], None] = self._compile_write
+        self._write: Callable[[M, list[Any]], bool] = self._compile_write
         self.encode = self._first_encode
         self.decode = self._first_decode
         self._is_compiled = False
@@ -88,8 +86,7 @@ class Codec(Generic[M]):
         """
         parts: list[Any] = []
         try:
-            self._write(message, parts)
-            return join_chunks(parts) if self._has_large else [b"".join(parts)]
+            return join_chunks(parts) if self._write(message, parts) else [b"".join(parts)]
         except Exception as error:
             raise self._explain(message, error) from error
 
@@ -139,12 +136,12 @@ class Codec(Generic[M]):
             self.encode = self._build("encode", source, constants)
         return self.encode(message)
 
-    def _compile_write(self, message: M, parts: list[Any]) -> None:
+    def _compile_write(self, message: M, parts: list[Any]) -> bool:
         from penstock.protocol.compiler.compile import writer_source
 
         self._has_large = self.layout.holds_blobs
         self._write = self._build("write", *writer_source(self.layout))
-        self._write(message, parts)
+        return self._write(message, parts)
 
     def _build(self, name: str, source: str, constants: dict[str, Any]) -> Any:
         """Return the function `name` that is compiled from source."""

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.bench_node import NOW_MS, ask, batch_of, make_node, make_topic, produce
 from for_each import for_each
+from penstock.broker.config.values import BrokerConfig
 from penstock.broker.node import Node
+from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.broker.requests.purgatory import Wait
+from penstock.clock import ManualClock
+from penstock.protocol.codec import codec_for
 from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from penstock.protocol.messages.fetch_response import FetchResponse
 from penstock.records.batch import decode_batch
 from penstock.records.compression.codecs import CompressionCodec
 from penstock.records.format.batch_header import split_batches
@@ -63,6 +69,48 @@ def test_records_from_an_offset_on_with_the_marks_of_the_log() -> None:
     marks = (partition.high_watermark, partition.last_stable_offset, partition.log_start_offset)
     assert marks == (3, 3, 0)
     assert partition.aborted_transactions is None
+
+
+@pytest.fixture
+def twins(tmp_path: Path) -> list[Node]:
+    """Two nodes with the same batches: in memory, and in files, which have a short way for one batch."""
+    clock = ManualClock(NOW_MS)
+    nodes = [make_node(), make_node(DiskStore(str(tmp_path), BrokerConfig({}), clock), clock)]
+    for node in nodes:
+        make_topic(node, partitions=2)
+        for values in (b"x" * 100, b"y"), (b"z" * 100,), (b"end",):
+            for partition in 0, 1:
+                assert produce(node, batch_of(*values), partition=partition).error_code == 0
+    return nodes
+
+
+@for_each(
+    (offset, limit, most)
+    for offset in (-1, 0, 1, 2, 3, 4, 5)
+    for limit in (-1, 0, 1, BATCH - 1, BATCH, BATCH + 1, 3 * BATCH, 2**31 - 1)
+    for most in (-1, 0, 1, BATCH, 2**31 - 1)
+)
+def test_files_answer_as_memory_does_under_all_limits(
+    offset: int, limit: int, most: int, twins: list[Node]
+) -> None:
+    for isolation_level in 0, 1:
+        request = fetch_request(
+            (0, offset), (1, offset), limit=limit, max_bytes=most, isolation_level=isolation_level
+        )
+        answers = [ask(node, request, 12) for node in twins]
+        for answer in answers:
+            for partition in answer.responses[0].partitions:
+                partition.records = data_of(partition)
+            # It has all the fields that a message made by its class has.
+            assert FetchResponse.decode(codec_for(FetchResponse, 12).encode(answer), 12) == answer
+        assert answers[0] == answers[1]
+
+
+@for_each((given, found) for given, found in ((-5, 0), (-1, 0), (0, 0), (1, 75)))
+def test_a_negative_leader_epoch_is_none(given: int, found: int) -> None:
+    request = fetch_request((0, 0))
+    request.topics[0].partitions[0].current_leader_epoch = given
+    assert ask(filled(), request, 12).responses[0].partitions[0].error_code == found
 
 
 def test_from_inside_a_batch_the_whole_batch_comes() -> None:

@@ -307,7 +307,7 @@ class World:
         value = b"%d" % self._values
         acks_all = self.random.random() < 0.8
         try:
-            appended = partition.append(
+            base_offset, *_ = partition.append(
                 memoryview(bytearray(encode_batch([(None, value, (), 1)]))),
                 9,
                 self.clock.now_ms(),
@@ -316,16 +316,16 @@ class World:
         except KafkaError as error:
             self.tell(f"{node.id} refuses {value!r}: {error.code}")
             return
-        self.tell(f"{node.id} appends {value!r} at {appended.base_offset}, epoch {partition.leader_epoch}")
+        self.tell(f"{node.id} appends {value!r} at {base_offset}, epoch {partition.leader_epoch}")
         if self.random.random() < self.tearing:
             assert node.log is not None
-            node.log.truncate_to(appended.base_offset)
+            node.log.truncate_to(base_offset)
             self.tell(f"{node.id} dies while it writes: the batch is torn")
             self.kill(node.id)
             return
         if acks_all:
-            answer = PartitionProduceResponse(base_offset=appended.base_offset)
-            self._waiting.append((WrittenRecords(partition, answer), answer, appended.base_offset, value))
+            answer = PartitionProduceResponse(base_offset=base_offset)
+            self._waiting.append((WrittenRecords(partition, answer), answer, base_offset, value))
         node.member._node.purgatory.notify(partition, 100)
         node.settle()
 

@@ -17,6 +17,8 @@ from typing import Protocol
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchTopic, ForgottenTopic
 from penstock.protocol.messages.fetch_response import PartitionData
 
+_new = object.__new__
+
 NO_SESSION = 0
 """The id that stands for none."""
 
@@ -108,7 +110,8 @@ class FetchSession:
         for (name, topic_id, _), followed in self.partitions.items():
             last = found[-1] if found else None
             if last is None or (last.topic, last.topic_id) != (name, topic_id):
-                last = FetchTopic(topic=name, topic_id=topic_id, partitions=[])
+                last = _new(FetchTopic)  # filled here, which takes half of the time of a call of the class
+                last.topic, last.topic_id, last.partitions, last.unknown_tags = name, topic_id, [], None
                 found.append(last)
             last.partitions.append(followed.asked)
         return found

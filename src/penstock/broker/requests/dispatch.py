@@ -207,7 +207,7 @@ def encode_outcome(
     pieces: list[Any]
     if route.in_pieces:
         pieces = route.response.encode_chunks(response)
-        size = sum(map(len, pieces))
+        size = len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
     else:
         encode = route.response.encode
         pieces = [encode(response)]

@@ -352,10 +352,11 @@ class FileSegment(Segment):
         if stop > start:
             if first_end > stop:
                 raise self._damaged(f"the batch at position {start} reaches past others, to {first_end}")
-            file = self._file.opened(keep=not self._sealed)
             size = stop - start
-            is_small = size <= READ_AT_ONCE_BYTES
-            pieces.append(self._bytes(file, start, size) if is_small else FileRegion(file, start, size))
+            if size <= READ_AT_ONCE_BYTES:
+                pieces.append(self._bytes(start, size))
+            else:
+                pieces.append(FileRegion(self._file.opened(keep=not self._sealed), start, size))
         # What is beyond the limit is left to the next read, which says what is wrong.
         return stop - start, stop == self.size != limit
 
@@ -370,27 +371,36 @@ class FileSegment(Segment):
         Raises:
             StorageError: the file cannot be read.
         """
-        size = min(READ_AT_ONCE_BYTES, min(self.size, self._limit) - start)
+        # A call of `min` or `max` would take ten comparisons' time.
+        size = (self.size if self.size < self._limit else self._limit) - start
         if size < HEADER_BYTES:
             return None
-        data = self._bytes(self._file.opened(keep=not self._sealed), start, size)
+        if size > READ_AT_ONCE_BYTES:
+            size = READ_AT_ONCE_BYTES
+        data = self._bytes(start, size)
         base_offset, length, _, magic, _, delta, _ = unpack_head(data)
         end, last_offset = length + LENGTH_EXTRA_BYTES, base_offset + delta
         if (
             magic != 2
-            or not max(HEADER_BYTES, max_bytes) <= end <= size
-            or not self.base_offset <= base_offset <= last_offset < min(up_to_offset, self.end_offset)
+            or not HEADER_BYTES <= end <= size
+            or end < max_bytes
+            or not self.base_offset <= base_offset <= last_offset < up_to_offset
+            or last_offset >= self.end_offset
         ):
             return None
-        self._remember(last_offset + 1, start + end, 0)
+        if last_offset + 1 not in self._start_of_reads:
+            self._remember(last_offset + 1, start + end, 0)
         return data[:end]
 
-    def _bytes(self, file: OpenFile, position: int, size: int) -> bytes:
-        """Return `size` bytes of the open file from `position` on.
+    def _bytes(self, position: int, size: int) -> bytes:
+        """Return `size` bytes of the file from `position` on.
 
         Raises:
             StorageError: the bytes cannot be read, or the file is too short.
         """
+        file = self._file.kept
+        if file is None:
+            file = self._file.opened(keep=not self._sealed)
         try:
             found = operating_system.pread(file.fileno(), size, position)
         except OSError as error:

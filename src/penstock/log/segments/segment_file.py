@@ -19,12 +19,13 @@ logger = logger_named("penstock.log")
 class SegmentFile:
     """The file at a path, opened when needed."""
 
-    __slots__ = ("_fd", "_file", "_lent", "is_writable", "path")
+    __slots__ = ("_fd", "_lent", "is_writable", "kept", "path")
 
     def __init__(self, path: str, *, is_writable: bool) -> None:
         self.path = path
         self.is_writable = is_writable
-        self._file: OpenFile | None = None
+        self.kept: OpenFile | None = None
+        """The open file while this object holds it, which spares a caller a call of `opened`."""
         self._lent: ref[OpenFile] | None = None
         self._fd = -1
 
@@ -36,22 +37,22 @@ class SegmentFile:
         Raises:
             StorageError: the file cannot be opened.
         """
-        file = self._file
+        file = self.kept
         if file is None:
             file = self._lent() if self._lent is not None else None
             if file is None:
                 file = open_file(self.path, writable=self.is_writable)
             if keep:
-                self._file, self._fd = file, file.fileno()
+                self.kept, self._fd = file, file.fileno()
             else:
                 self._lent = ref(file)
         return file
 
     def release(self) -> None:
         """Drop the reference to the open file; it is reopened when needed. Other holders keep it open."""
-        if self._file is not None:
-            self._lent = ref(self._file)
-        self._file = None
+        if self.kept is not None:
+            self._lent = ref(self.kept)
+        self.kept = None
         self._fd = -1
 
     @property

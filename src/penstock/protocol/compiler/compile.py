@@ -46,11 +46,10 @@ def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str,
     title = literal(f"{_title(layout)}: ")
     with out.block("def decode(data, pos=0, seen=None):"):
         if from_views:
-            out.line("data = view = memoryview(data)")
+            out.line("view = data = data if type(data) is memoryview else memoryview(data)")
         else:
-            other = (
-                "return decode_view(data, pos)" if layout.holds_records else "data = bytes(memoryview(data))"
-            )
+            copied = "data = bytes(data if type(data) is memoryview else memoryview(data))"
+            other = "return decode_view(data, pos)" if layout.holds_records else copied
             out.line("if type(data) is not bytes:")
             out.line(f"    {other}")
             if layout.holds_records:
@@ -87,10 +86,15 @@ def encoder_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
 
 
 def writer_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
-    """Return the source of ``write(message, parts)``, and the constants it needs."""
+    """Return the source of ``write(message, parts)``, and the constants it needs.
+
+    The function returns whether a part may be too large to be joined with others, or be no bytes.
+    """
     out = EncodeEmitter(layout.spec.name)
     with out.block("def write(message, parts):"):
+        out.line("large = False")
         _append_message(out, layout)
+        out.line("return large")
     return out.source(), out.constants
 
 

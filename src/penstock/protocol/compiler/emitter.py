@@ -90,8 +90,8 @@ RECORDS_BYTES = HeadKind("v", "B", 1, runtime.read_uvarint, runtime.write_uvarin
 INT8, INT16, INT32 = fixed_kind("b"), fixed_kind("h"), fixed_kind("i")
 
 TAKEN = frozenset((
-    "append", "data", "end", "holder", "known", "last", "message", "parts", "pos", "seen", "size", "tag_end",
-    "tags",
+    "append", "data", "end", "holder", "known", "large", "last", "message", "parts", "pos", "seen", "size",
+    "tag_end", "tags",
 ))  # fmt: skip
 """Locals that compiled functions use for themselves."""
 

@@ -78,6 +78,7 @@ class EncodeEmitter(Emitter):
             return
         self.line(f"if {' | '.join(varints)} < 128:")  # lengths are not negative
         self.line(f"    append({fast})")
+        self._write_two_bytes(segment, varints)
         self.line("else:")
         self.line(f"    append({slow})")
 
@@ -102,6 +103,17 @@ class EncodeEmitter(Emitter):
         codes = codes_of(run)
         pack = self.shared(f"pack_{name_of(run)}", lambda: Struct(">" + codes).pack)
         return f"{pack}({values})", f"{self._concatenation(segment)}({values})"
+
+    def _write_two_bytes(self, segment: list[Piece], varints: list[str]) -> None:
+        """Write the way of a segment whose only varint, its last value, takes two bytes most of the time."""
+        run = _heads(segment)
+        length, kind = run[-1]
+        if varints != [length] or not kind.mostly_two or len(run) != len(segment):
+            return
+        pack = self.shared(f"pack_{name_of(run)}v", lambda: Struct(f">{codes_of(run)}B").pack)
+        values = ", ".join([*(value for value, _ in run[:-1]), f"{length} & 127 | 128", f"{length} >> 7"])
+        self.line(f"elif {length} < 16384:")
+        self.line(f"    append({pack}({values}))")
 
     # Packed numbers (KIP-625)
 
@@ -179,7 +191,7 @@ def _segments(pieces: list[Piece]) -> list[tuple[list[Piece], str | None]]:
     waiting: list[Piece] = []
     for piece in pieces:
         kind = piece[1].kind if isinstance(piece[1], ArrayPart) else piece[1]
-        if kind is UVARINT:
+        if kind.name == UVARINT.name:
             (segments[-1][0] if segments else waiting).append(piece)
             continue
         packing = kind.packing

@@ -50,6 +50,9 @@ def _replace_malformed(error: UnicodeError) -> tuple[str, int]:
 
 codecs.register_error(MALFORMED, _replace_malformed)
 
+CHUNK_BYTES_MIN = 4096
+"""Bytes-like values longer than this stay uncopied, as chunks of their own."""
+
 COUNT_CACHED_MAX = 128
 """Arrays up to this length keep a struct of their own; longer ones make one each time."""
 

@@ -210,10 +210,12 @@ class Text(LengthPrefixed):
     def decode(self, out: DecodeEmitter, target: str) -> None:
         sent, length = out.name("sent"), self.length
         out.head(sent, length.kind)
-        with out.block(f"if {length.is_present(sent)}:"):
+        with out.block(f"if {sent} > {length.bias}:"):
             out.line(f"end = pos + {sent}{' - 1' if length.bias else ''}")
             out.line(f"{target} = {out.text('pos', 'end')}")
             out.line("pos = end")
+        with out.block(f"elif {sent} == {length.bias}:"):
+            out.line(f'{target} = ""')
         with out.block("else:"):
             length.expect_null(out, sent, self.nullable)
             if self.nullable:
@@ -283,7 +285,7 @@ class Blob(LengthPrefixed):
         blob, sent = out.name("blob"), out.name("sent")
         out.before(f"{blob} = {value}")
         self.measure(out, blob, sent)
-        out.head(sent, self.length.kind)
+        out.head(sent, self.length_kind)
         out.flush()
         self.append(out, blob)
 
@@ -297,6 +299,7 @@ class Blob(LengthPrefixed):
 
     def append(self, out: EncodeEmitter, blob: str) -> None:
         out.line(f"append({blob})")
+        out.line("large = True")
 
     def problem(self, value: Any) -> str | None:
         if value is None:
@@ -325,15 +328,21 @@ class RecordSet(Blob):
         return out.uncopied("pos", "end")
 
     def measure(self, out: EncodeEmitter, blob: str, sent: str) -> None:
+        plus = " + 1" if self.length.bias else ""
+        out.before(f"if type({blob}) is bytes:")
+        out.before(f"    {sent} = len({blob}){plus}")
         if self.nullable:
-            out.before(f"if {blob} is None:")
+            out.before(f"elif {blob} is None:")
             out.before(f"    {sent} = {self.length.null}")
-            out.before("else:")
-        indent, plus = "    " if self.nullable else "", " + 1" if self.length.bias else ""
-        out.before(f"{indent}{sent} = records_size({blob}){plus}")
+        out.before("else:")
+        out.before(f"    {sent} = records_size({blob}){plus}")
 
     def append(self, out: EncodeEmitter, blob: str) -> None:
-        out.line(f"add_records(parts, {blob})")
+        out.line(f"if type({blob}) is bytes and len({blob}) <= {runtime.CHUNK_BYTES_MIN}:")
+        out.line(f"    append({blob})")
+        out.line("else:")
+        out.line(f"    add_records(parts, {blob})")
+        out.line("    large = True")
 
     def problem(self, value: Any) -> str | None:
         if value is None:
