@@ -52,7 +52,7 @@ public class EmbeddedKafkaCluster extends Embedded {
     @Override
     public void start() {
         super.start();
-        producer = createProducer(new HashMap<>(ofClients));
+        producer = createProducer(Map.of());
     }
 
     @Override
@@ -98,9 +98,14 @@ public class EmbeddedKafkaCluster extends Embedded {
     }
 
     public Admin createAdminClient(Map<String, Object> settings) {
+        return Admin.create(with(settings));
+    }
+
+    @Override
+    protected Map<String, Object> with(Map<String, Object> settings) {
         Map<String, Object> all = new HashMap<>(ofClients);
-        all.putAll(with(settings));
-        return Admin.create(all);
+        all.putAll(super.with(settings));
+        return all;
     }
 
     public Map<String, Optional<TopicDescription>> describeTopics(String... topics) {
