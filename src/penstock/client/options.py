@@ -140,7 +140,7 @@ class SecurityOptions(TypedDict, total=False):
     sasl_oauthbearer_header_urlencode: bool
     """Whether client id and secret are URL-encoded in the header of the token request."""
     enable_sasl_oauthbearer_unsecure_jwt: bool
-    """Whether to make tokens without a signature, for brokers under test."""
+    """The switch for tokens without a signature, which only brokers under test take."""
     sasl_login_connect_timeout_ms: float
     """How long connecting to the token endpoint may take; 10,000 by default."""
     https_ca_location: str

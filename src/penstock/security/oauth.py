@@ -20,6 +20,9 @@ SEPARATOR = "\x01"
 DUMMY_ANSWER = b"\x01"
 """A client's message to a server that has refused its token, after which the server ends the exchange."""
 
+UNSECURED_LOGIN = "unsecuredLogin"
+"""The beginning of the options of `sasl.jaas.config` that ask for tokens without a signature (KIP-255)."""
+
 MESSAGE_BYTES_MAX = 256 << 10
 """The largest message that is read; tokens have a few kilobytes."""
 

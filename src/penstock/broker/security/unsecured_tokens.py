@@ -16,13 +16,14 @@ from penstock.broker.config.security_settings import HANDLER_CLASS, UNSECURED_HA
 from penstock.broker.security.bearer_tokens import GoodToken, TokenError, is_number, jwt_parts, principal_of
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
+from penstock.security.oauth import UNSECURED_LOGIN
 from penstock.security.sasl_mechanisms import OAUTHBEARER, ScopesMissing
 
 if TYPE_CHECKING:
     from penstock.broker.config.security_settings import BrokerSecuritySettings
 
-LOGIN, VALIDATOR = "unsecuredLogin", "unsecuredValidator"
-"""The beginnings of the options that ask for tokens without a signature."""
+VALIDATOR = "unsecuredValidator"
+"""The beginning of the options that say which tokens without a signature are valid."""
 
 PRINCIPAL_CLAIM = f"{VALIDATOR}PrincipalClaimName"
 SCOPE_CLAIM = f"{VALIDATOR}ScopeClaimName"
@@ -105,7 +106,7 @@ def unsecured_rules_of(settings: BrokerSecuritySettings) -> UnsecuredRules | Non
     if handler and not is_named:
         return None
     options = _options(settings)
-    if not is_named and not any(name.startswith((LOGIN, VALIDATOR)) for name in options):
+    if not is_named and not any(name.startswith((UNSECURED_LOGIN, VALIDATOR)) for name in options):
         return None
     return _rules(options)
 

@@ -14,18 +14,15 @@ from typing import NamedTuple
 
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
-from penstock.security.oauth import Token, unsecured_token
+from penstock.security.oauth import UNSECURED_LOGIN, Token, unsecured_token
 
-BEGINNING = "unsecuredLogin"
-"""The beginning of the options of `sasl.jaas.config` that ask for such tokens."""
-
-STRING_CLAIM = f"{BEGINNING}StringClaim_"
-NUMBER_CLAIM = f"{BEGINNING}NumberClaim_"
-LIST_CLAIM = f"{BEGINNING}ListClaim_"
-EXTENSION = f"{BEGINNING}Extension_"
-PRINCIPAL_CLAIM = f"{BEGINNING}PrincipalClaimName"
-SCOPE_CLAIM = f"{BEGINNING}ScopeClaimName"
-LIFETIME = f"{BEGINNING}LifetimeSeconds"
+STRING_CLAIM = f"{UNSECURED_LOGIN}StringClaim_"
+NUMBER_CLAIM = f"{UNSECURED_LOGIN}NumberClaim_"
+LIST_CLAIM = f"{UNSECURED_LOGIN}ListClaim_"
+EXTENSION = f"{UNSECURED_LOGIN}Extension_"
+PRINCIPAL_CLAIM = f"{UNSECURED_LOGIN}PrincipalClaimName"
+SCOPE_CLAIM = f"{UNSECURED_LOGIN}ScopeClaimName"
+LIFETIME = f"{UNSECURED_LOGIN}LifetimeSeconds"
 OPTIONS = (PRINCIPAL_CLAIM, SCOPE_CLAIM, LIFETIME)
 NAMED_OPTIONS = (STRING_CLAIM, NUMBER_CLAIM, LIST_CLAIM, EXTENSION)
 """The beginnings of options that the name of a claim or of an extension follows."""
@@ -55,7 +52,7 @@ class UnsecuredLogin(NamedTuple):
 
 def asks_for_unsecured(options: Mapping[str, object]) -> bool:
     """Return True if options of `sasl.jaas.config` ask for tokens without a signature."""
-    return any(name.startswith(BEGINNING) for name in options)
+    return any(name.startswith(UNSECURED_LOGIN) for name in options)
 
 
 def login_of_jaas(options: Mapping[str, str]) -> UnsecuredLogin:
@@ -73,7 +70,7 @@ def login_of_jaas(options: Mapping[str, str]) -> UnsecuredLogin:
             extensions[name] = value
         elif beginning:
             claims[_claim_name(option, name)] = _claim(beginning, option, value)
-        elif option.startswith(BEGINNING) and option not in OPTIONS:
+        elif option.startswith(UNSECURED_LOGIN) and option not in OPTIONS:
             known = did_you_mean(option, (*OPTIONS, *NAMED_OPTIONS), quoted=True)
             raise ConfigError(f"sasl.jaas.config: there is no option {option}{known}")
     principal_claim = options.get(PRINCIPAL_CLAIM, "").strip() or "sub"
