@@ -41,6 +41,14 @@ def test_what_is_on_the_allow_list_passes_and_the_other_way_round() -> None:
     assert verdicts.passing() == {each.name for each in RESULTS.values() if each.verdict == "passes"}
 
 
+def test_ci_runs_the_quickest_third() -> None:
+    ms = {each.name: each.ms for each in RESULTS.values()}
+    quick = verdicts.quick_third()
+    left = verdicts.passing() - set(quick)
+    assert len(quick) == len(set(quick)) == len(verdicts.passing()) // 3 > 600
+    assert max(ms[each] for each in quick) <= min(ms[each] for each in left)
+
+
 def test_four_hundred_runs_pass() -> None:
     assert sum(each.passed for each in RESULTS.values()) >= 400
 
