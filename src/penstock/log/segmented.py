@@ -199,7 +199,10 @@ class SegmentedLog(ABC):
         """Return `segment` if it is empty and large enough for the next batch, else a new segment."""
         if segment.size == 0 and last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX:
             return segment
-        return self._roll(first_offset, now_ms)
+        # A segment begins where the last one ends, also behind the gaps that a compacted leader has: recovery
+        # takes gaps between segments for lost batches.
+        is_near = last_offset - self.end_offset <= RELATIVE_OFFSET_MAX
+        return self._roll(self.end_offset if is_near else first_offset, now_ms)
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         old = self._active
@@ -208,6 +211,9 @@ class SegmentedLog(ABC):
         self._segments.append(fresh)
         self._bases.append(base_offset)
         self._active = fresh
+        self.end_offset = (
+            base_offset  # also if what follows raises: no record can come before the new segment
+        )
         if old.size == 0:
             self._remove(len(self._segments) - 2, len(self._segments) - 1)
         if self.config.segment_jitter_ms:
@@ -463,8 +469,7 @@ class SegmentedLog(ABC):
 
         Raises:
             StorageError: files cannot be removed. The segments are out of the log all the same; the next
-                change
-                tries again to delete them.
+                change tries again to delete them.
         """
         self._doomed += self._segments[begin:end]
         del self._segments[begin:end], self._bases[begin:end]

@@ -646,6 +646,47 @@ def test_what_did_not_fit_has_not_happened(
     assert open_log(path).recovery.bytes_cut == 0
 
 
+@pytest.mark.parametrize("batches", [0, 3])
+@pytest.mark.parametrize("far", [300, 1 << 33], ids=["near", "far"])
+def test_an_append_that_skips_offsets_and_fails_leaves_a_log_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int, far: int
+) -> None:
+    path = tmp_path / "t-0"
+    log = open_log(path)
+    made = fill(log, batches)
+    large = batch(far, value=b"v" * 950)  # it begins a segment
+    with monkeypatch.context() as failing:
+        failing.setattr(operating_system, "pwrite", FullDisk(0, errno.ENOSPC))
+        failing.setattr(os, "unlink", lambda path: (_ for _ in ()).throw(OSError(errno.EIO, "no")))
+        with pytest.raises(StorageError):
+            add(log, large, first=far, last=far)
+    first = log.end_offset
+    while far < 1000 and first < far:  # as from a leader that has what the other one had compacted away
+        made.append(batch(first))
+        add(log, made[-1], first=first, last=first)
+        first += 1
+    with pytest.raises(ValueError, match="cannot follow"):
+        add(log, batch(first - 1), first=first - 1, last=first - 1)
+    add(log, large, first=far, last=far)
+    again = open_log(path)  # after a crash
+    assert (again.end_offset, log.end_offset) == (far + 1, far + 1)
+    assert again.recovery.reason == ""
+    assert read_all(again) == b"".join([*made, large])
+
+
+@pytest.mark.parametrize("step", [5, 1 << 30])
+def test_a_crash_loses_nothing_of_a_log_whose_leader_was_compacted(tmp_path: Path, step: int) -> None:
+    path = tmp_path / "t-0"
+    log = open_log(path)
+    made = []
+    for offset in range(0, 60 * step, step):
+        made.append(batch(offset, value=b"v" * 60))
+        add(log, made[-1], first=offset, last=offset)
+    assert len(log.segments) > 4
+    again = open_log(path)
+    assert (again.recovery.reason, read_all(again)) == ("", b"".join(made))
+
+
 def test_a_torn_write_that_cannot_be_cut_is_harmless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t-0"
     log = open_log(path, LogConfig())

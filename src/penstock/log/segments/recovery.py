@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from penstock.common.logs import logger_named
 from penstock.errors import CorruptRecordError, StorageError
-from penstock.log.contract import NEVER, LogConfig
+from penstock.log.contract import NEVER, RELATIVE_OFFSET_MAX, LogConfig
 from penstock.log.directory.files import open_file, remove_file, storage
 from penstock.log.epochs import LeaderEpochs
 from penstock.log.segments.segment import FileSegment
@@ -199,8 +199,9 @@ def _recover(
 ) -> Recovery:
     """Check the segments from index `first` on; delete those behind a cut or a gap, also from the list.
 
-    From the offset `whole_from` on, every segment begins where the one before it ends. After a machine
-    failure, a segment may exist while an earlier one has lost its last batches, even at a batch boundary.
+    From the offset `whole_from` on, every segment begins where the one before it ends, or further away than
+    that one's offsets reach. After a machine failure, a segment may exist while an earlier one has lost its
+    last batches, even at a batch boundary.
     """
     for number in range(first, len(segments)):
         segment = segments[number]
@@ -209,7 +210,12 @@ def _recover(
             if epoch > epochs.latest:
                 epochs.assign(epoch, offset)
         behind = segments[number + 1 :]
-        if behind and not cut and whole_from <= segment.end_offset < behind[0].base_offset:
+        if (
+            behind
+            and not cut
+            and whole_from <= segment.end_offset < behind[0].base_offset
+            and behind[0].base_offset - segment.base_offset <= RELATIVE_OFFSET_MAX
+        ):
             reason = f"the batches up to offset {behind[0].base_offset} are missing"
         if reason:
             del segments[number + 1 :]
