@@ -28,6 +28,8 @@ class SecurityKey(NamedTuple):
     doc: str
 
 
+JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
+
 KEYS: dict[str, SecurityKey] = {
     "allow.everyone.if.no.acl.found": SecurityKey(
         BOOLEAN, "false", "Whether all may use what no entry is about, the cluster included."
@@ -74,7 +76,7 @@ KEYS: dict[str, SecurityKey] = {
         TEXT, None, "Audiences, one of which tokens must have."
     ),
     "sasl.oauthbearer.expected.issuer": SecurityKey(TEXT, None, "The issuer that tokens must have."),
-    "sasl.oauthbearer.jwks.endpoint.url": SecurityKey(
+    JWKS_URL: SecurityKey(
         TEXT, None, "Where the provider's keys are, by https or file; needed for tokens with a signature."
     ),
     "sasl.oauthbearer.jwks.endpoint.refresh.ms": SecurityKey(

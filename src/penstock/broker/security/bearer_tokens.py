@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
+from penstock.broker.config.security_settings import JWKS_URL
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, MissingDependencyError, PenstockError
 from penstock.security.oauth import base64url_decoded
@@ -264,7 +265,7 @@ def validator_of(settings: BrokerSecuritySettings, clock: Clock) -> Callable[[st
         ConfigError: the settings name no keys to check signatures with, or the keys cannot be read.
         MissingDependencyError: `cryptography` is not installed.
     """
-    url = settings.text("sasl.oauthbearer.jwks.endpoint.url", "OAUTHBEARER")
+    url = settings.text(JWKS_URL, "OAUTHBEARER")
     if not url:
         raise ConfigError(
             f"listener {settings.listener} offers OAUTHBEARER: set"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.broker.config.security_settings import HANDLER_CLASS, UNSECURED_HANDLERS
+from penstock.broker.config.security_settings import HANDLER_CLASS, JWKS_URL, UNSECURED_HANDLERS
 from penstock.broker.security.bearer_tokens import GoodToken, TokenError, is_number, jwt_parts, principal_of
 from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
@@ -33,8 +33,6 @@ OPTIONS = (PRINCIPAL_CLAIM, SCOPE_CLAIM, REQUIRED_SCOPE, CLOCK_SKEW)
 
 SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 """The characters of one scope (RFC 6749, section 3.3)."""
-
-JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
 
 
 class UnsecuredRules(NamedTuple):
