@@ -45,6 +45,13 @@ def test_an_unknown_keyword_is_refused_with_the_nearest(name: str, suggestion: s
     assert BrokerConfig({name: "1"}).unheeded == [name]
 
 
+def test_an_unknown_setting_of_a_topic_is_refused_in_kafkas_words() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^Unknown topic config name: cleanup\.polcy; did you mean cleanup\."
+    ):
+        TopicConfig(BrokerConfig(), {"cleanup.polcy": "compact"})
+
+
 def test_an_unknown_name_of_ours_is_refused() -> None:
     """No file for Apache Kafka has such: what is misspelt was meant for this broker, a limit perhaps."""
     with pytest.raises(ConfigError, match=r"penstock\.metrics\.prt; did you mean penstock\.metrics\.port"):

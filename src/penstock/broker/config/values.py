@@ -158,12 +158,16 @@ class Suggestions:
 
 
 def unknown_name(name: str, known: Mapping[str, ConfigKey], suggestions: Suggestions) -> ConfigError:
-    """Return the error for an unknown name, with the most similar known one while `suggestions` last."""
+    """Return the error for an unknown name, with the most similar known one while `suggestions` last.
+
+    It begins as Apache Kafka's: that of a topic's setting in other words than that of a broker's.
+    """
+    what = "configuration" if known is BROKER_KEYS else "topic config name:"
     hint = ""
     if suggestions.left > 0 and len(name) <= SUGGESTION_CHARACTERS_MAX:
         suggestions.left -= 1
         hint = did_you_mean(name, known)
-    return ConfigError(f"Unknown configuration {name}{hint}")
+    return ConfigError(f"Unknown {what} {name}{hint}")
 
 
 def _is_heeded(name: str, text: str) -> bool:

@@ -192,7 +192,8 @@ class OwnAuthority:
         if factor > 1:
             raise error_for(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"a replication factor of {factor} needs as many brokers; there is 1",
+                f"Unable to replicate the partition {factor} time(s): The target replication factor of"
+                f" {factor} cannot be reached because only 1 broker(s) are registered.",
             )
         return [(self._store.node_id,)] * partitions
 
