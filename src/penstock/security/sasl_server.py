@@ -49,6 +49,14 @@ class LoginState(Enum):
     FAILED = "nothing"
 
 
+class LoginOutcome(Enum):
+    """How a login has ended, or the session that came of it."""
+
+    SUCCESSFUL = "successful"
+    FAILED = "failed"
+    EXPIRED = "expired"
+
+
 class FrameVerdict(NamedTuple):
     """The outcome of a frame: the response, whether to delay it, and whether to close the connection."""
 
@@ -62,6 +70,8 @@ class FrameVerdict(NamedTuple):
     """The reason for closing the connection, for the log. It contains no secret."""
     authenticated: Identity | None = None
     """The identity that this frame has authenticated, or None."""
+    outcome: LoginOutcome | None = None
+    """The outcome of a login that this frame has ended, or of a session; None while it goes on."""
 
 
 PASS = FrameVerdict()
@@ -215,7 +225,8 @@ class SaslServer:
         if identity is not None:
             self._succeed(identity, now, now_ms)
         reply = b"" if answer is None else len(answer).to_bytes(4, "big") + answer
-        return FrameVerdict(reply, authenticated=identity)
+        outcome = LoginOutcome.SUCCESSFUL if identity is not None else None
+        return FrameVerdict(reply, authenticated=identity, outcome=outcome)
 
     def _judge_wrapped(
         self, token: bytes, version: int, correlation_id: int, now: float, now_ms: int
@@ -239,7 +250,8 @@ class SaslServer:
         reply = _framed(response, ApiKey.SASL_AUTHENTICATE, version, correlation_id)
         if failure is not None:
             return self._fail(self._described(failure), reply, delays=True)
-        return FrameVerdict(reply, authenticated=identity)
+        outcome = LoginOutcome.SUCCESSFUL if identity is not None else None
+        return FrameVerdict(reply, authenticated=identity, outcome=outcome)
 
     def _step(self, token: bytes) -> tuple[bytes | None, Identity | None]:
         exchange = self._exchange
@@ -301,13 +313,15 @@ class SaslServer:
             self._is_again = True
             return self._receive_handshake(frame, int.from_bytes(frame[2:4], "big"))
         if now > expires_at:
-            return self._fail("its session has expired, and it has not authenticated itself again")
+            ended = self._fail("its session has expired, and it has not authenticated itself again")
+            return ended._replace(outcome=LoginOutcome.EXPIRED)
         return PASS
 
     def _fail(self, reason: str, reply: bytes | None = None, *, delays: bool = False) -> FrameVerdict:
+        outcome = None if self.state is LoginState.FAILED else LoginOutcome.FAILED
         self.state = LoginState.FAILED
         self._exchange = None
-        return FrameVerdict(reply, closes=True, delays=delays, reason=reason)
+        return FrameVerdict(reply, closes=True, delays=delays, reason=reason, outcome=outcome)
 
     def _told(self, error: AuthenticationFailed) -> str:
         """Return the message for the client after a failure."""

@@ -29,6 +29,7 @@ from penstock.security.sasl_mechanisms import (
 from penstock.security.sasl_server import (
     VERSION_QUESTIONS_MAX,
     FrameVerdict,
+    LoginOutcome,
     LoginState,
     SaslServer,
 )
@@ -388,12 +389,16 @@ def test_the_first_request_after_the_end_closes_the_connection(version: int) -> 
     verdict = send(sasl, frame(MetadataRequest(), 1), now=NOW + 6)
     assert verdict.closes
     assert verdict.reply is None
+    assert verdict.outcome is LoginOutcome.EXPIRED
+    assert send(sasl, frame(MetadataRequest(), 1), now=NOW + 6).outcome is None  # it has ended once
 
 
 def test_a_client_may_authenticate_itself_again_before_and_after_the_end() -> None:
     sasl = authenticator(lifetime_ms=5000)
     log_in(sasl)
-    assert log_in(sasl, now=NOW + 4).authenticated is not None
+    again = log_in(sasl, now=NOW + 4)
+    assert again.authenticated is not None
+    assert again.outcome is LoginOutcome.SUCCESSFUL
     assert send(sasl, frame(MetadataRequest(), 1), now=NOW + 8) == FrameVerdict()
     assert log_in(sasl, now=NOW + 60).authenticated is not None
     assert send(sasl, frame(MetadataRequest(), 1), now=NOW + 62) == FrameVerdict()
@@ -409,6 +414,7 @@ def test_again_as_another_user_or_with_a_wrong_password_ends_it() -> None:
     sasl = authenticator(lifetime_ms=5000)
     log_in(sasl)
     verdict = log_in(sasl, b"wrong", now=NOW + 2)
+    assert verdict.outcome is LoginOutcome.FAILED
     assert answer(verdict, ApiKey.SASL_AUTHENTICATE, 2).error_code == 58
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import ssl
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.metadata_request import MetadataRequest
 from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from penstock.security.sasl_server import LoginOutcome
 from penstock.testing import KafkaBroker
 
 pytest.importorskip("cryptography")
@@ -78,6 +81,46 @@ def test_an_authorizer_refuses_what_no_rule_allows() -> None:
         assert there_and_back(settings_of(broker, "user"), "mine") == b"hello"
         with Admin(config=settings_of(broker, "user")) as admin:
             assert list(admin.list_topics()) == ["mine"]
+
+
+# --- counted logins ----------------------------------------------------------------------------------------
+
+
+def logins(broker: Broker) -> dict[str, int]:
+    """Return the counts of logins in the page of metrics, without zeros, by outcome; + is of renewed ones."""
+    assert broker.server is not None
+    with urllib.request.urlopen(f"http://127.0.0.1:{broker.server.metrics_port}/metrics", timeout=10) as page:
+        text = page.read().decode()
+    line = re.compile(r'penstock_logins_total\{listener="[A-Z_]+",outcome="(.*)",again="(.*)"\} ([0-9]+)')
+    found = [(word + "+" * (again == "true"), int(count)) for word, again, count in line.findall(text)]
+    assert len(found) == 6
+    return {word: count for word, count in found if count}
+
+
+def test_logins_are_counted_by_outcome() -> None:
+    with Broker(security="SASL_PLAINTEXT", penstock_metrics_port=0) as broker:
+        assert logins(broker) == {}
+        with Admin(config=settings_of(broker)) as admin:
+            admin.list_topics()
+        wrong = settings_of(broker) | {"sasl.password": "wrong"}
+        with pytest.raises(PenstockError), Admin(config=wrong) as admin:
+            admin.list_topics()
+        found = logins(broker)
+        assert found.keys() == {"successful", "failed"}
+        assert min(found.values()) >= 1
+
+
+def test_handshakes_of_tls_are_counted_where_there_is_no_sasl() -> None:
+    security = Security("SSL", client_certificates=True, users=["ann"])
+    with Broker(security=security, penstock_metrics_port=0) as broker:
+        with Admin(config=settings_of(broker, "ann")) as admin:
+            admin.list_topics()
+        assert logins(broker).keys() == {"successful"}
+        with socket.create_connection(("127.0.0.1", broker.port)) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            while stranger.recv(1024):
+                pass
+        assert logins(broker)["failed"] == 1
 
 
 # --- certificates ------------------------------------------------------------------------------------------
@@ -350,6 +393,10 @@ def test_sessions_that_expire_are_renewed_without_a_lost_request() -> None:
                 assert broker.expire_sessions("admin") >= 1
         end = broker._call(lambda server: server.node.cluster.topic(topic).partition(0).log.end_offset)
         assert end == 5
+        [counts] = broker._call(lambda server: [each.logins.counts for each in server.securities.values()])
+        assert counts[LoginOutcome.EXPIRED, True] >= 4
+        assert counts[LoginOutcome.SUCCESSFUL, False] >= 5
+        assert counts[LoginOutcome.FAILED, False] == counts[LoginOutcome.FAILED, True] == 0
 
 
 def test_a_revoked_user_is_refused() -> None:

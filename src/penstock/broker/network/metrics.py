@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Iterator, Sized
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sized
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.broker.network.frame_buffers import FrameBuffers
     from penstock.broker.node import Node
     from penstock.broker.requests.routes import Answer, Encoder, RequestDecoder, VersionedRoute
+    from penstock.broker.security.listener_security import ListenerSecurity
     from penstock.protocol.message import Message
 
 BUCKETS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -201,6 +202,7 @@ class MeteredServer(Protocol):
     accepted: int
     refused: int
     buffers: FrameBuffers
+    securities: dict[str, ListenerSecurity]
     is_stopping: bool
     storage_failures: set[str]
 
@@ -259,6 +261,7 @@ def render(server: MeteredServer, metrics: Metrics) -> str:
         *_requests(metrics),
         *_clients(metrics.clients),
         *_connections(server),
+        *_logins(server.securities),
         *_logs(server),
         *_groups(server),
         *_failures(server),
@@ -343,6 +346,21 @@ def _connections(server: MeteredServer) -> Iterator[_Family]:
         "Memory of requests that are arriving.",
         server.buffers.lent_bytes,
     )
+
+
+def _logins(securities: Mapping[str, ListenerSecurity]) -> Iterator[_Family]:
+    """Yield the metrics of logins at listeners with SASL or TLS, by outcome."""
+    name = "penstock_logins_total"
+    values = [
+        (
+            f'{name}{{listener="{_quoted(listener)}",outcome="{outcome.value}",again="{str(is_again).lower()}"}}',
+            float(count),
+        )
+        for listener, security in sorted(securities.items())
+        for (outcome, is_again), count in security.logins.counts.items()
+    ]
+    text = "Logins by SASL, or handshakes of TLS, by what came of them; again: on a connection that had one."
+    yield _Family(name, "counter", text, values)
 
 
 def _logs(server: MeteredServer) -> Iterator[_Family]:

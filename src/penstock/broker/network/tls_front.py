@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
+from penstock.security.sasl_server import LoginOutcome
 from penstock.security.tls import TlsConnection, TlsError
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class TlsFront(asyncio.BufferedProtocol):
             self._pass_on()
             self._end_with_the_peer()
         except TlsError as error:
+            if not tls.is_ready:
+                self._security.logins.add(LoginOutcome.FAILED)
             self._connection.hang_up(f"TLS: {error}")
         except Exception:
             self._connection.fail("what TLS has brought")
@@ -114,8 +117,10 @@ class TlsFront(asyncio.BufferedProtocol):
             return
         principal = self._security.principal_of(self._tls.peer_certificate())
         if principal is None:
+            self._security.logins.add(LoginOutcome.FAILED)
             self._connection.hang_up("no rule of ssl.principal.mapping.rules fits the client's certificate")
             return
+        self._security.logins.add(LoginOutcome.SUCCESSFUL)
         self._connection.session.principal = principal
         self._connection.authenticated()
 

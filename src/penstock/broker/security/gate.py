@@ -24,7 +24,7 @@ class SaslGate:
     `opened` is called when the client is authenticated.
     """
 
-    __slots__ = ("_delay_s", "_opened", "_session", "authenticator")
+    __slots__ = ("_counts", "_delay_s", "_opened", "_session", "authenticator")
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class SaslGate:
     ) -> None:
         self._session = session
         self._delay_s = security.failure_delay_s
+        self._counts = security.logins
         self._opened = opened
 
         def answer_api_versions(frame: memoryview) -> bytes:
@@ -59,6 +60,8 @@ class SaslGate:
         verdict = self.authenticator.receive(frame, context.now, context.now_ms)
         if verdict is PASS:
             return answer(frame, context)
+        if verdict.outcome is not None:
+            self._counts.add(verdict.outcome, is_again=self._session.mechanism is not None)
         if verdict.authenticated is not None:
             session, identity = self._session, verdict.authenticated
             session.principal = Principal("User", identity.name)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.security_settings import BrokerSecuritySettings
 from penstock.broker.security.session import ANONYMOUS, Principal
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, DecodeError
+from penstock.security.sasl_server import LoginOutcome
 
 if TYPE_CHECKING:
     import ssl
@@ -59,6 +61,21 @@ class ListenerParts(Protocol):
 
 USER = "User"
 
+
+class LoginCounts:
+    """Counters of the logins at one listener, by SASL or else by TLS, and of what has come of them."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(product(LoginOutcome, (False, True)), 0)
+        """By outcome, and by whether the connection's client had logged in before (KIP-368)."""
+
+    def add(self, outcome: LoginOutcome, *, is_again: bool = False) -> None:
+        """Count the end of a login or of a session."""
+        self.counts[outcome, is_again] += 1
+
+
 _FILES = ("ssl.keystore.location", "ssl.truststore.location")
 
 
@@ -73,6 +90,7 @@ class ListenerSecurity:
         self.listener = listener
         self.settings = BrokerSecuritySettings(node.config, listener.name)
         self._node = node
+        self.logins = LoginCounts()
         self.tls: ssl.SSLContext | None = None
         """The context of new connections; None without TLS."""
         self._rules: list[PrincipalRule] = []
