@@ -7,6 +7,7 @@ The broker has records, committed offsets and a group with a member, whose names
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from itertools import count as count_from
 from pathlib import Path
@@ -18,6 +19,9 @@ from broker.extreme_requests import at_random, count, filled, malformed, places,
 from broker.groups.bench_group import Bench
 from broker.handlers.test_every_version import CASES, REQUESTS
 from for_each import for_each
+from penstock.broker.config.broker_keys import BROKER_KEYS
+from penstock.broker.config.definition import INT, LONG, LONG_MAX
+from penstock.broker.config.security_settings import KEYS
 from penstock.broker.config.values import BrokerConfig
 from penstock.broker.context import CloseConnection, Context
 from penstock.broker.handlers import ROUTES
@@ -25,11 +29,14 @@ from penstock.broker.metadata.stores import open_disk_store
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import LogStore
 from penstock.broker.requests.dispatch import Unanswered, answer
+from penstock.broker.security.session import Principal
 from penstock.clock import ManualClock
 from penstock.errors import EncodeError
 from penstock.protocol.api import ApiKey
 from penstock.protocol.framing import encode_request
 from penstock.protocol.message import Message
+from penstock.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from penstock.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
 
 ON_DISK = (
     ApiKey.PRODUCE,
@@ -45,28 +52,70 @@ COMBINATIONS = 15
 """Requests with many extreme fields, for each version of each API."""
 
 
+NEWEST = [case for case in CASES if case[1] == ROUTES[case[0]].max_version]
+
+
+def longest_times() -> dict[str, str]:
+    """Return settings that let everything take as long as a number can say.
+
+    Least times stay, and so do those for which a group waits before it begins.
+    """
+    kept = re.compile(r"\.min\.|\.heartbeat\.interval\.|initial\.rebalance")
+    found = {}
+    for name, key in BROKER_KEYS.items():
+        if name.endswith(".ms") and key.type in (INT, LONG) and not kept.search(name):
+            end = LONG_MAX if key.type == LONG else 2**31 - 1
+            found[name] = str(end if key.at_most is None else min(end, int(key.at_most)))
+    tokens = [name for name in KEYS if name.startswith("delegation.token.") and name.endswith("time.ms")]
+    return found | dict.fromkeys(tokens, str(LONG_MAX))
+
+
 class Asker:
     """A broker that is asked, and made again when it has lost what it is asked about."""
 
-    def __init__(self, make_store: Callable[[ManualClock], LogStore] | None = None) -> None:
+    def __init__(
+        self,
+        make_store: Callable[[ManualClock], LogStore] | None = None,
+        settings: dict[str, str] | None = None,
+    ) -> None:
         self._make_store = make_store
+        self._settings = {"delegation.token.secret.key": "secret"} | (settings or {})
         self._make()
 
     def _make(self) -> None:
         clock = ManualClock(NOW_MS)
-        self.bench = bench = Bench(self._make_store(clock) if self._make_store else None, clock, **EVERY_API)
+        store = self._make_store(clock) if self._make_store else None
+        self.bench = bench = Bench(store, clock, **EVERY_API, **self._settings)
         self.node: Node = bench.node
         produce(self.node, batch_of(b"a", b"b"))
         joined = bench.join().response
         self.member_id = joined.member_id
         bench.sync(self.member_id, 1, {self.member_id: b"all"})
         bench.commit(1, self.member_id, 1)
+        made = ROUTES[ApiKey.CREATE_DELEGATION_TOKEN].handle(CreateDelegationTokenRequest(), self._context(1))
+        assert isinstance(made, CreateDelegationTokenResponse)
+        assert made.error_code == 0
+        self.hmac = made.hmac
+
+    def _context(self, version: int) -> Context:
+        """Return the context of a client that has logged in, as requests of tokens want it."""
+        context = context_of(self.node, version)
+        session = context.session
+        session.principal = Principal("User", "ann")
+        session.security_protocol, session.mechanism = "SASL_SSL", "PLAIN"
+        return context
 
     @property
     def is_whole(self) -> bool:
         group = self.node.groups.coordinator.groups.get("g")
         has_member = group is not None and self.member_id in group.members and group.state == "Stable"
-        return has_member and "t" in self.node.cluster.topics and len(self.node.cluster.topics) < 40
+        has_token = len(self.node.cluster.security.tokens) == 1
+        return (
+            has_member
+            and has_token
+            and "t" in self.node.cluster.topics
+            and len(self.node.cluster.topics) < 40
+        )
 
     def request(self, key: ApiKey, version: int) -> Message:
         if not self.is_whole:
@@ -77,12 +126,16 @@ class Asker:
                 setattr(place.holder, place.attribute, self.member_id)
             elif place.attribute.startswith("generation_id"):
                 setattr(place.holder, place.attribute, 1)
+            elif place.attribute == "hmac":
+                setattr(place.holder, place.attribute, self.hmac)
+            elif place.attribute.endswith("principal_type"):
+                setattr(place.holder, place.attribute, "User")
         return request
 
     def ask(self, request: Message, version: int) -> None:
         """Ask, and have what waits answered when its time is up."""
         frame = malformed(b"".join(map(bytes, encode_request(request, version, 7, "bench")))[4:])
-        context = context_of(self.node, version)
+        context = self._context(version)
         try:
             outcome = answer(memoryview(bytearray(frame)), context)
             if isinstance(outcome, Unanswered):
@@ -132,7 +185,7 @@ def test_many_extreme_values_at_once(key: ApiKey, version: int, asker: Asker) ->
 
 @pytest.mark.parametrize(
     ("key", "version"),
-    [case for case in CASES if case[0] in ON_DISK and case[1] == ROUTES[case[0]].max_version],
+    [case for case in NEWEST if case[0] in ON_DISK],
     ids=lambda value: str(getattr(value, "name", value)),
 )
 def test_one_extreme_value_at_a_time_with_logs_on_disk(key: ApiKey, version: int, tmp_path: Path) -> None:
@@ -142,6 +195,18 @@ def test_one_extreme_value_at_a_time_with_logs_on_disk(key: ApiKey, version: int
         return open_disk_store(str(tmp_path / str(next(numbers))), BrokerConfig({}), clock)
 
     _try_one_at_a_time(key, version, Asker(make_store))
+
+
+@pytest.fixture(scope="module")
+def patient_asker() -> Asker:
+    return Asker(settings=longest_times())
+
+
+@for_each(NEWEST)
+def test_one_extreme_value_at_a_time_where_everything_may_take_longest(
+    key: ApiKey, version: int, patient_asker: Asker
+) -> None:
+    _try_one_at_a_time(key, version, patient_asker)
 
 
 def _let_time_pass(asker: Asker) -> None:

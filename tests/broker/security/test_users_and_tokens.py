@@ -267,6 +267,17 @@ def test_a_token_is_created_described_renewed_and_expired() -> None:
     assert not with_tokens(store).cluster.security.tokens
 
 
+def test_a_token_whose_end_is_beyond_all_times_ends_with_them() -> None:
+    longest = 2**63 - 1
+    lives = {"delegation.token.max.lifetime.ms": longest, "delegation.token.expiry.time.ms": longest}
+    node = make_node(**{"delegation.token.secret.key": "secret"}, **lives)
+    made = ask(node, CreateDelegationTokenRequest(max_lifetime_ms=longest), 3)
+    assert (made.error_code, made.expiry_timestamp_ms, made.max_timestamp_ms) == (0, longest, longest)
+    renew = RenewDelegationTokenRequest(hmac=made.hmac, renew_period_ms=longest)
+    expire = ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=longest)
+    assert [ask(node, each, 2).expiry_timestamp_ms for each in (renew, expire)] == [longest, longest]
+
+
 def test_refusals() -> None:
     assert create(make_node()).error_code == 61
     node = with_tokens()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from penstock.broker.config.definition import LONG_MAX
 from penstock.broker.config.security_settings import BrokerSecuritySettings
 from penstock.broker.context import Context
 from penstock.broker.metadata.image import metadata_level
@@ -97,7 +98,7 @@ def create_delegation_token(
         now_ms, settings = context.now_ms, BrokerSecuritySettings(context.node.config)
         limit_ms = settings.integer("delegation.token.max.lifetime.ms")
         lifetime_ms = min(limit_ms, request.max_lifetime_ms) if request.max_lifetime_ms > 0 else limit_ms
-        max_ms = now_ms + lifetime_ms
+        max_ms = min(now_ms + lifetime_ms, LONG_MAX)
         token = DelegationToken(
             random_uuid_text(),
             owner,
