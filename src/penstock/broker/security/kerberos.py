@@ -32,7 +32,7 @@ class KerberosService:
 
     def __init__(self, settings: BrokerSecuritySettings, note: Callable[[str], object]) -> None:
         try:
-            import gssapi  # type: ignore[import-not-found, unused-ignore]
+            import gssapi
         except ImportError as error:
             from penstock.common.extras import missing
 

@@ -128,7 +128,7 @@ class Gssapi:
 
     def __init__(self, service: str, host: str, principal: str | None, keytab: str | None) -> None:
         try:
-            import gssapi  # type: ignore[import-not-found, unused-ignore]
+            import gssapi
         except ImportError as error:
             from penstock.common.extras import missing
 
