@@ -6,6 +6,7 @@ else a machine does, and package managers beside each other. What fails is print
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,9 @@ from compat import peers
 ONLY_FOR_SOAK = ("duckdb-lake", "seaweedfs", "spark-4.0", "spark-4.1", "spark-4.2")
 NOT_PROGRAMS = ("python2",)
 """What has requirements that this Python installs for another: the test does."""
+
+COMPILED = {"kerberos_library": "krb5-config"}
+"""What is compiled against libraries of the machine, and the program that says where these are."""
 
 Fetch = Callable[[], object]
 
@@ -40,7 +44,8 @@ def of_directories(file: str, fetch: Callable[[str], object]) -> Iterator[tuple[
     """What is fetched for each directory that has a file of this name."""
     for path in sorted(peers.HERE.glob(f"*/{file}")):
         name = path.parent.name
-        if name not in (*ONLY_FOR_SOAK, *NOT_PROGRAMS):
+        can_be_made = name not in COMPILED or shutil.which(COMPILED[name]) is not None
+        if can_be_made and name not in (*ONLY_FOR_SOAK, *NOT_PROGRAMS):
             yield name, partial(fetch, name)
 
 

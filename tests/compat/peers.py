@@ -45,6 +45,9 @@ DEBIAN_PACKAGES = {
     "node": "nodejs",
     "npm": "npm",
     "kcat": "kcat",
+    "krb5kdc": "krb5-kdc",
+    "kinit": "krb5-user",
+    "krb5-config": "libkrb5-dev",
 }
 RELEASES = (
     *("4.3.0", "3.9.1", "3.8.1", "3.6.2", "3.3.2", "2.8.2", "1.1.1"),
@@ -77,7 +80,7 @@ def until(holds: Callable[[], object], what: str, patience_s: float = PATIENCE_S
 
 def need(tool: str) -> str:
     """The path of a program of this machine; without it the test is skipped, or fails where `CI` is true."""
-    path = shutil.which(tool)
+    path = shutil.which(tool, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
     if path is None:
         reason = f"{tool} is missing; on Debian: apt install {DEBIAN_PACKAGES.get(tool, tool)}"
         if os.environ.get("CI") == "true":
@@ -550,3 +553,13 @@ def python_program(directory: str | Path) -> Path:
         _run([str(python), *install, "-r", str(requirements)], CACHE)
         (target / ".installed").touch()
     return python
+
+
+def kerberos_library() -> None:
+    """Make the library `gssapi` importable, compiled against this machine's Kerberos if need be."""
+    for tool in ("krb5kdc", "kinit", "krb5-config"):
+        need(tool)
+    if importlib.util.find_spec("gssapi") is None:
+        python = python_program("kerberos_library")
+        [packages] = python.parents[1].glob("lib/python*/site-packages")
+        sys.path.append(str(packages))

@@ -1,13 +1,11 @@
 """GSSAPI with a real Kerberos: a KDC of our own, Apache Kafka 4.3, and our broker with every client that can.
 
-Runs where there are ``krb5kdc`` (on Debian: krb5-kdc, krb5-user) and the library `gssapi`.
+Takes ``krb5kdc``, ``kinit`` and the headers of Kerberos: on Debian krb5-kdc, krb5-user and libkrb5-dev.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,83 +14,32 @@ from typing import Any
 
 import pytest
 
-from compat.peers import free_ports, java, maven_classpath, real_kafka, until
+from compat.kerberos import Realm
+from compat.peers import free_ports, java, kerberos_library, maven_classpath, real_kafka
 from penstock import Admin, Broker, Consumer, Producer
 from penstock.errors import AuthenticationError, ConfigError
 
-pytest.importorskip("gssapi", reason="pip install 'penstock[kerberos]'")
-KDC = shutil.which("krb5kdc", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.skipif(KDC is None, reason="on Debian: apt install krb5-kdc krb5-user"),
-]
+pytestmark = pytest.mark.compat
 
 REALM = "PENSTOCK.TEST"
 SERVICE = "kafka/localhost"
 
 
-def kerberos(directory: Path, port: int) -> dict[str, str]:
-    """Files of a realm; the environment that uses them."""
-    (directory / "krb5.conf").write_text(
-        f"""[libdefaults]
-  default_realm = {REALM}
-  dns_lookup_kdc = false
-  dns_canonicalize_hostname = false
-  rdns = false
-  udp_preference_limit = 1
-[realms]
-  {REALM} = {{
-    kdc = 127.0.0.1:{port}
-  }}
-"""
-    )
-    (directory / "kdc.conf").write_text(
-        f"""[kdcdefaults]
-  kdc_listen = 127.0.0.1:{port}
-  kdc_tcp_listen = 127.0.0.1:{port}
-[realms]
-  {REALM} = {{
-    database_name = {directory}/principal
-    key_stash_file = {directory}/stash
-    acl_file = {directory}/acl
-  }}
-"""
-    )
-    return {
-        "KRB5_CONFIG": f"{directory}/krb5.conf",
-        "KRB5_KDC_PROFILE": f"{directory}/kdc.conf",
-        "KRB5CCNAME": f"FILE:{directory}/tickets",
-    }
-
-
 @pytest.fixture(scope="module")
 def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A directory with keytabs of the service and of ann; the KDC runs, and ann has no ticket yet."""
-    directory = tmp_path_factory.mktemp("realm")
-    port = free_ports(1)[0]
+    kerberos_library()
+    made = Realm(REALM, tmp_path_factory.mktemp("realm"))
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in kerberos(directory, port).items():
+        for name, value in made.environment.items():
             patch.setenv(name, value)
-        patch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin")
-
-        def run(*command: str) -> None:
-            subprocess.run(command, check=True, capture_output=True, timeout=60)
-
-        run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
-        for principal, keytab in ((SERVICE, "service"), ("ann", "ann")):
-            run("kadmin.local", "-q", f"addprinc -randkey {principal}")
-            run("kadmin.local", "-q", f"ktadd -k {directory}/{keytab}.keytab {principal}")
-        assert KDC is not None
-        with (directory / "kdc.log").open("wb") as log:
-            process = subprocess.Popen([KDC, "-n"], stdout=log, stderr=log)
-        kinit = ["kinit", "-k", "-t", f"{directory}/ann.keytab", "ann"]
+        made.start()
         try:
-            until(lambda: not subprocess.run(kinit, capture_output=True, check=False).returncode, "the KDC")
-            run("kdestroy")
-            yield directory
+            for principal, keytab in ((SERVICE, "service"), ("ann", "ann")):
+                made.add(made.directory / f"{keytab}.keytab", [principal])
+            yield made.directory
         finally:
-            process.kill()
-            process.wait()
+            made.stop()
 
 
 def jaas(realm: Path, name: str, principal: str) -> str:
