@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.peers import need
+from compat.peers import kerberos_library, need
 from compat.verdicts import page as verdicts
 from compat.verdicts.judging import judge
 
@@ -23,6 +23,7 @@ def run(names: Iterable[str], log: Path) -> dict[str, str]:
     """Run tests, two JVMs at a time; return what each came to, by its name."""
     for tool in ("java", "javac", "mvn"):
         need(tool)
+    kerberos_library()
     full = {each.name: key for key, each in verdicts.results().items()}
     chosen: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(names):

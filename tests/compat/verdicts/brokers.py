@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 import shutil
 import socket
 import sys
 import tempfile
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
+from compat.kerberos import Realm
+from compat.peers import kerberos_library
 from free_ports import free_ports
 from penstock import Broker
 from penstock.broker.cluster import Cluster
@@ -28,6 +33,7 @@ from penstock.broker.network.server import Server
 from penstock.broker.security.login_file import PROPERTY, login_settings
 from penstock.broker.security.session import ANONYMOUS, Principal, Session
 from penstock.errors import PenstockError
+from penstock.security.sasl_server import LoginOutcome
 
 OF_THE_HARNESS = {"unstable.feature.versions.enable", "unstable.api.versions.enable"}
 """Switches for features under development, which a broker that users run does not have."""
@@ -42,6 +48,8 @@ PLUGINS = {
     "principal.builder.class": "org.apache.kafka.common.security.authenticator.",
 }
 """Settings that name Java classes, and what begins the names of those that a broker has of its own."""
+
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 PLAIN_LOGIN = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -58,41 +66,130 @@ class Lacking(Exception):
 OF_CONTROLLERS = ("controller.", "log.dir", "metadata.log.dir", "process.roles", "initial.broker.")
 """What begins the names of settings for controllers, and for directories, which brokers get elsewhere."""
 
-OWN_PRINCIPALS = {
-    "kafka.api.AbstractAuthorizerIntegrationTest$PrincipalBuilder": {
-        "BROKER": Principal("User", "broker"),
-        "CLIENT": Principal("User", "client"),
-    },
-    "kafka.api.PlaintextEndToEndAuthorizationTest$TestClientPrincipalBuilder": {
-        "CLIENT": Principal("User", "client")
-    },
-    "kafka.api.PlaintextEndToEndAuthorizationTest$TestServerPrincipalBuilder": {
-        "SERVER": Principal("User", "server")
-    },
+Builder = Callable[[str, Principal], Principal]
+"""A principal builder: it is given the name of a listener and the principal that a client has shown."""
+
+
+def by_listener(**principals: Principal) -> Builder:
+    return lambda listener, shown: principals.get(listener, shown)
+
+
+def by_certificate(names: dict[str, str], rest: str | None) -> Builder:
+    """Return a builder for DNs such as ``O=A server,CN=localhost``.
+
+    `names` are those of principals by the common name, or by the organization behind `A`. `rest` is the name
+    of all others; None leaves them the DN.
+    """
+
+    def build(_: str, shown: Principal) -> Principal:
+        found = re.fullmatch("O=A (.*?),CN=(.*?)", shown.name)
+        if found is None:
+            return ANONYMOUS
+        name = names.get(found[2]) or names.get(found[1]) or rest
+        return shown if name is None else Principal("User", name)
+
+    return build
+
+
+def by_user(_: str, shown: Principal) -> Principal:
+    """Return the two users of the tests with PLAIN by other names, and strangers as anonymous."""
+    name = {"plain-admin": "admin", "plain-user": "user"}.get(shown.name)
+    return ANONYMOUS if name is None else Principal("User", name)
+
+
+def by_group(listener: str, shown: Principal) -> Principal:
+    """Return a user as a group: the tests' user has another name as one."""
+    if shown == ANONYMOUS:
+        return shown
+    return Principal("Group", "testGroup" if shown.name == "scram-user" else shown.name)
+
+
+OWN_BUILDERS = {
+    "kafka.api.AbstractAuthorizerIntegrationTest$PrincipalBuilder": by_listener(
+        BROKER=Principal("User", "broker"), CLIENT=Principal("User", "client")
+    ),
+    "kafka.api.GroupEndToEndAuthorizationTest$GroupPrincipalBuilder": by_group,
+    "kafka.api.PlaintextEndToEndAuthorizationTest$TestClientPrincipalBuilder": by_listener(
+        CLIENT=Principal("User", "client")
+    ),
+    "kafka.api.PlaintextEndToEndAuthorizationTest$TestServerPrincipalBuilder": by_listener(
+        SERVER=Principal("User", "server")
+    ),
+    "kafka.api.SaslPlainSslEndToEndAuthorizationTest$TestPrincipalBuilder": by_user,
+    "kafka.api.SslAdminIntegrationTest$TestPrincipalBuilder": by_certificate(
+        {"server": "server", "super-user": "server", "client": "client"}, "ANONYMOUS"
+    ),
+    "kafka.api.SslEndToEndAuthorizationTest$TestPrincipalBuilder": by_certificate(
+        {"server": "server", "super-user": "server"}, None
+    ),
 }
-"""The principals of listeners, by the classes of tests that build them."""
+"""What stands in for the principal builders of tests, by the names of their classes."""
+
+OWN_AUTHORIZERS = {"kafka.api.SslAdminIntegrationTest$TestableStandardAuthorizer"}
+"""Authorizers of tests that decide as Kafka's own: they only wait, or note who asks."""
+
+OWN_LOGINS = {
+    "kafka.api.SaslPlainSslEndToEndAuthorizationTest$TestServerCallbackHandler": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="plain-admin" password="broker-password" user_plain-admin="broker-password" '
+        'user_plain-user="user1-password" user_plain-user2="plain-user2-secret";'
+    )
+}
+"""The users that callback handlers of tests know, as JAAS, by the names of the handlers' classes."""
+
+OF_NO_USE = {"kafka.api.SaslPlainSslEndToEndAuthorizationTest$TestClientCallbackHandler"}
+"""What Kafka's brokers log in with among themselves. Those here have a listener of their own for it."""
+
+LOGIN_METRICS = {
+    (LoginOutcome.SUCCESSFUL, False): "successful-authentication-total",
+    (LoginOutcome.FAILED, False): "failed-authentication-total",
+    (LoginOutcome.SUCCESSFUL, True): "successful-reauthentication-total",
+    (LoginOutcome.FAILED, True): "failed-reauthentication-total",
+    (LoginOutcome.EXPIRED, False): "expired-connections-killed-count",
+    (LoginOutcome.EXPIRED, True): "expired-connections-killed-count",
+}
+"""Kafka's metrics of logins, by outcome and by whether the client had logged in before."""
 
 SUPERUSER = Principal("User", "verdicts")
 """Who asks on the listener that the brokers of tests have beside their own."""
 
 
 class Known(Session):
-    """A session whose principal may be known by its listener."""
+    """A session whose principal the builders of a test make."""
 
-    principals: ClassVar[dict[str, Principal]] = {}
+    builders: ClassVar[list[Builder]] = []
     _shown = ANONYMOUS
 
     @property  # type: ignore[override]
     def principal(self) -> Principal:
-        return self.principals.get(self.listener_name, self._shown)
+        principal = self._shown
+        for build in self.builders:
+            principal = build(self.listener_name, principal)
+        return principal
 
     @principal.setter
     def principal(self, shown: Principal) -> None:
         self._shown = shown
 
 
+def replace_classes(texts: dict[str, str]) -> None:
+    """Replace settings that name classes of tests by what stands in for these."""
+    for name, text in list(texts.items()):
+        if text in OWN_BUILDERS:
+            if OWN_BUILDERS[text] not in Known.builders:
+                Known.builders.append(OWN_BUILDERS[text])
+            del texts[name]
+        elif text in OWN_LOGINS:
+            texts[name.replace("sasl.server.callback.handler.class", "sasl.jaas.config")] = OWN_LOGINS[text]
+            del texts[name]
+        elif text in OF_NO_USE:
+            del texts[name]
+        elif text in OWN_AUTHORIZERS:
+            texts[name] = AUTHORIZER
+
+
 class Brokers:
-    """A cluster of a test: one broker, or several whose ids begin at 0."""
+    """A cluster of a test: one broker, or several, whose ids begin at 0."""
 
     def __init__(self, wanted: dict[str, Any], directory: Path) -> None:
         self.count: int = wanted["brokers"]
@@ -100,7 +197,7 @@ class Brokers:
         if wanted.get("whole"):
             wanted |= self._whole(wanted)
         own = {int(node): texts for node, texts in wanted["own"].items() if texts}
-        if any(node >= self.count for node in own):
+        if not wanted.get("whole") and any(node >= self.count for node in own):
             raise Lacking("settings of a controller by itself")
         free = iter(free_ports(self.count + sum(map(len, self.listeners))))
         self.ports = list(islice(free, self.count))
@@ -108,7 +205,8 @@ class Brokers:
         settings = self._settings(wanted)
         self._served: Broker | Cluster
         if self.count == 1:
-            settings |= own.get(0, {}) | self._listening(wanted, 0)
+            settings |= next(iter(own.values())) if wanted.get("whole") else own.get(0, {})
+            settings |= self._listening(wanted, 0)
             if "log.dirs" not in settings:
                 names = [str(directory / f"disk{number}") for number in range(wanted["disks"])]
                 settings["log.dirs"] = ",".join(names)
@@ -131,15 +229,12 @@ class Brokers:
     def _whole(self, wanted: dict[str, Any]) -> dict[str, Any]:
         """Give brokers the listeners that they ask for, and one more."""
         own = {}
-        Known.principals = {}
+        Known.builders = []
         for node, texts in wanted["own"].items():
             names = texts.get("controller.listener.names", "CONTROLLER").split(",")
             listeners = [each.partition("://")[0] for each in texts["listeners"].split(",")]
             self.listeners.append(dict.fromkeys((each for each in listeners if each not in names), 0))
-            for name, text in list(texts.items()):
-                if name.endswith("principal.builder.class") and text in OWN_PRINCIPALS:
-                    Known.principals |= OWN_PRINCIPALS[text]
-                    del texts[name]
+            replace_classes(texts)
             protocols = texts.get("listener.security.protocol.map") or ",".join(
                 f"{each}:{each}" for each in listeners
             )
@@ -158,7 +253,7 @@ class Brokers:
                     {"listeners": ",".join(theirs), "listener.security.protocol.map": protocols}
                 )
                 own[node] |= login_settings(PROPERTY + wanted["login"], listeners_of(config), own[node])
-        Known.principals["VERDICTS"] = SUPERUSER
+        Known.builders.append(by_listener(VERDICTS=SUPERUSER))
         common = dict(set.intersection(*(set(each.items()) for each in own.values())))
         return {"own": own, "settings": common}
 
@@ -180,7 +275,7 @@ class Brokers:
             settings |= {
                 "sasl.enabled.mechanisms": "PLAIN",
                 f"listener.name.{listener.lower()}.plain.sasl.jaas.config": PLAIN_LOGIN,
-                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "authorizer.class.name": AUTHORIZER,
                 "allow.everyone.if.no.acl.found": "false",
                 "super.users": "User:plain-admin",
             }
@@ -221,12 +316,29 @@ class Brokers:
 
     def changes(self, node: int) -> dict[str, str]:
         """Return the settings of a broker that clients have changed; nothing of one that has stopped."""
-        served = self._served
-        server = served.server if isinstance(served, Broker) else served._nodes[node].server
+        server = self._server(node)
         if server is None:
             return {}
         changed = server.node.cluster.image.broker_configs
         return {**changed.get(ALL_BROKERS, {}), **changed.get(str(node), {})}
+
+    def counts(self, node: int) -> dict[str, int]:
+        """Return the counts of logins at a broker, by the names of Kafka's metrics."""
+        found = dict.fromkeys(LOGIN_METRICS.values(), 0)
+        server = self._server(node)
+        for security in () if server is None else server.securities.values():
+            for ending, count in security.logins.counts.items():
+                found[LOGIN_METRICS[ending]] += count
+        return found
+
+    def tokens(self, node: int) -> int:
+        """Return the number of delegation tokens that a broker knows."""
+        server = self._server(node)
+        return 0 if server is None else len(server.node.cluster.security.tokens)
+
+    def _server(self, node: int) -> Server | None:
+        served = self._served
+        return served.server if isinstance(served, Broker) else served._nodes[node].server
 
     def move(self, ask: str, node: int) -> None:
         """Stop a broker in order, or start it again."""
@@ -238,10 +350,49 @@ class Brokers:
             self._served.start(node)
 
 
-def answer(question: dict[str, Any], running: dict[int, Brokers], directory: Path) -> dict[str, Any]:
-    """Do what is asked to a cluster, or to all of them; return the answer."""
+class Kerberos:
+    """The Kerberos server of a test. Its files have the same names in every test: libraries keep them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._realm: Realm | None = None
+
+    def answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Start or stop the server, or give it principals; return where it is found."""
+        try:
+            kerberos_library()
+        except BaseException as error:  # as pytest.skip and pytest.fail raise
+            raise Lacking(f"a Kerberos server: {error}") from None
+        if question["ask"] == "start kerberos":
+            self.stop()
+            self._realm = Realm("EXAMPLE.COM", self._directory)
+            self._realm.start()
+            os.environ.update(self._realm.environment)
+        elif question["ask"] == "stop kerberos":
+            self.stop()
+        else:
+            assert self._realm is not None
+            keytab = Path(question["keytab"])
+            keytab.unlink(missing_ok=True)
+            self._realm.add(keytab, question["principals"])
+        return {"file": str(self._directory / "krb5.conf")}
+
+    def stop(self) -> None:
+        if self._realm is not None:
+            self._realm.stop()
+            shutil.rmtree(self._directory, ignore_errors=True)
+        self._realm = None
+
+
+def answer(
+    question: dict[str, Any], running: dict[int, Brokers], kerberos: Kerberos, directory: Path
+) -> dict[str, Any]:
+    """Do what is asked to a cluster, or to all of them, or to Kerberos; return the answer."""
     ask = question["ask"]
+    if ask.endswith("kerberos"):
+        return kerberos.answer(question)
     if ask == "stop all":
+        kerberos.stop()
         for number in list(running):
             running.pop(number).stop()
         for left in directory.iterdir():
@@ -261,6 +412,10 @@ def answer(question: dict[str, Any], running: dict[int, Brokers], directory: Pat
         return running[number].partition(question["id"], question["topic"], question["index"])
     elif ask == "changes":
         return running[number].changes(question["id"])
+    elif ask == "counts":
+        return running[number].counts(question["id"])
+    elif ask == "tokens":
+        return {"tokens": running[number].tokens(question["id"])}
     else:
         running[number].move(ask, question["id"])
     return {}
@@ -269,10 +424,11 @@ def answer(question: dict[str, Any], running: dict[int, Brokers], directory: Pat
 def serve(asking: socket.socket, directory: Path) -> None:
     """Answer every line until the connection ends."""
     running: dict[int, Brokers] = {}
+    kerberos = Kerberos(directory / "kerberos")
     with asking.makefile("rw", encoding="utf-8") as lines:
         for line in lines:
             try:
-                found = answer(json.loads(line), running, directory)
+                found = answer(json.loads(line), running, kerberos, directory)
             except Lacking as lacking:
                 found = {"lacks": str(lacking)}
             except PenstockError as error:
@@ -281,7 +437,7 @@ def serve(asking: socket.socket, directory: Path) -> None:
                 found = {"error": f"{type(error).__name__}: {error}"}
             lines.write(json.dumps(found) + "\n")
             lines.flush()
-    answer({"ask": "stop all"}, running, directory)
+    answer({"ask": "stop all"}, running, kerberos, directory)
 
 
 def main() -> int:

@@ -250,6 +250,7 @@ def _run_pair(
         port = int(brokers.stdout.readline())
         options = ["-Xmx700M", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
         options += ["--add-opens=java.base/java.util=ALL-UNNAMED", *JAVA_OPTIONS]
+        options += ["--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"]
         options += [f"-Dverdicts.port={port}", f"-Dverdicts.patience={patience_s}"]
         options += [f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.properties'}"]
         workplace = CACHE / "kafka-own-work"

@@ -7,6 +7,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.types.Password;
 
 import java.io.BufferedReader;
+import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
@@ -37,6 +38,7 @@ public final class Host {
     private final Map<String, Object> wanted = new LinkedHashMap<>();
     private final Set<Integer> down = new TreeSet<>();
     private final int size;
+    private int first;
     private final String listener;
     private final Map<String, String> settings;
     private List<Integer> ports = List.of();
@@ -54,9 +56,10 @@ public final class Host {
         wanted.putAll(Map.of("ask", "start", "cluster", number, "brokers", size, "disks", disks, "settings", this.settings, "own", own, "listener", listener, "protocol", protocol));
     }
 
-    /** Brokers with the listeners and settings of their own. */
-    public Host(int size, Map<Integer, Map<String, String>> own) {
-        this(size, 1, Map.of(), own, "VERDICTS", "PLAINTEXT");
+    /** Brokers with the listeners and settings of their own, by their ids. */
+    public Host(Map<Integer, Map<String, String>> own) {
+        this(own.size(), 1, Map.of(), own, "VERDICTS", "PLAINTEXT");
+        first = new TreeSet<>(own.keySet()).first();
         wanted.put("whole", true);
         wanted.put("login", System.getProperty("java.security.auth.login.config", "")); // as brokers in this JVM would read it
     }
@@ -82,6 +85,19 @@ public final class Host {
     /** Stops the brokers of all tests. */
     static void stopAll() {
         ask(Map.of("ask", "stop all"));
+    }
+
+    /** Starts a Kerberos server without principals; returns the file by which it is found. */
+    public static String startKerberos() {
+        return ask(Map.of("ask", "start kerberos")).get("file").asText();
+    }
+
+    public static void stopKerberos() {
+        ask(Map.of("ask", "stop kerberos"));
+    }
+
+    public static void addToKerberos(File keytab, List<String> principals) {
+        ask(Map.of("ask", "add to kerberos", "keytab", keytab.getPath(), "principals", principals));
     }
 
     public void start() {
@@ -126,9 +142,21 @@ public final class Host {
         return found;
     }
 
+    /** How often something has happened at a broker, by the name of Kafka's metric. */
+    Map<String, Double> counts(int id) {
+        Map<String, Double> found = new TreeMap<>();
+        ask(Map.of("ask", "counts", "cluster", number, "id", id)).properties().forEach(each -> found.put(each.getKey(), each.getValue().asDouble()));
+        return found;
+    }
+
+    /** How many delegation tokens a broker knows. */
+    int tokens(int id) {
+        return ask(Map.of("ask", "tokens", "cluster", number, "id", id)).path("tokens").asInt();
+    }
+
     public Set<Integer> ids(boolean alive) {
         Set<Integer> found = new TreeSet<>();
-        for (int id = 0; id < size; id++) if (!alive || !down.contains(id)) found.add(id);
+        for (int id = first; id < first + size; id++) if (!alive || !down.contains(id)) found.add(id);
         return found;
     }
 
@@ -142,7 +170,7 @@ public final class Host {
 
     /** The port of a listener of a broker; those of most tests have one. */
     public int port(int id, String name) {
-        return listeners.has(id) ? listeners.get(id).get(name).asInt() : ports.get(id);
+        return listeners.has(id - first) ? listeners.get(id - first).get(name).asInt() : ports.get(id - first);
     }
 
     public String listener() {

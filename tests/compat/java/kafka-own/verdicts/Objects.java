@@ -1,5 +1,8 @@
 package verdicts;
 
+import com.yammer.metrics.core.Gauge;
+import com.yammer.metrics.core.MetricName;
+
 import kafka.cluster.Partition;
 import kafka.log.LogManager;
 import kafka.network.SocketServer;
@@ -26,7 +29,11 @@ import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.common.metrics.Measurable;
+import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.security.scram.ScramCredential;
+import org.apache.kafka.common.security.token.delegation.internals.DelegationTokenCache;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
@@ -39,9 +46,11 @@ import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.server.authorizer.AclCreateResult;
 import org.apache.kafka.server.authorizer.AclDeleteResult;
+import org.apache.kafka.security.CredentialProvider;
 import org.apache.kafka.server.BrokerLifecycleManager;
 import org.apache.kafka.server.HostedPartition;
 import org.apache.kafka.server.authorizer.Authorizer;
+import org.apache.kafka.server.metrics.KafkaYammerMetrics;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 import org.mockito.Mockito;
@@ -50,6 +59,7 @@ import scala.Option;
 
 import java.lang.reflect.Field;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -113,10 +123,11 @@ public final class Objects {
     }
 
     public static KafkaBroker broker(int id, Host host, Supplier<Admin> admins) {
-        return broker(id, host, admins, () -> config(id, host));
+        return broker(id, host, admins, () -> config(id, host), false);
     }
 
-    public static KafkaBroker broker(int id, Host host, Supplier<Admin> admins, Supplier<KafkaConfig> config) {
+    /** A broker that has the metrics of logins, and no others, if the test asks only for these. */
+    public static KafkaBroker broker(int id, Host host, Supplier<Admin> admins, Supplier<KafkaConfig> config, boolean onlyLogins) {
         Object cache = cache(admins);
         return object(BrokerServer.class, Map.ofEntries(
             answer("config", no -> config.get()),
@@ -129,8 +140,14 @@ public final class Objects {
             answer("brokerState", no -> host.ids(true).contains(id) ? BrokerState.RUNNING : BrokerState.NOT_RUNNING),
             answer("clusterId", no -> ask(admins, admin -> admin.describeCluster().clusterId().get())),
             answer("metadataCache", no -> cache),
+            answer("metrics", no -> {
+                if (!onlyLogins) throw Host.lacks("the object BrokerServer.metrics");
+                return metrics(id, host);
+            }),
             answer("lifecycleManager", no -> object(BrokerLifecycleManager.class, Map.of(
                 "initialUnfenceFuture", any -> CompletableFuture.completedFuture(null)))),
+            answer("credentialProvider", no -> credentials(admins)),
+            answer("tokenCache", no -> object(DelegationTokenCache.class, Map.of("tokens", any -> Collections.nCopies(host.tokens(id), null)))),
             answer("logManager", no -> logs(id, host)),
             answer("replicaManager", no -> replicas(id, host, cache)),
             answer("socketServer", no -> object(SocketServer.class, Map.of("boundPort", what -> host.port(id, ((ListenerName) what[0]).value())))),
@@ -141,6 +158,34 @@ public final class Objects {
             answer("groupCoordinator", no -> object(GroupCoordinator.class, Map.of(
                 "groupMetadataTopicConfigs", any -> properties(Map.of("cleanup.policy", "compact", "compression.type", "producer")),
                 "partitionFor", group -> Utils.abs(group[0].hashCode()) % config.get().getInt("offsets.topic.num.partitions"))))));
+    }
+
+    /** The metrics of logins. */
+    private static Metrics metrics(int id, Host host) {
+        Metrics metrics = new Metrics();
+        for (String name : host.counts(id).keySet())
+            metrics.addMetric(metrics.metricName(name, "socket-server-metrics"), (Measurable) (config, now) -> host.counts(id).get(name));
+        return metrics;
+    }
+
+    /** Puts the metric of all brokers that tests look for where they look. */
+    public static void register(Host host) {
+        MetricName name = new MetricName("kafka.network", "SocketServer", "ExpiredConnectionsKilledCount");
+        KafkaYammerMetrics.defaultRegistry().removeMetric(name);
+        KafkaYammerMetrics.defaultRegistry().newGauge(name, new Gauge<Double>() {
+            @Override public Double value() {
+                return host.ids(true).stream().mapToDouble(id -> host.counts(id).get("expired-connections-killed-count")).sum();
+            }
+        });
+    }
+
+    /** The users of SCRAM as they are now. */
+    private static CredentialProvider credentials(Supplier<Admin> admins) {
+        CredentialProvider provider = new CredentialProvider(org.apache.kafka.common.security.scram.internals.ScramMechanism.mechanismNames(), null);
+        ask(admins, admin -> admin.describeUserScramCredentials().all().get()).forEach((user, known) -> known.credentialInfos().forEach(each ->
+            provider.credentialCache.cache(each.mechanism().mechanismName(), ScramCredential.class)
+                .put(user, new ScramCredential(new byte[0], new byte[0], new byte[0], each.iterations()))));
+        return provider;
     }
 
     private static LogManager logs(int id, Host host) {

@@ -1,5 +1,6 @@
 package kafka.server;
 
+import kafka.api.EndToEndAuthorizationTest;
 import kafka.integration.KafkaServerTestHarness;
 import kafka.utils.Logging;
 import kafka.utils.TestInfoUtils;
@@ -27,6 +28,7 @@ import verdicts.Objects;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.function.Supplier;
@@ -69,13 +71,18 @@ public abstract class QuorumTestHarness implements Logging {
     /** The brokers of a test are asked for one by one, and begin together. */
     public KafkaBroker createBroker(KafkaConfig config, Time time, boolean start, Option<String> threads) {
         if (host == null || !wanted.contains(config)) begin(config);
-        KafkaBroker broker = Objects.broker(config.brokerId(), host, admins, () -> Objects.changed(config, host()));
+        KafkaBroker broker = Objects.broker(config.brokerId(), host, admins, () -> Objects.changed(config, host()),
+            asksForLogins());
         if (start) broker.startup();
         return broker;
     }
 
     private void begin(KafkaConfig config) {
-        if (host != null) host.stop();
+        if (host != null) {
+            Set<Integer> running = host.ids(true);
+            if (!running.isEmpty() && !running.contains(config.brokerId())) throw Host.lacks("brokers that begin one after the other");
+            host.stop();
+        }
         wanted = this instanceof KafkaServerTestHarness all ? CollectionConverters.asJava(all.configs()) : List.of(config);
         if (!wanted.contains(config)) throw Host.lacks("a broker that is not of the harness");
         Map<Integer, Map<String, String>> own = new TreeMap<>();
@@ -84,12 +91,19 @@ public abstract class QuorumTestHarness implements Logging {
             each.originals().forEach((name, value) -> texts.put(name, Host.text(value)));
             own.put(each.brokerId(), texts);
         }
-        for (int id = 0; id < own.size(); id++) if (!own.containsKey(id)) throw Host.lacks("brokers with ids " + own.keySet());
-        host = new Host(own.size(), own);
+        for (int id = 0; id < own.size(); id++)
+            if (own.size() > 1 && !own.containsKey(id)) throw Host.lacks("brokers with ids " + own.keySet());
+        host = new Host(own);
         boolean newest = metadataVersion().isAtLeast(MetadataVersion.latestProduction());
         host.start(newest ? "" : metadataVersion().version());
+        if (asksForLogins()) Objects.register(host);
         List<UserScramCredentialAlteration> users = Objects.scramUsers(this::addFormatterSettings);
         if (!users.isEmpty()) Objects.ask(admins, admin -> admin.alterUserScramCredentials(users).all().get());
+    }
+
+    /** Whether a test looks at metrics of logins, and at no others. */
+    private boolean asksForLogins() {
+        return this instanceof EndToEndAuthorizationTest || this instanceof GssapiAuthenticationTest;
     }
 
     private Host host() {
