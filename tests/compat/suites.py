@@ -242,6 +242,24 @@ RUN_BY_HAND = (
         "11 of 12 integration tests, without compression, with Snappy, and with GZIP",
         "one loses a topic's messages where a partition before them is empty; TLS was not run",
     ),
+    RunByHand(
+        "Parsely/pykafka",
+        "e7665bf",
+        "151 tests as Kafka 0.10.2, at three brokers beside a ZooKeeper, with TLS",
+        "104 are skipped, most for want of its own librdkafka, or as crashes that are not resolved",
+    ),
+    RunByHand(
+        "kafka4beam/kafka_protocol",
+        "946a0de",
+        "199 tests at the newest release and at 2.8, and all of 1.1, 0.11, 0.10 and 0.9, with TLS and SASL",
+        "one asks 1.1.1.1 not to take a connection",
+    ),
+    RunByHand(
+        "kafka4beam/brod",
+        "33075eb",
+        "97 cases, at two brokers with TLS and SASL",
+        "two of `brod_txn_processor` fail at Apache Kafka 3.9 likewise",
+    ),
 )
 
 
