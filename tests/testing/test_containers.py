@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from for_each import for_each
+from free_ports import free_ports
 from penstock import Admin, Producer, read_topic
 from penstock.errors import ConfigError
 from penstock.testing.containers import (
@@ -27,7 +28,8 @@ from penstock.testing.containers.environment import (
     read_environment,
     setting_name,
 )
-from penstock.testing.containers.unavailable import Network, network_of
+from penstock.testing.containers.images import KafkaImage, docker_container_of, name_of
+from penstock.testing.containers.unavailable import DockerContainer, Network, network_of
 from penstock.testing.containers.waiting import LogMessageWaitStrategy, wait_for_logs
 
 
@@ -194,17 +196,102 @@ def test_a_network_takes_no_docker() -> None:
         made()
 
 
+# --- images of Kafka by the generic class -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("apache/kafka", "apache/kafka"),
+        ("confluentinc/cp-kafka:7.6.1", "confluentinc/cp-kafka"),
+        ("registry.local:5000/team/confluentinc/cp-kafka@sha256:ab", "confluentinc/cp-kafka"),
+        ("postgres:16", "postgres"),
+    ],
+)
+def test_the_name_of_an_image(image: str, name: str) -> None:
+    assert name_of(image) == name
+
+
+def test_a_docker_container_with_an_image_of_kafka_listens_where_it_is_bound() -> None:
+    port = free_ports(1)[0]
+    kafka = (
+        DockerContainer("confluentinc/cp-kafka:7.6.1", hostname="inside")
+        .with_env("KAFKA_NODE_ID", "0")
+        .with_env("KAFKA_LISTENERS", f"PLAINTEXT://:9092,CONTROLLER://:9093,EXTERNAL://:{port}")
+        .with_env("KAFKA_ADVERTISED_LISTENERS", f"PLAINTEXT://inside:9092,EXTERNAL://127.0.0.1:{port}")
+        .with_env("KAFKA_LISTENER_SECURITY_PROTOCOL_MAP", "EXTERNAL:PLAINTEXT,PLAINTEXT:PLAINTEXT")
+        .with_env("KAFKA_NUM_PARTITIONS", 3)
+        .with_bind_ports(port, port)
+    )
+    assert isinstance(kafka, KafkaImage)
+    with kafka, Admin(bootstrap_servers=f"127.0.0.1:{port}") as admin:
+        assert kafka.get_exposed_port(port) == port
+        assert kafka.exec("kafka-topics --create --topic t").exit_code == 0
+        [topic] = admin.describe_topics(["t"])
+        assert len(topic.partitions) == 3
+        assert b"nodeId=0] Kafka Server started" in kafka.get_logs()[0]
+
+
+def test_an_exposed_port_of_the_plainest_image_is_a_free_one() -> None:
+    with DockerContainer("apache/kafka").with_exposed_ports(9092) as kafka:
+        with Admin(bootstrap_servers=f"127.0.0.1:{kafka.get_exposed_port(9092)}") as admin:
+            assert list(admin.list_topics()) == []
+        with pytest.raises(ContainerError, match="port 8080"):
+            kafka.get_exposed_port(8080)
+
+
+def test_a_registry_finds_the_broker_by_its_name_in_the_network() -> None:
+    pytest.importorskip("uvicorn")
+    registry = (
+        DockerContainer("confluentinc/cp-schema-registry")
+        .with_env("SCHEMA_REGISTRY_KAFKASTORE_BOOTSTRAP_SERVERS", "PLAINTEXT://broker:9092")
+        .with_env("SCHEMA_REGISTRY_LISTENERS", "http://0.0.0.0:8085")
+        .with_exposed_ports(8085)
+    )
+    with DockerContainer("apache/kafka").with_network_aliases("broker") as kafka, registry:
+        url = f"http://127.0.0.1:{registry.get_exposed_port(8085)}/subjects"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            assert json.loads(answer.read()) == []
+        assert b"Server started, listening for requests" in registry.get_logs()[0]
+        with Admin(bootstrap_servers=kafka.get_bootstrap_server()) as admin:
+            assert [each.name for each in admin.describe_topics(["_schemas"])] == ["_schemas"]
+    assert registry.status == "not_started"
+    with pytest.raises(ContainerError, match="SCHEMA_REGISTRY_KAFKASTORE_BOOTSTRAP_SERVERS"):
+        DockerContainer("confluentinc/cp-schema-registry:7.6.1").start()
+
+
+def test_other_images_and_what_is_built_on_the_class_are_left_alone() -> None:
+    class Real:
+        def __init__(self, image: str, size: int = 0) -> None:
+            self.image, self.size = image, size
+
+    changed = docker_container_of(Real)
+    assert changed("redis:7", size=3).size == 3
+
+    class KafkaOfSomebody(changed):  # type: ignore[misc, valid-type]
+        pass
+
+    assert isinstance(KafkaOfSomebody("apache/kafka"), Real)
+    with pytest.raises(ContainerError, match="redis:7 takes Docker"):
+        DockerContainer("redis:7").start()
+
+
 def test_the_newer_place_of_the_package_is_found_beside_an_older_package(tmp_path: Path) -> None:
     core = tmp_path / "testcontainers" / "core"
     core.mkdir(parents=True)
     for directory in (core.parent, core):
         (directory / "__init__.py").write_text("")
     (core / "network.py").write_text("class Network:\n    pass\n")
+    (core / "container.py").write_text(
+        "class DockerContainer:\n    def __init__(self, image):\n        pass\n"
+    )
     program = (
         "from penstock.testing.containers.imports import install; install();"
         "from testcontainers.community.kafka import KafkaContainer;"
         "from testcontainers.core.network import Network;"
-        "print(KafkaContainer.__module__, type(Network()).__module__)"
+        "from testcontainers.core.container import DockerContainer as D;"
+        "made = [KafkaContainer, type(Network()), type(D('apache/kafka')), type(D('redis')).__base__];"
+        "print(*(each.__module__ for each in made))"
     )
     command = [sys.executable, "-c", program]
     done = subprocess.run(
@@ -214,8 +301,12 @@ def test_the_newer_place_of_the_package_is_found_beside_an_older_package(tmp_pat
         text=True,
         check=False,
     )
-    expected = "penstock.testing.containers.kafka testcontainers.core.network"
-    assert done.stdout.split() == expected.split(), done.stderr
+    assert done.stdout.split() == [
+        "penstock.testing.containers.kafka",
+        "testcontainers.core.network",
+        "penstock.testing.containers.images",
+        "testcontainers.core.container",
+    ], done.stderr
 
 
 SUITE = """

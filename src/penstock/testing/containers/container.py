@@ -225,7 +225,7 @@ class BrokerContainer:
         return None if text is None else str(text)
 
     def _host_port(self) -> int:
-        return next((host for port, host in self.ports.items() if host and _number(port) == self.port), 0)
+        return next((host for port, host in self.ports.items() if host and port_number(port) == self.port), 0)
 
     # --- while it runs -----------------------------------------------------------------------------------
 
@@ -244,7 +244,7 @@ class BrokerContainer:
             ContainerError: the container does not run, or `port` is not the broker's port.
         """
         broker = self._running()
-        if _number(port) != self.port:
+        if port_number(port) != self.port:
             raise ContainerError(
                 f"port {port} of {self.image} is not served: there is the broker alone, on port {self.port}"
             )
@@ -389,7 +389,12 @@ def _free_port() -> int:
         return int(listening.getsockname()[1])
 
 
-def _number(port: object) -> int:
+def port_number(port: object) -> int:
+    """Return the number of a port such as ``9092/tcp``.
+
+    Raises:
+        ConfigError: `port` is no number.
+    """
     text = str(port).partition("/")[0]
     if not text.isdecimal():
         raise ConfigError(f"port {port!r} is no number")

@@ -1,19 +1,21 @@
 """An import hook that makes ``import testcontainers.kafka`` load Penstock's stand-in.
 
-If the package testcontainers is installed, only its Kafka modules are replaced. If the package is not
-installed, the parts of its core that Kafka test suites import are provided, too. ``pytest_kafka`` is always
-replaced by `penstock.testing.pytest_kafka`.
+If the package testcontainers is installed, its Kafka modules are replaced, its `DockerContainer` makes
+stand-ins for images of Kafka, and its `Network` needs no Docker. If the package is not installed, the parts
+of its core that Kafka test suites import are provided, too. ``pytest_kafka`` is always replaced by
+`penstock.testing.pytest_kafka`.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+from penstock.testing.containers.images import docker_container_of
 from penstock.testing.containers.unavailable import network_of
 
 _HERE = "penstock.testing.containers"
@@ -43,7 +45,12 @@ _WITHOUT_IT = {
 """What is there besides on a machine without the package testcontainers; None is an empty package."""
 
 
-_NETWORK = "testcontainers.core.network"
+_CHANGED: dict[str, tuple[str, Callable[[type], type]]] = {
+    "testcontainers.core.container": ("DockerContainer", docker_container_of),
+    "testcontainers.core.network": ("Network", network_of),
+}
+"""Modules of an installed package in which one class is replaced by another that is made of it."""
+
 _COMMUNITY = "testcontainers.community"
 """Where releases from 4.15 on have the Kafka; earlier ones get an empty package of that name."""
 
@@ -55,7 +62,7 @@ class StandIns(MetaPathFinder, Loader):
         package = PathFinder.find_spec("testcontainers")
         self.homes: dict[str, str | None] = {**_ALWAYS, **({} if package else _WITHOUT_IT)}
         if package is not None:
-            self.homes[_NETWORK] = f"{_HERE}.unavailable"
+            self.homes |= dict.fromkeys(_CHANGED, f"{_HERE}.unavailable")
             if PathFinder.find_spec(_COMMUNITY, package.submodule_search_locations) is None:
                 self.homes[_COMMUNITY] = None
         self._has_package = package is not None
@@ -67,7 +74,7 @@ class StandIns(MetaPathFinder, Loader):
         if fullname not in self.homes:
             return None
         spec = ModuleSpec(fullname, self, is_package=True)
-        if fullname == _NETWORK and self._has_package:
+        if fullname in _CHANGED and self._has_package:
             spec.loader_state = PathFinder.find_spec(fullname, path)
         return spec
 
@@ -80,7 +87,8 @@ class StandIns(MetaPathFinder, Loader):
         if theirs is not None and theirs.loader is not None:
             theirs.loader.exec_module(module)
             filled = vars(module)
-            filled["Network"] = network_of(filled["Network"])
+            name, change = _CHANGED[module.__name__]
+            filled[name] = change(filled[name])
             return
         ours = importlib.import_module(home)
         names = getattr(ours, "__all__", None) or [name for name in vars(ours) if not name.startswith("_")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from penstock.testing.containers.container import ContainerError
+from penstock.testing.containers.images import docker_container_of
 
 
 class SchemaRegistryContainer:
@@ -21,8 +22,8 @@ class SchemaRegistryContainer:
         )
 
 
-class DockerContainer:
-    """A container of any image, if testcontainers is not installed: it can be configured, but not started."""
+class OtherContainer:
+    """A container of an image other than Kafka's, if testcontainers is not installed: it never starts."""
 
     def __init__(self, image: str, **options: Any) -> None:
         self.image = image
@@ -46,6 +47,9 @@ class DockerContainer:
 
     def __exit__(self, *error: object) -> None:
         """Do nothing, since the container cannot have been entered."""
+
+
+DockerContainer = docker_container_of(OtherContainer)
 
 
 class Network:

@@ -1,0 +1,159 @@
+"""`DockerContainer` with an image of Kafka, or of its schema registry, as a stand-in without Docker.
+
+Some suites start these images by Testcontainers' generic class. Containers of all other images stay with the
+package testcontainers.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from typing import TYPE_CHECKING, Any, Self
+
+from penstock.testing.containers.container import BrokerContainer, ContainerError, port_number
+from penstock.testing.containers.environment import listener_at, setting_name
+
+if TYPE_CHECKING:
+    from penstock.registry import Registry
+
+KAFKA_IMAGES = frozenset(
+    (
+        "apache/kafka",
+        "apache/kafka-native",
+        "bitnami/kafka",
+        "bitnamilegacy/kafka",
+        "confluentinc/confluent-local",
+        "confluentinc/cp-enterprise-kafka",
+        "confluentinc/cp-kafka",
+        "confluentinc/cp-server",
+    )
+)
+REGISTRY_IMAGES = frozenset(("confluentinc/cp-schema-registry",))
+
+_BOOTSTRAP = "SCHEMA_REGISTRY_KAFKASTORE_BOOTSTRAP_SERVERS"
+KAFKA_PORT = 9092
+REGISTRY_PORT = 8081
+
+
+def name_of(image: str) -> str:
+    """Return the name of an image without the host of its store, its tag and its digest.
+
+    >>> name_of("docker.io/confluentinc/cp-kafka:7.6.1")
+    'confluentinc/cp-kafka'
+    """
+    words = image.partition("@")[0].split("/")
+    words[-1] = words[-1].partition(":")[0]
+    return "/".join(words[-2:])
+
+
+class KafkaImage(BrokerContainer):
+    """A container with an image of Kafka, which serves the listener whose port is bound or exposed."""
+
+    port = KAFKA_PORT
+
+    def start(self, timeout: float = 30) -> Self:
+        """Start the broker, and return when clients can connect. Raises as `BrokerContainer.start` does."""
+        self.port = self._served_port()
+        node_id = next(
+            (value for name, value in self.env.items() if setting_name(name) in ("node.id", "broker.id")), 1
+        )
+        self.log_lines = (
+            f"[KafkaServer id={node_id}] started (kafka.server.KafkaServer)",
+            f"[KafkaRaftServer nodeId={node_id}] Kafka Server started (kafka.server.KafkaRaftServer)",
+        )
+        super().start(timeout)
+        for name in (self._kwargs.get("hostname"), self._name, *(self._network_aliases or ())):
+            if name:
+                _INSIDE[name] = self
+        return self
+
+    def _served_port(self) -> int:
+        """Return the port in the container of the listener that this machine reaches."""
+        numbers = {port_number(port): host for port, host in self.ports.items()}
+        served = [number for number in numbers if listener_at(number, self.env) is not None]
+        bound = [number for number in served if numbers[number]]
+        return next(iter([*bound, *served]), self.port)
+
+
+_INSIDE: weakref.WeakValueDictionary[str, KafkaImage] = weakref.WeakValueDictionary()
+"""The brokers by the names that other containers of a network know them by."""
+
+
+class RegistryImage(BrokerContainer):
+    """A container with Confluent's schema registry: a `Registry` in this process."""
+
+    port = REGISTRY_PORT
+    log_lines = ("Server started, listening for requests... (io.confluent.kafka.schemaregistry.rest)",)
+    _registry: Registry | None = None
+
+    def start(self, timeout: float = 30) -> Self:
+        """Start the registry, and return when it answers. Do nothing if it runs.
+
+        Raises:
+            ContainerError: the environment names no brokers.
+            MissingDependencyError: the extra ``registry`` is not installed.
+            NetworkError: a port given to `with_bind_ports` is in use, or the brokers are not reached.
+        """
+        from penstock.registry import Registry
+
+        if self._registry is None:
+            listening = re.search(r":(\d+)", str(self.env.get("SCHEMA_REGISTRY_LISTENERS", "")))
+            self.port = int(listening[1]) if listening else REGISTRY_PORT
+            self._registry = Registry(self._brokers(), port=self._host_port()).start()
+            if self._wait_strategy is not None:
+                self._wait_strategy.wait_until_ready(self)
+        return self
+
+    def _brokers(self) -> list[str]:
+        """Return the addresses of the brokers, those of stand-ins as this machine reaches them."""
+        text = str(self.env.get(_BOOTSTRAP, ""))
+        addresses = [each.strip().rpartition("//")[2] for each in text.split(",") if each.strip()]
+        if not addresses:
+            raise ContainerError(f"{self.image} takes the addresses of brokers in {_BOOTSTRAP}")
+        found = []
+        for address in addresses:
+            broker = _INSIDE.get(address.rpartition(":")[0])
+            found.append(address if broker is None else broker.get_bootstrap_server())
+        return found
+
+    def stop(self, force: bool = True, delete_volume: bool = True) -> None:
+        """Stop the registry. Do nothing if it is stopped."""
+        registry, self._registry = self._registry, None
+        if registry is not None:
+            registry.stop()
+
+    def get_exposed_port(self, port: int | str) -> int:
+        """Return the port of this machine for the registry's port in the container.
+
+        Raises:
+            ContainerError: the container does not run, or `port` is not the registry's port.
+        """
+        if self._registry is None:
+            raise ContainerError("the container does not run; call start() or use it in a with block")
+        if port_number(port) != self.port:
+            raise ContainerError(f"port {port} of {self.image} is not served, only port {self.port}")
+        return int(self._registry.url.rpartition(":")[2])
+
+    def get_logs(self) -> tuple[bytes, bytes]:
+        """Return the container's standard output and standard error."""
+        return "".join(f"INFO {line}\n" for line in self.log_lines if self._registry).encode(), b""
+
+    @property
+    def status(self) -> str:
+        return "not_started" if self._registry is None else "running"
+
+
+def docker_container_of(real: type) -> type:
+    """Return a class that makes stand-ins for images of Kafka, and containers of class `real` for others."""
+
+    class DockerContainer(real):  # type: ignore[misc]
+        def __new__(cls, image: str = "", *arguments: Any, **options: Any) -> Any:
+            name = name_of(str(image))
+            if cls is DockerContainer and name in KAFKA_IMAGES:
+                return KafkaImage(image, *arguments, **options)
+            if cls is DockerContainer and name in REGISTRY_IMAGES:
+                return RegistryImage(image, *arguments, **options)
+            return super().__new__(cls)
+
+    DockerContainer.__doc__ = real.__doc__
+    return DockerContainer
