@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 from penstock.broker.broker import KafkaBroker
 from penstock.errors import ConfigError, PenstockError
 from penstock.testing.containers import commands
-from penstock.testing.containers.environment import ClientListener, listener_at, read_environment
+from penstock.testing.containers.environment import (
+    ClientListener,
+    listener_at,
+    node_id_of,
+    read_environment,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -189,7 +194,8 @@ class BrokerContainer:
         if listener.has_tls and not port:
             port = _free_port()  # what is advertised is fixed before the broker listens
         places = listener.settings(HOST, port, self._host)
-        broker = KafkaBroker(config=places | self._defaults() | reading.settings)
+        own = {"node.id": str(node_id_of(self.env))}
+        broker = KafkaBroker(config=places | own | self._defaults() | reading.settings)
         broker.chosen_cluster_id = self._cluster_id()
         self.broker = broker.start()
         self._container = WrappedContainer(self, [*reading.remarks, *self.log_lines])

@@ -72,6 +72,13 @@ def listener_at(port: int, variables: Mapping[str, object]) -> ClientListener | 
     return None
 
 
+def node_id_of(variables: Mapping[str, object]) -> int:
+    """Return the id of the broker that an image's environment defines, or else 1, as images do."""
+    by_setting = {setting_name(variable): str(value).strip() for variable, value in variables.items()}
+    text = by_setting.get("node.id") or by_setting.get("broker.id") or ""
+    return int(text) if text.isdecimal() else 1
+
+
 def _pairs(text: str) -> list[tuple[str, str]]:
     """Split a list ``name:value,name:value`` at its commas and the first colon of each entry."""
     found = [word.strip().partition(":") for word in text.split(",")]

@@ -11,7 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.testing.containers.container import BrokerContainer, ContainerError, port_number
-from penstock.testing.containers.environment import listener_at, setting_name
+from penstock.testing.containers.environment import listener_at, node_id_of
 
 if TYPE_CHECKING:
     from penstock.registry import Registry
@@ -54,9 +54,7 @@ class KafkaImage(BrokerContainer):
     def start(self, timeout: float = 30) -> Self:
         """Start the broker, and return when clients can connect. Raises as `BrokerContainer.start` does."""
         self.port = self._served_port()
-        node_id = next(
-            (value for name, value in self.env.items() if setting_name(name) in ("node.id", "broker.id")), 1
-        )
+        node_id = node_id_of(self.env)
         self.log_lines = (
             f"[KafkaServer id={node_id}] started (kafka.server.KafkaServer)",
             f"[KafkaRaftServer nodeId={node_id}] Kafka Server started (kafka.server.KafkaRaftServer)",
