@@ -243,6 +243,19 @@ RUN_BY_HAND = (
         "one loses a topic's messages where a partition before them is empty; TLS was not run",
     ),
     RunByHand(
+        "quixio/quix-streams",
+        "dfb63318",
+        "217 tests of Kafka clients and topics, with `--penstock-containers`; 932 more, at a broker",
+        "6 give a process one second to import its modules; Postgres and three directories were not run",
+    ),
+    RunByHand(
+        "ag2ai/faststream",
+        "7c9a125d",
+        "542 tests of aiokafka and confluent-kafka that ask for a broker",
+        "nothing; 146 skip for want of packages",
+    ),
+    RunByHand("celery/kombu", "9ee8595b", "32 integration tests", "one is not implemented by kombu"),
+    RunByHand(
         "Parsely/pykafka",
         "e7665bf",
         "151 tests as Kafka 0.10.2, at three brokers beside a ZooKeeper, with TLS",
