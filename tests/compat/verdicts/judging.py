@@ -248,7 +248,7 @@ def _run_pair(
         stack.callback(brokers.kill)
         assert brokers.stdout is not None
         port = int(brokers.stdout.readline())
-        options = ["-Xmx700M", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
+        options = ["-Xmx1500M", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
         options += ["--add-opens=java.base/java.util=ALL-UNNAMED", *JAVA_OPTIONS]
         options += ["--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"]
         options += [f"-Dverdicts.port={port}", f"-Dverdicts.patience={patience_s}"]
