@@ -42,7 +42,10 @@ class BrokerProcess:
 
     def start(self) -> None:
         words = ["-m", "penstock", "broker", "--port", str(self.port), "--data-dir", str(self._directory)]
-        self._process = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True)
+        # In a session of its own: the system wakes what stands still when the shell of these tests ends.
+        self._process = subprocess.Popen(
+            [sys.executable, *words], stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         found = re.search(r":(\d+)", line)
