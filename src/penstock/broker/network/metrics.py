@@ -403,7 +403,7 @@ def _lags(node: Node, service: GroupService) -> Iterator[_Family]:
     lags = Lags(node.cluster.topics, service)
     offsets, behind, sums = [], [], dict[tuple[str, str], float]()
     for row in lags.rows:
-        of_topic = f'consumergroup="{_label(row.group)}",topic="{_label(row.topic)}"'
+        of_topic = f'consumergroup="{_quoted(row.group)}",topic="{_quoted(row.topic)}"'
         labels = f'{{{of_topic},partition="{row.partition}"}}'
         offsets.append((f"kafka_consumergroup_current_offset{labels}", float(row.offset)))
         if row.lag is not None:
@@ -416,17 +416,12 @@ def _lags(node: Node, service: GroupService) -> Iterator[_Family]:
     yield _Family("kafka_consumergroup_lag", "gauge", "Records behind the committed offset.", behind)
     name = "kafka_consumergroup_lag_sum"
     values = [
-        (f'{name}{{consumergroup="{_label(group)}",topic="{_label(topic)}"}}', lag)
+        (f'{name}{{consumergroup="{_quoted(group)}",topic="{_quoted(topic)}"}}', lag)
         for (group, topic), lag in sums.items()
     ]
     yield _Family(name, "gauge", "Records behind the committed offsets of a topic.", values)
     name = "penstock_consumergroup_offsets_left_out"
     yield _single(name, "gauge", "Committed offsets beyond those shown here.", lags.left_out)
-
-
-def _label(text: str) -> str:
-    """Return `text` escaped as the value of a label: group ids may contain any characters."""
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def _failures(server: MeteredServer) -> Iterator[_Family]:
