@@ -225,8 +225,7 @@ class SaslServer:
         if identity is not None:
             self._succeed(identity, now, now_ms)
         reply = b"" if answer is None else len(answer).to_bytes(4, "big") + answer
-        outcome = LoginOutcome.SUCCESSFUL if identity is not None else None
-        return FrameVerdict(reply, authenticated=identity, outcome=outcome)
+        return _answered(reply, identity)
 
     def _judge_wrapped(
         self, token: bytes, version: int, correlation_id: int, now: float, now_ms: int
@@ -250,8 +249,7 @@ class SaslServer:
         reply = _framed(response, ApiKey.SASL_AUTHENTICATE, version, correlation_id)
         if failure is not None:
             return self._fail(self._described(failure), reply, delays=True)
-        outcome = LoginOutcome.SUCCESSFUL if identity is not None else None
-        return FrameVerdict(reply, authenticated=identity, outcome=outcome)
+        return _answered(reply, identity)
 
     def _step(self, token: bytes) -> tuple[bytes | None, Identity | None]:
         exchange = self._exchange
@@ -333,6 +331,12 @@ class SaslServer:
 
     def _described(self, error: AuthenticationFailed) -> str:
         return f"{self._mechanism}: {self._told(error)}"
+
+
+def _answered(reply: bytes, identity: Identity | None) -> FrameVerdict:
+    """Return the verdict on a token that was not refused; `identity` is None while more tokens follow."""
+    outcome = None if identity is None else LoginOutcome.SUCCESSFUL
+    return FrameVerdict(reply, authenticated=identity, outcome=outcome)
 
 
 def _key_and_version(frame: memoryview) -> tuple[int, int]:

@@ -269,7 +269,7 @@ def validator_of(settings: BrokerSecuritySettings, clock: Clock) -> Callable[[st
     if not url:
         raise ConfigError(
             f"listener {settings.listener} offers OAUTHBEARER: set"
-            " sasl.oauthbearer.jwks.endpoint.url, since without keys any token could be forged; for tests,"
+            f" {JWKS_URL}, since without keys any token could be forged; for tests,"
             " the option unsecuredLoginStringClaim_sub in its oauthbearer.sasl.jaas.config has it take"
             " tokens without a signature"
         )
@@ -310,7 +310,7 @@ def _reader_of(url: str) -> Callable[[], str]:
 
         return read_file
     if parts.scheme != "https":
-        raise ConfigError("sasl.oauthbearer.jwks.endpoint.url: write https://HOST/PATH or file:///PATH")
+        raise ConfigError(f"{JWKS_URL}: write https://HOST/PATH or file:///PATH")
 
     def fetch() -> str:
         from urllib.request import urlopen
