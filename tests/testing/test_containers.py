@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -240,15 +241,15 @@ def test_an_exposed_port_of_the_plainest_image_is_a_free_one() -> None:
             kafka.get_exposed_port(8080)
 
 
-def test_a_registry_finds_the_broker_by_its_name_in_the_network() -> None:
-    pytest.importorskip("uvicorn")
+@pytest.mark.parametrize("make", [KafkaContainer, lambda: DockerContainer("apache/kafka")])
+def test_a_registry_finds_the_broker_by_its_name_in_the_network(make: Callable[[], Any]) -> None:
     registry = (
         DockerContainer("confluentinc/cp-schema-registry")
         .with_env("SCHEMA_REGISTRY_KAFKASTORE_BOOTSTRAP_SERVERS", "PLAINTEXT://broker:9092")
         .with_env("SCHEMA_REGISTRY_LISTENERS", "http://0.0.0.0:8085")
         .with_exposed_ports(8085)
     )
-    with DockerContainer("apache/kafka").with_network_aliases("broker") as kafka, registry:
+    with make().with_network_aliases("broker") as kafka, registry:
         url = f"http://127.0.0.1:{registry.get_exposed_port(8085)}/subjects"
         with urllib.request.urlopen(url, timeout=10) as answer:
             assert json.loads(answer.read()) == []

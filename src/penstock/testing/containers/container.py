@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import uuid
+import weakref
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
@@ -198,6 +199,9 @@ class BrokerContainer:
         broker = KafkaBroker(config=places | own | self._defaults() | reading.settings)
         broker.chosen_cluster_id = self._cluster_id()
         self.broker = broker.start()
+        for name in (self._kwargs.get("hostname"), self._name, *(self._network_aliases or ())):
+            if name:
+                BROKERS[name] = self
         self._container = WrappedContainer(self, [*reading.remarks, *self.log_lines])
         self.tc_start()
         if self._wait_strategy is not None:
@@ -312,6 +316,10 @@ class BrokerContainer:
         if self.broker is None or not self.broker.is_running:
             raise ContainerError("the container does not run; call start() or use it in a with block")
         return self.broker
+
+
+BROKERS: weakref.WeakValueDictionary[str, BrokerContainer] = weakref.WeakValueDictionary()
+"""The stand-ins of brokers by the names that other containers of their network know them by."""
 
 
 class WrappedContainer:

@@ -7,10 +7,9 @@ package testcontainers.
 from __future__ import annotations
 
 import re
-import weakref
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.testing.containers.container import BrokerContainer, ContainerError, port_number
+from penstock.testing.containers.container import BROKERS, BrokerContainer, ContainerError, port_number
 from penstock.testing.containers.environment import listener_at, node_id_of
 
 if TYPE_CHECKING:
@@ -59,11 +58,7 @@ class KafkaImage(BrokerContainer):
             f"[KafkaServer id={node_id}] started (kafka.server.KafkaServer)",
             f"[KafkaRaftServer nodeId={node_id}] Kafka Server started (kafka.server.KafkaRaftServer)",
         )
-        super().start(timeout)
-        for name in (self._kwargs.get("hostname"), self._name, *(self._network_aliases or ())):
-            if name:
-                _INSIDE[name] = self
-        return self
+        return super().start(timeout)
 
     def _served_port(self) -> int:
         """Return the port in the container of the listener that this machine reaches."""
@@ -71,10 +66,6 @@ class KafkaImage(BrokerContainer):
         served = [number for number in numbers if listener_at(number, self.env) is not None]
         bound = [number for number in served if numbers[number]]
         return next(iter([*bound, *served]), self.port)
-
-
-_INSIDE: weakref.WeakValueDictionary[str, KafkaImage] = weakref.WeakValueDictionary()
-"""The brokers by the names that other containers of a network know them by."""
 
 
 class RegistryImage(BrokerContainer):
@@ -110,7 +101,7 @@ class RegistryImage(BrokerContainer):
             raise ContainerError(f"{self.image} takes the addresses of brokers in {_BOOTSTRAP}")
         found = []
         for address in addresses:
-            broker = _INSIDE.get(address.rpartition(":")[0])
+            broker = BROKERS.get(address.rpartition(":")[0])
             found.append(address if broker is None else broker.get_bootstrap_server())
         return found
 
