@@ -246,32 +246,34 @@ RUN_BY_HAND = (
         "quixio/quix-streams",
         "dfb63318",
         "217 tests of Kafka clients and topics, with `--penstock-containers`; 932 more, at a broker",
-        "6 give a process one second to import its modules; Postgres and three directories were not run",
+        "6 stop a process after one second, before it has started; Postgres was not run, nor 3 directories",
     ),
     RunByHand(
         "ag2ai/faststream",
         "7c9a125d",
         "542 tests of aiokafka and confluent-kafka that ask for a broker",
-        "nothing; 146 skip for want of packages",
+        "nothing; 146 tests were skipped, because packages of other brokers were not installed",
     ),
-    RunByHand("celery/kombu", "9ee8595b", "32 integration tests", "one is not implemented by kombu"),
+    RunByHand(
+        "celery/kombu", "9ee8595b", "32 integration tests", "one is skipped: fanout is not implemented"
+    ),
     RunByHand(
         "Parsely/pykafka",
         "e7665bf",
         "151 tests as Kafka 0.10.2, at three brokers beside a ZooKeeper, with TLS",
-        "104 are skipped, most for want of its own librdkafka, or as crashes that are not resolved",
+        '104 are skipped: most need pykafka\'s C extension, or are marked "Unresolved crashes" by pykafka',
     ),
     RunByHand(
         "kafka4beam/kafka_protocol",
         "946a0de",
         "199 tests at the newest release and at 2.8, and all of 1.1, 0.11, 0.10 and 0.9, with TLS and SASL",
-        "one asks 1.1.1.1 not to take a connection",
+        "`conn_timeout_test` needs an address to which TCP connections time out: 1.1.1.1 accepted them",
     ),
     RunByHand(
         "kafka4beam/brod",
         "33075eb",
         "97 cases, at two brokers with TLS and SASL",
-        "two of `brod_txn_processor` fail at Apache Kafka 3.9 likewise",
+        "2 tests of `brod_txn_processor_SUITE` fail with the same errors against Apache Kafka 3.9.1",
     ),
 )
 
