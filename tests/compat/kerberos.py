@@ -1,6 +1,6 @@
 """A Kerberos server of our own, by MIT's programs, for tests with GSSAPI.
 
-On Debian they are in krb5-kdc and krb5-user.
+On Debian they are in krb5-kdc, krb5-admin-server and krb5-user.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ DEBIAN_PACKAGES = {
     "npm": "npm",
     "kcat": "kcat",
     "krb5kdc": "krb5-kdc",
+    "kadmin.local": "krb5-admin-server",
     "kinit": "krb5-user",
     "krb5-config": "libkrb5-dev",
 }
@@ -557,7 +558,7 @@ def python_program(directory: str | Path) -> Path:
 
 def kerberos_library() -> None:
     """Make the library `gssapi` importable, compiled against this machine's Kerberos if need be."""
-    for tool in ("krb5kdc", "kinit", "krb5-config"):
+    for tool in ("krb5kdc", "kadmin.local", "kinit", "krb5-config"):
         need(tool)
     if importlib.util.find_spec("gssapi") is None:
         python = python_program("kerberos_library")

@@ -1,6 +1,7 @@
 """GSSAPI with a real Kerberos: a KDC of our own, Apache Kafka 4.3, and our broker with every client that can.
 
-Takes ``krb5kdc``, ``kinit`` and the headers of Kerberos: on Debian krb5-kdc, krb5-user and libkrb5-dev.
+Takes ``krb5kdc``, ``kinit`` and the headers of Kerberos: on Debian krb5-kdc,
+krb5-admin-server, krb5-user and libkrb5-dev.
 """
 
 from __future__ import annotations

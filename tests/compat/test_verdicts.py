@@ -16,11 +16,11 @@ from compat.verdicts.judging import judge
 pytestmark = pytest.mark.compat
 
 ATTEMPTS = 3
-"""A test that fails is run again: other tests run beside these, and Kafka's wait for moments."""
+"""A test that fails is run again, by one JVM with nothing beside it: some count on seconds."""
 
 
-def run(names: Iterable[str], log: Path) -> dict[str, str]:
-    """Run tests, two JVMs at a time; return what each came to, by its name."""
+def run(names: Iterable[str], log: Path, *, jobs: int) -> dict[str, str]:
+    """Run tests, `jobs` JVMs at a time; return what each came to, by its name."""
     for tool in ("java", "javac", "mvn"):
         need(tool)
     kerberos_library()
@@ -30,7 +30,7 @@ def run(names: Iterable[str], log: Path) -> dict[str, str]:
         test_class, test = full[name]
         chosen[test_class].append(test)
     found = verdicts.counted(
-        chain.from_iterable(judge(list(chosen.items()), patience_s=300, jobs=2, log=log))
+        chain.from_iterable(judge(list(chosen.items()), patience_s=300, jobs=jobs, log=log))
     )
     return {each.name: f"{each.verdict} {each.said}".strip() for each in found.values()}
 
@@ -38,14 +38,15 @@ def run(names: Iterable[str], log: Path) -> dict[str, str]:
 def failures(names: Iterable[str], log: Path) -> dict[str, str]:
     """Return what those tests came to that passed in none of ATTEMPTS runs."""
     left = dict.fromkeys(names, "was not run")
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         if left:
-            found = run(left, log)
+            found = run(left, log, jobs=1 if attempt else 2)
             left = {name: found.get(name, said) for name, said in left.items()}
             left = {name: said for name, said in left.items() if said != "passes"}
     return left
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(1_800)
 def test_the_quick_third_passes(tmp_path: Path) -> None:
     assert failures(verdicts.quick_third(), tmp_path / "log") == {}
