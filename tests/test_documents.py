@@ -42,7 +42,7 @@ SLOW = {
 }
 """Half a minute of Spark each: they run with the tests of clients, so that the others stay quick to run.
 
-`make wheels` runs the README's from a wheel, too.
+`make wheels` runs the README's from a wheel: `.ci/run` has them there only.
 """
 
 PATIENCE_S = 800
@@ -141,6 +141,8 @@ def runnable() -> list[object]:
             marks = [pytest.mark.spark] if "spark" in script else []
             if path.relative_to(ROOT).as_posix() in SLOW:
                 marks.append(pytest.mark.slow)
+            if path.name == "README.md" and path.parent == ROOT:
+                marks.append(pytest.mark.again)
             marked.append(pytest.param(path, id=path.relative_to(ROOT).as_posix(), marks=marks))
     return marked
 

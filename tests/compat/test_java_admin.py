@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from compat.peers import HERE, java, maven_classpath, real_kafka
-from compat.places import PLACES, THREE, made
+from compat.places import PLACES, THREE, THREE_AND_AGAIN_ONE, made
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
@@ -37,7 +37,7 @@ def outcomes(column: int) -> dict[str, str]:
     return {row[0]: row[min(column, len(row) - 1)] for row in rows}
 
 
-@pytest.fixture(params=[*PLACES, pytest.param("Apache Kafka", marks=pytest.mark.soak)])
+@pytest.fixture(params=[*THREE_AND_AGAIN_ONE, pytest.param("Apache Kafka", marks=pytest.mark.soak)])
 def place(request: pytest.FixtureRequest) -> Iterator[tuple[str, dict[str, str]]]:
     """Bootstrap servers, and what is expected of them."""
     if request.param in PLACES:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from compat.peers import HERE, java, maven_classpath
-from compat.places import ONE, PLACES, made
+from compat.places import ONE, THREE_AND_AGAIN_ONE, made
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
@@ -55,7 +55,7 @@ def expected(version: str, brokers: int) -> dict[str, str]:
     return lines
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", THREE_AND_AGAIN_ONE)
 def test_old_clients(place: str) -> None:
     """Every codec, headers, an idempotent producer, seeks, times, groups of two, commits, administration."""
     with made(place, config=SETTINGS) as broker, ThreadPoolExecutor(2) as pool:

@@ -15,7 +15,7 @@ import pytest
 
 from broker.wire_client import WireClient
 from compat.peers import java, maven_classpath, real_kafka
-from compat.places import ONE, PLACES, made
+from compat.places import ONE, PLACES, THREE_AND_AGAIN_ONE, made
 from penstock import Broker
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from penstock.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
@@ -26,7 +26,9 @@ SETTINGS = {"offsets.topic.num.partitions": "5", "group.initial.rebalance.delay.
 TOOLS = "org.apache.kafka.tools"
 
 
-@pytest.fixture(scope="module", params=[*PLACES, pytest.param("Apache Kafka", marks=pytest.mark.soak)])
+@pytest.fixture(
+    scope="module", params=[*THREE_AND_AGAIN_ONE, pytest.param("Apache Kafka", marks=pytest.mark.soak)]
+)
 def place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Path]]:

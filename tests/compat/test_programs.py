@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from compat.peers import go_program, need, node_program
-from compat.places import PLACES, made
+from compat.places import THREE_AND_AGAIN_ONE, made
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 
 SETTINGS = {"offsets.topic.num.partitions": "5", "group.initial.rebalance.delay.ms": "0"}
 
 
-@pytest.fixture(scope="module", params=PLACES)
+@pytest.fixture(scope="module", params=THREE_AND_AGAIN_ONE)
 def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with made(request.param, tmp_path_factory.mktemp("data"), SETTINGS) as broker:
         yield broker.bootstrap_servers.partition(",")[0]  # the programs take one address

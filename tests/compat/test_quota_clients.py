@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from compat.peers import PATIENCE_S, java, maven_classpath, need_module, until
-from compat.places import PLACES, made
+from compat.places import THREE_AND_AGAIN_ONE, made
 
 confluent_kafka = need_module("confluent_kafka")
 
 pytestmark = pytest.mark.compat
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=THREE_AND_AGAIN_ONE)
 def servers(request: pytest.FixtureRequest) -> Iterator[str]:
     with made(request.param) as broker:
         yield broker.bootstrap_servers

@@ -14,7 +14,7 @@ from threading import Timer
 import pytest
 
 from compat.peers import PATIENCE_S, answers, free_ports, java, maven_classpath, need_module, until
-from compat.places import PLACES, made
+from compat.places import THREE_AND_AGAIN_ONE, made
 from penstock import Broker, Cluster
 
 aiokafka = need_module("aiokafka")
@@ -33,7 +33,7 @@ TURNS = 6
 COMMITTED = [b"%d/%d" % (turn, number) for turn in range(0, TURNS, 2) for number in range(3)]
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=THREE_AND_AGAIN_ONE)
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker | Cluster]:
     with made(request.param, tmp_path / "data", num_partitions=1) as broker:
         yield broker

@@ -106,15 +106,14 @@ class _Extreme(_Filler):
         field_type = field.type_at(self.version)
         if not field_type.is_array:
             return self.one(field_type)
-        if self.kind == "large" and self.wide and not field_type.is_struct:
-            return [self.one(field_type) for _ in range(1000)]
         if self.kind != "large" or not self.wide:
             return [self.one(field_type)]
-        # Long at one level only: three levels of a thousand would be a thousand million.
+        # Long at one level only, and large in the first item only: else one message has megabytes.
         self.wide = False
-        items = [self.one(field_type) for _ in range(300)]
-        self.wide = True
-        return items
+        first, self.kind = self.one(field_type), "short"
+        rest = [self.one(field_type) for _ in range(299)]
+        self.kind, self.wide = "large", True
+        return [first, *rest]
 
     def one(self, field_type: FieldType):
         base = field_type.base
