@@ -55,7 +55,6 @@ def pytest_collection_finish() -> None:
 # Files that take longest, the longest first. Run by file in several processes, they begin first, so that no
 # process is left alone with one at the end.
 LONG_FILES = (
-    "test_verdicts.py",
     "test_documents.py",
     "test_differential.py",
     "test_secured_kafka.py",
