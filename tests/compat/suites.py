@@ -275,6 +275,21 @@ RUN_BY_HAND = (
         "97 cases, at two brokers with TLS and SASL",
         "2 tests of `brod_txn_processor_SUITE` fail with the same errors against Apache Kafka 3.9.1",
     ),
+    RunByHand(
+        "segmentio/topicctl",
+        "9c1f75c",
+        "43 tests of topics, reassignments, throttles, elections, groups, users and ACLs, at six brokers in "
+        "three racks; those of `apply` and `check` without ZooKeeper's address",
+        "17 ask for a ZooKeeper; `TestApplyThrottles` counts on a throttle being kept that is set already, "
+        "which topicctl does by ZooKeeper only",
+    ),
+    RunByHand(
+        "bytewax/bytewax",
+        "9fce5b6e",
+        "5 tests of its Kafka source and sink, against bytewax 0.21.1",
+        "one counts on a topic not being there yet once Metadata has made it",
+    ),
+    RunByHand("SeaQL/sea-streamer", "4c0bedb", "its test of consumers", "nothing"),
 )
 
 
