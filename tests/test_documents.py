@@ -117,20 +117,30 @@ def test_blocks_that_are_not_run_are_programs_all_the_same(path: Path) -> None:
             assert done.returncode == 0, f"{path.name}:{line}: {done.stderr}"
 
 
-TABLES = re.compile(r"\b(read|scan|write)_(topic|log)\b|\b(send|poll)_arrow\b|\bimport pyarrow\b")
-WITH_ARROW = re.compile(r"\[(?:\w+,)*(arrow|spark|delta|iceberg|sql|polars|schemas)(?:,\w+)*\]")
-"""Extras with which pyarrow and numpy come."""
+NEEDS = (
+    (
+        r"\b(read|scan|write)_(topic|log)\b|\b(send|poll)_arrow\b|\bimport pyarrow\b",
+        ("arrow", "spark", "delta", "iceberg", "sql", "polars", "schemas"),
+    ),
+    (r"\bpenstock\.spark\b|\bimport pyspark\b", ("spark",)),
+    (r"\bpenstock[ .]sql\b", ("sql",)),
+    (r"\bpenstock[ .]registry\b|\bregistry=True", ("registry",)),
+)
+"""What blocks have that needs an extra, and the extras that bring it."""
 
 
 @for_each(
     [path for path in FILES if path.parent.name == "how-to" or path.name in ("README.md", "tutorial.md")]
 )
-def test_a_page_whose_blocks_need_arrow_names_an_extra_that_has_it(path: Path) -> None:
-    code = "".join(code for info, code, _ in blocks(path) if info.startswith("python"))
-    if TABLES.search(code):
-        assert WITH_ARROW.search(path.read_text(encoding="utf-8")), (
-            f"{path.name}: blocks read or write tables, and nothing says that this needs penstock[arrow]"
-        )
+def test_a_page_names_the_extras_that_its_blocks_need(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    code = "".join(
+        code for info, code, _ in blocks(path) if info.startswith(("python", "sh")) and "no-run" not in info
+    )
+    named = {extra for listed in re.findall(r"\[(\w+(?:,\w+)*)\]", text) for extra in listed.split(",")}
+    for use, extras in NEEDS:
+        if found := re.search(use, code):
+            assert named & set(extras), f"{path.name}: {found[0]} needs penstock[{extras[0]}]; say so"
 
 
 def runnable() -> list[object]:

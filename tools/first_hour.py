@@ -30,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -49,10 +50,11 @@ PACKAGES = {
 }
 """Packages that have another name than the module a fence says is needed."""
 
-EXTRAS = ("arrow", "spark", "delta", "iceberg", "zookeeper", "security")
-"""Those that blocks which run need; `kerberos` compiles against a library of the machine."""
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"].keys() - {"kerberos"}
+"""All but `kerberos`, which compiles against a library of the machine."""
 
-TEST_MODULE = "no-run: a test module"
+TEST_MODULE = "no-run: a test module;"
 TEST_NEEDS = ("pytest", "confluent-kafka", "aiokafka", "kafka-python")
 """What the test modules of a page import, which their page says in words."""
 

@@ -24,7 +24,9 @@ def table(heading: str) -> list[list[str]]:
 
 
 def test_the_test_module_reports_what_the_page_shows(tmp_path: Path) -> None:
-    (module,) = re.findall(r"^```python no-run: a test module;[^\n]*\n(.*?)^```", HOW_TO, re.M | re.S)
+    (module,) = re.findall(
+        r"^```python no-run: a test module that fails;[^\n]*\n(.*?)^```", HOW_TO, re.M | re.S
+    )
     (tmp_path / "test_payments.py").write_text(module)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "test_payments.py"],
