@@ -134,9 +134,7 @@ NEEDS = (
 )
 def test_a_page_names_the_extras_that_its_blocks_need(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    code = "".join(
-        code for info, code, _ in blocks(path) if info.startswith(("python", "sh")) and "no-run" not in info
-    )
+    code = "".join(code for info, code, _ in blocks(path) if info.startswith(("python", "sh")))
     named = {extra for listed in re.findall(r"\[(\w+(?:,\w+)*)\]", text) for extra in listed.split(",")}
     for use, extras in NEEDS:
         if found := re.search(use, code):
@@ -149,11 +147,12 @@ def runnable() -> list[object]:
         script = script_for(path)
         if script:
             marks = [pytest.mark.spark] if "spark" in script else []
-            if path.relative_to(ROOT).as_posix() in SLOW:
+            name = path.relative_to(ROOT).as_posix()
+            if name in SLOW:
                 marks.append(pytest.mark.slow)
-            if path.name == "README.md" and path.parent == ROOT:
+            if name == "README.md":
                 marks.append(pytest.mark.again)
-            marked.append(pytest.param(path, id=path.relative_to(ROOT).as_posix(), marks=marks))
+            marked.append(pytest.param(path, id=name, marks=marks))
     return marked
 
 

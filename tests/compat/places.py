@@ -15,7 +15,7 @@ ONE, THREE = PLACES = ("one broker", "three brokers")
 """For ``params`` of a fixture: what both answer is to be the same."""
 
 THREE_AND_AGAIN_ONE = (pytest.param(ONE, marks=pytest.mark.again), THREE)
-"""For tests that start many programs of Java: `.ci/run` has them at three brokers only."""
+"""For tests that start many programs of others: `.ci/run` has them at three brokers only."""
 
 ONE_AND_LATER_THREE = (ONE, pytest.param(THREE, marks=pytest.mark.soak))
 """For suites that run for minutes: at three brokers in `make soak`."""

@@ -145,17 +145,8 @@ def exists(directory: Path, pattern: str) -> bool:
     return next(directory.glob(pattern), None) is not None
 
 
-@pytest.mark.slow
-@pytest.mark.spark
-@pytest.mark.timeout(3000)
-def test_killed_at_any_moment_every_event_comes_out_once_and_finished_is_finished(
-    tmp_path: Path, expected: dict[tuple[str, str, str], Cell]
-) -> None:
-    output = tmp_path / "demo"
-    # In the middle of the replay: some of the departures are in the log.
-    kill_when(output, lambda: any(f.stat().st_size > 0 for f in output.glob("broker/flights-*/*.log")))
-    # In the middle of the stream: a micro-batch has come out, and is not yet marked as done.
-    kill_when(output, lambda: exists(output / "delays", "batch-*.parquet"))
+def finish_and_check(output: Path, expected: dict[tuple[str, str, str], Cell]) -> None:
+    """Let the demo run to its end, and check what came out; started once more, it has nothing left to do."""
     said = finish(output)
     check(output, expected)
     assert "lag" in said
@@ -164,6 +155,30 @@ def test_killed_at_any_moment_every_event_comes_out_once_and_finished_is_finishe
     again = finish(output)
     assert "finished" in again
     check(output, expected)
+
+
+@pytest.mark.again
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(3000)
+def test_every_event_comes_out_once_and_finished_is_finished(
+    tmp_path: Path, expected: dict[tuple[str, str, str], Cell]
+) -> None:
+    finish_and_check(tmp_path / "demo", expected)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(3000)
+def test_killed_at_any_moment_it_resumes_and_every_event_comes_out_once(
+    tmp_path: Path, expected: dict[tuple[str, str, str], Cell]
+) -> None:
+    output = tmp_path / "demo"
+    # In the middle of the replay: some of the departures are in the log.
+    kill_when(output, lambda: any(f.stat().st_size > 0 for f in output.glob("broker/flights-*/*.log")))
+    # In the middle of the stream: a micro-batch has come out, and is not yet marked as done.
+    kill_when(output, lambda: exists(output / "delays", "batch-*.parquet"))
+    finish_and_check(output, expected)
 
 
 def test_a_directory_is_for_one_set_of_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

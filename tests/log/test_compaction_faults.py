@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import shutil
 import struct
@@ -74,10 +75,12 @@ class Faults:
         return counted
 
     def arm(self, at: int, error: Callable[[], BaseException]) -> None:
+        gc.disable()  # as in `Refusals.arm`
         self.count, self.at, self.error = 0, at, error
 
     def disarm(self) -> int:
         count, self.at = self.count, -1
+        gc.enable()
         return count
 
 

@@ -106,14 +106,15 @@ class _Extreme(_Filler):
         field_type = field.type_at(self.version)
         if not field_type.is_array:
             return self.one(field_type)
+        if self.kind == "large" and self.wide and not field_type.is_struct:
+            return [self.one(field_type) for _ in range(1000)]
         if self.kind != "large" or not self.wide:
             return [self.one(field_type)]
-        # Long at one level only, and large in the first item only: else one message has megabytes.
+        # Long at one level only: three levels of a thousand would be a thousand million.
         self.wide = False
-        first, self.kind = self.one(field_type), "short"
-        rest = [self.one(field_type) for _ in range(299)]
-        self.kind, self.wide = "large", True
-        return [first, *rest]
+        items = [self.one(field_type) for _ in range(300)]
+        self.wide = True
+        return items
 
     def one(self, field_type: FieldType):
         base = field_type.base
@@ -126,7 +127,9 @@ class _Extreme(_Filler):
         if base == "string":
             return {"lowest": "", "highest": "\U0001f985" * 40, "large": "x" * 200}.get(self.kind, "t")
         if base in ("bytes", "records"):
-            return {"lowest": b"", "large": bytes(range(256)) * 20}.get(self.kind, b"\0")
+            return {"lowest": b"", "large": bytes(range(256)) * (20 if self.wide else 1)}.get(
+                self.kind, b"\0"
+            )
         return super().one(field_type)
 
     def integer(self, base: str) -> int:
