@@ -46,6 +46,7 @@ class Server:
         """Whether it speaks raw tokens only."""
         self.lifetime_ms = 0
         self.token_delay_s = 0.0
+        self.versions_delay_s = 0.0
         self.log: list[str] = []
         self.port = 0
         self.password = CANARY
@@ -97,6 +98,7 @@ class Server:
         self.log.append(entry.request.NAME.removesuffix("Request"))
         is_raw = False
         if header.api_key == ApiKey.API_VERSIONS:
+            await asyncio.sleep(self.versions_delay_s)
             known = {18: (0, 3), 3: (0, 12), 17: (0, 1), 36: (0, 2)}
             if self.is_old:
                 known = {18: (0, 0), 3: (0, 2), 17: (0, 0)}
@@ -161,6 +163,16 @@ def test_a_request_after_authentication_by_either_kind_of_token(uses_tls: bool, 
     played(server, ask)
     tokens = [] if is_old else ["SaslAuthenticate"]
     assert [name for name in server.log if name != "ApiVersions"] == ["SaslHandshake", *tokens, "Metadata"]
+
+
+def test_a_broker_slow_to_say_its_versions_is_asked_nothing_else_before_the_login(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.client.cluster.negotiation.PROMPT_S", 0.01)
+    server = Server()
+    server.versions_delay_s = 0.1
+    played(server, ask)
+    assert server.log == ["ApiVersions", "SaslHandshake", "SaslAuthenticate", "Metadata"]
 
 
 @pytest.mark.parametrize("is_old", [False, True])

@@ -300,6 +300,7 @@ class ConnectionPool:
                 self._config.api_version_request_timeout_ms / 1000,
                 is_ancient=is_ancient if self._secured is None else False,
                 unstable=self._config.unstable_api_versions_enable,
+                probes=self._secured is None or not self._secured.settings.uses_sasl,
             )
             if self._secured is not None:
                 await self._secured.authenticate(connection, versions)

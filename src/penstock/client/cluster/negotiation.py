@@ -160,13 +160,15 @@ async def negotiate(
     *,
     is_ancient: bool | None = None,
     unstable: bool = False,
+    probes: bool = True,
 ) -> tuple[Connection, NodeVersions]:
     """Open a connection to a broker; return the connection, and the versions that the broker supports.
 
     A broker counts as older than 0.10 if it closes the connection on ApiVersions twice, or does not answer,
     then answers Metadata version 0, and still does not answer ApiVersions several times. An overloaded broker
     must not count as old, because it would get message sets without producer ids and headers. `is_ancient` is
-    what an earlier connection has shown, or None; `unstable` allows versions that are not final yet.
+    what an earlier connection has shown, or None; `unstable` allows versions that are not final yet. `probes`
+    allows Metadata beside an ApiVersions that is late: a listener with SASL would count it as a failed login.
 
     Raises:
         NetworkError: the broker cannot be reached, or does not answer at all.
@@ -176,7 +178,11 @@ async def negotiate(
     for _ in range(0 if is_ancient else 2):
         connection = await open_connection()
         try:
-            versions = await _ask_patiently(connection, open_connection, timeout_s, unstable)
+            versions = await (
+                _ask_patiently(connection, open_connection, timeout_s, unstable)
+                if probes
+                else ask_versions(connection, timeout_s, unstable=unstable)
+            )
         except RequestTimeoutError as error:
             silence = error
             break
