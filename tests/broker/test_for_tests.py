@@ -118,7 +118,7 @@ def called(change: Callable[[], None], parent: Callable[[], ParentProcess]) -> N
 def test_where_there_are_no_descriptors_of_processes_a_timer_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     monkeypatch.setattr(parent_process, "LOOK_EVERY_S", 0)
-    called(lambda: monkeypatch.setattr(os, "getppid", lambda: 1), ParentProcess)
+    called(lambda: monkeypatch.setattr(os, "getppid", lambda: -1), ParentProcess)
 
 
 def test_a_parent_that_had_ended_before_it_could_be_watched(monkeypatch: pytest.MonkeyPatch) -> None:
