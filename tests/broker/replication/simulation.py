@@ -305,10 +305,11 @@ class World:
             return
         self._values += 1
         value = b"%d" % self._values
+        count = self.random.choice((1, 1, 2, 5)) if self.deletions else 1  # logs may begin amid a batch
         acks_all = self.random.random() < 0.8
         try:
             base_offset, *_ = partition.append(
-                memoryview(bytearray(encode_batch([(None, value, (), 1)]))),
+                memoryview(bytearray(encode_batch([(None, value, (), 1)] * count))),
                 9,
                 self.clock.now_ms(),
                 acks=-1 if acks_all else 1,
@@ -408,7 +409,7 @@ class World:
     def heal(self) -> None:
         """No trouble any more."""
         self.cut.clear()
-        self.loss = self.repetition = self.lateness = 0.0
+        self.loss = self.repetition = self.lateness = self.deletions = 0.0
         self.delay_ms = min(self.delay_ms, 40)
         for node in self.nodes.values():
             node.paused_until = 0
@@ -518,12 +519,13 @@ class Checker:
 
 
 def batches_of(data: bytes) -> list[tuple[int, bytes]]:
-    """Offset and checksum of each batch, each of which has one record."""
+    """The offset and the value of each record."""
     found = []
     position = 0
     while position < len(data):
         header = read_header(data, position)
-        found.append((header.base_offset, value_of(data[position : position + header.size])))
+        value = value_of(data[position : position + header.size])
+        found += [(offset, value) for offset in range(header.base_offset, header.last_offset + 1)]
         position += header.size
     return found
 
@@ -539,9 +541,11 @@ def records_of(log: MemoryLog | None) -> list[Entry]:
     found: list[Entry] = [None] * log.end_offset
     for segment in log.segments:
         for batch in segment._batches:  # type: ignore[attr-defined]
-            offset = int.from_bytes(batch[:8], "big")
-            if offset >= log.start_offset:
-                found[offset] = int.from_bytes(batch[12:16], "big", signed=True), value_of(batch)
+            first = int.from_bytes(batch[:8], "big")
+            end = first + int.from_bytes(batch[23:27], "big") + 1
+            entry = int.from_bytes(batch[12:16], "big", signed=True), value_of(batch)
+            for offset in range(max(first, log.start_offset), end):
+                found[offset] = entry
     return found
 
 
@@ -554,8 +558,8 @@ def are_different(some: list[Entry], others: list[Entry]) -> bool:
 
 
 def value_of(batch: bytes) -> bytes:
-    """The value of the one record of a batch."""
-    return bytes(batch[67:-1])
+    """The value of the first record of a batch, which is that of all its records."""
+    return bytes(batch[67 : 61 + (batch[61] >> 1)])
 
 
 def run(seed: int, *, troubles: int = 12, trouble_every_ms: int = 700) -> World:

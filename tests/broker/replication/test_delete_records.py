@@ -94,6 +94,29 @@ def test_a_replica_that_lacks_only_deleted_records_begins_after_them(cluster: Ka
         assert producer.send(TOPIC, b"new").result(30).offset == end
 
 
+def test_a_replica_that_begins_amid_a_batch_has_the_rest_of_it(cluster: KafkaCluster) -> None:
+    """It had none of the batch, or never caught up: the batch begins before the offset that it asked for."""
+    cluster.kill(3, fence=True)
+    end = RECORDS + 5
+    with Producer(bootstrap_servers=cluster.bootstrap_servers, acks="all", linger_ms=60_000) as producer:
+        for number in range(RECORDS, end):
+            producer.send(TOPIC, b"%d" % number)
+        producer.flush()
+    assert delete_before(cluster, RECORDS + 2) == (ErrorCode.NONE, RECORDS + 2)
+    cluster.start(3)
+    while 3 not in cluster.partition(TOPIC).in_sync:
+        time.sleep(0.01)
+    assert starts(cluster) == {1: RECORDS + 2, 2: RECORDS + 2, 3: RECORDS + 2}
+    cluster.move_leader(TOPIC, node=3)
+    with Consumer(bootstrap_servers=cluster.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign([(TOPIC, 0)])
+        consumer.seek_to_beginning()
+        found: list[bytes | None] = []
+        while len(found) < 3:
+            found += [record.value for record in consumer.poll(1_000)]
+    assert found == [b"%d" % number for number in range(RECORDS + 2, end)]
+
+
 def test_a_leader_that_is_left_alone_deletes(cluster: KafkaCluster) -> None:
     cluster.kill(2, fence=True)
     cluster.kill(3, fence=True)

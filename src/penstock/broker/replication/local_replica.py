@@ -271,8 +271,15 @@ class LocalReplica:
         before = partition.high_watermark if partition.is_open else 0
         log = partition.log
         for entry in walk_whole(fetch_from(records), 0, len(records)):
-            if entry.base_offset < log.end_offset:
+            if entry.last_offset < log.end_offset:
                 continue
+            if entry.base_offset < log.end_offset:
+                # The leader's log begins amid this batch, after DeleteRecords. What is here of these offsets
+                # makes room for the whole batch; below, this log begins amid it as well.
+                start_offset = max(start_offset, log.start_offset)
+                partition.cut(entry.base_offset)
+                if log.end_offset < entry.base_offset > start_offset:
+                    break  # what is between them is not deleted: the next answer has it
             start = entry.position
             log.append(
                 memoryview(records)[start : start + entry.size],
