@@ -221,12 +221,17 @@ class Administrators:
     def _metadata(self) -> None:
         name = self.random.choice(NAMES)
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
+        codes: list[int] = []
 
         def judge(answer: Any, node: CoordinatedNode, reachable: bool) -> None:
             result = answer.topics[0]
             known = self.model.topics.get(name)
             self.world.tell(f"{node.id} answers Metadata {name}: {result.error_code}")
-            if result.error_code:
+            codes.append(result.error_code)
+            if codes == [E.UNKNOWN_TOPIC_OR_PARTITION] and known is None:
+                # A topic that the request creates is there the next time.
+                self._carry_out("Metadata", node.id, request, 12, judge)
+            elif result.error_code:
                 if reachable and (known is not None or self._has_room()):
                     self.fail(f"Metadata {name} at {node.id} is answered {result.error_code}")
             elif known is None and result.topic_id not in self.model.ids:

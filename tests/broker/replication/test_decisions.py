@@ -209,9 +209,20 @@ def test_a_topic_that_all_brokers_are_asked_to_create_is_created_once(shared: Ka
 def test_a_topic_that_is_created_on_the_way_is_the_same_at_all_brokers(shared: KafkaCluster) -> None:
     with three(shared) as together:
         for number in range(TRIES):
+            together(metadata(f"automatic-{number}"), 12)  # one or two of them, or all, create it
             answers = together(metadata(f"automatic-{number}"), 12)
             assert {answer.topics[0].error_code for answer in answers} == {0}
             assert len({answer.topics[0].topic_id for answer in answers}) == 1
+
+
+def test_metadata_that_create_a_topic_say_first_that_it_is_unknown(shared: KafkaCluster) -> None:
+    """Other brokers have not read of it yet; Apache Kafka's brokers do not wait for their controller."""
+    with connect(shared, 1) as client:
+        first, then = (client.ask(metadata("created-later"), 12).topics[0] for _ in range(2))
+        unwanted, *_ = client.ask(metadata("not-created", creates=False), 12).topics
+    assert (first.error_code, first.partitions) == (E.UNKNOWN_TOPIC_OR_PARTITION, [])
+    assert (then.error_code, len(then.partitions)) == (0, 1)
+    assert unwanted.error_code == E.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_topic_grows_once(shared: KafkaCluster) -> None:

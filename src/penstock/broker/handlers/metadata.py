@@ -5,8 +5,9 @@ internal flag; v2 the cluster id; in v4 the client may forbid automatic creation
 authorized operations; v10 topic ids in the response, v12 in the request, with null names. v11 drops the
 operations on the cluster. v13 adds an error for the whole response.
 
-Topics that are created here exist at once, all in one step, so the response has no LEADER_NOT_AVAILABLE in
-between, unless the broker behaves as a release that had, or a request names more topics than it may create.
+Topics that are created here exist at once, all in one step. A single broker describes them in the same
+response. A broker of a cluster, and one that behaves as a release of Kafka, answers first that they are not
+there (3, or 5 as a release with ZooKeeper), and describes them the next time.
 """
 
 from __future__ import annotations
@@ -126,12 +127,17 @@ def _create_missing(
     except StorageError as error:
         logger.error("%s", error)
         failures.update((plan.name, error) for plan in plans)
-    profile = node.profile
-    if profile is not None:
-        # There it takes a while; the next time the topic is there.
-        being_made = error_for(profile.creating_code, "the topic is being made")
+    if (code := _code_of_new(node)) is not None:
+        being_made = error_for(code, "the topic is being made")
         failures.update((plan.name, being_made) for plan in plans if plan.name not in failures)
     return failures
+
+
+def _code_of_new(node: ServingNode) -> ErrorCode | None:
+    """Return the error of a topic that the request creates, or None if the response describes the topic."""
+    if node.profile is not None:
+        return node.profile.creating_code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if node.view.tells_new_topics_later else None
 
 
 def _not_yet(error: KafkaError, profile: Profile | None) -> KafkaError:

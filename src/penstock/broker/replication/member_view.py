@@ -53,6 +53,8 @@ class Keeping(Protocol):
 class MemberView:
     """The cluster as one node sees it. `commit` writes the controller's decisions."""
 
+    tells_new_topics_later = True
+
     def __init__(
         self,
         brokers: BrokerStates,
