@@ -2,7 +2,7 @@
 # make setup   virtual environment in .venv with everything the other targets need (2.1 GB; the demo alone 1.1 GB)
 # make test    the tests            make compat   those that need other people's clients or brokers, and slow ones
 #              (CI=true make compat, as in .ci/run: of Kafka's own tests that have passed the quickest third,
-#              where all take hours, and none of the others at a second place or release)
+#              where all take 40 minutes, and none of the others at a second place or release)
 # make peers   fetch and build the clients and brokers that make compat needs; it does so itself, when it comes to them
 # make check   format, lint, types, import rules, and the tests
 # make wheels  build the wheel and run the README's examples from it on every Python of 3.11 to 3.14 there is
@@ -66,7 +66,7 @@ check: lint test
 marked = $(shell grep -rlE 'mark\.($(1))\b' tests --include='test_*.py' | sort)
 
 # Tests of clients wait more than they compute: four at a time keep two cores busy. Of Apache Kafka's own tests
-# those of .ci/run, where CI is set, are the quick third of all that have passed; all of them take hours. Nor does
+# those of .ci/run, where CI is set, are the quick third of all that have passed; all take 40 minutes. Nor does
 # it repeat the tests marked "again", at a second place or release.
 compat: $(VENV)/.everything
 	$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder -m "(compat or slow) and not alone and not soak$(if $(CI), and not again)" $(ARGS) \

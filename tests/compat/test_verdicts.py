@@ -12,35 +12,43 @@ import pytest
 from compat.peers import kerberos_library, need
 from compat.verdicts import page as verdicts
 from compat.verdicts.judging import judge
+from compat.verdicts.run import tell
 
 pytestmark = pytest.mark.compat
 
 ATTEMPTS = 3
-"""A test that fails is run again, by one JVM with nothing beside it: some count on seconds."""
+"""A test that fails is run again, by one JVM with nothing beside it, then by a JVM of its own: some count on
+seconds, one on a JVM that has compiled nothing yet.
+"""
+
+ALL_JOBS = 7
+"""The longest tests, those of MirrorMaker, wait four fifths of their time."""
 
 
 def run(names: Iterable[str], log: Path, *, jobs: int) -> dict[str, str]:
-    """Run tests, `jobs` JVMs at a time; return what each came to, by its name."""
+    """Run tests, `jobs` JVMs at a time, the longest class first; return what each came to, by its name."""
     for tool in ("java", "javac", "mvn"):
         need(tool)
     kerberos_library()
-    full = {each.name: key for key, each in verdicts.results().items()}
-    chosen: defaultdict[str, list[str]] = defaultdict(list)
+    known = {each.name: each for each in verdicts.results().values()}
+    chosen: defaultdict[str, list[verdicts.Result]] = defaultdict(list)
     for name in sorted(names):
-        test_class, test = full[name]
-        chosen[test_class].append(test)
-    found = verdicts.counted(
-        chain.from_iterable(judge(list(chosen.items()), patience_s=300, jobs=jobs, log=log))
-    )
+        chosen[known[name].test_class].append(known[name])
+    longest_first = sorted(chosen, key=lambda each: sum(test.ms for test in chosen[each]), reverse=True)
+    work = [(each, [result.test for result in chosen[each]]) for each in longest_first]
+    found = verdicts.counted(chain.from_iterable(judge(work, patience_s=300, jobs=jobs, log=log, tell=tell)))
     return {each.name: f"{each.verdict} {each.said}".strip() for each in found.values()}
 
 
-def failures(names: Iterable[str], log: Path) -> dict[str, str]:
+def failures(names: Iterable[str], log: Path, *, jobs: int = 2) -> dict[str, str]:
     """Return what those tests came to that passed in none of ATTEMPTS runs."""
     left = dict.fromkeys(names, "was not run")
     for attempt in range(ATTEMPTS):
         if left:
-            found = run(left, log, jobs=1 if attempt else 2)
+            parts = [[name] for name in left] if attempt == ATTEMPTS - 1 else [list(left)]
+            found: dict[str, str] = {}
+            for part in parts:
+                found |= run(part, log, jobs=1 if attempt else jobs)
             left = {name: found.get(name, said) for name, said in left.items()}
             left = {name: said for name, said in left.items() if said != "passes"}
     return left
@@ -55,4 +63,4 @@ def test_the_quick_third_passes(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(14_400)
 def test_all_that_have_passed_pass(tmp_path: Path) -> None:
-    assert failures(verdicts.passing(), tmp_path / "log") == {}
+    assert failures(verdicts.passing(), tmp_path / "log", jobs=ALL_JOBS) == {}

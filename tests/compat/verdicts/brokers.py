@@ -14,6 +14,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -190,6 +191,12 @@ def replace_classes(texts: dict[str, str]) -> None:
             texts[name] = AUTHORIZER
 
 
+RESTART_S = 0.5
+"""How long a broker is there before a test hears that it has started again. A broker of Apache Kafka opens
+its port that long before it is ready: clients have connected again by then, and tests count on it.
+"""
+
+
 class Brokers:
     """A cluster of a test: one broker, or several, whose ids begin at 0."""
 
@@ -350,6 +357,8 @@ class Brokers:
             self._served.stop(node)
         else:
             self._served.start(node)
+        if ask != "stop broker":
+            time.sleep(RESTART_S)
 
 
 class Kerberos:

@@ -49,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
     worse: set[str] = set()
     verdicts.save_classes(every)
     work = [(each, ()) for each in classes]
-    for found in judging.judge(work, patience_s=given.patience, tell=_tell, jobs=given.jobs, log=given.log):
+    for found in judging.judge(work, patience_s=given.patience, tell=tell, jobs=given.jobs, log=given.log):
         reached += found
         new = verdicts.counted(found)
         worse |= {each.name for each in new.values() if each.verdict != "passes"} & verdicts.passing()
@@ -61,7 +61,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return int(bool(worse))
 
 
-def _tell(verdict: judging.Verdict) -> None:
+def tell(verdict: judging.Verdict) -> None:
     """Print a line for one run of a test."""
     name = f"{verdict.test_class.rpartition('.')[2]}.{verdict.method}"
     print(f"{verdict.verdict} {name} {verdict.ms / 1000:.1f} s {verdict.reason}".rstrip(), flush=True)
