@@ -28,13 +28,24 @@ NO_CREATION_VERSION = 4
 APPEAR_S = 5.0
 """How many seconds a topic that was just created may take to appear."""
 
+UNKNOWN_S = 1.0
+"""How many seconds a topic that was just asked for may be unknown. Apache Kafka with KRaft, and a cluster of
+Penstock, answer so while they create it; others do because they create none.
+"""
+
 APPEAR_STEP_S = 0.05
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 _THERE = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
 
-_BEING_CREATED = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.TOPIC_ALREADY_EXISTS)
+_PATIENCE_S: dict[int, float] = {
+    ErrorCode.NONE: APPEAR_S,
+    ErrorCode.LEADER_NOT_AVAILABLE: APPEAR_S,
+    ErrorCode.TOPIC_ALREADY_EXISTS: APPEAR_S,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: UNKNOWN_S,
+}
+"""How long a topic may have an error, in seconds, before the topic counts as not created."""
 
 
 class ClusterTopics:
@@ -155,12 +166,12 @@ class ClusterTopics:
     async def _create(self, name: str) -> None:
         """Create a topic in the cluster, and wait until it exists."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + APPEAR_S
+        since = loop.time()
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
         while self._usable(name) is None:
             answer = await self._client.request(request)
             for topic in answer.topics:
-                if topic.error_code not in _BEING_CREATED or loop.time() > deadline:
+                if loop.time() - since > _PATIENCE_S.get(topic.error_code, -1.0):
                     raise error_for(
                         topic.error_code or ErrorCode.LEADER_NOT_AVAILABLE, f"creating topic {name!r}"
                     )
