@@ -24,6 +24,8 @@ from penstock.protocol.messages.produce_request import PartitionProduceData, Pro
 from penstock.testing import KafkaBroker, KafkaCluster
 
 PATIENCE_S = 30.0
+PACE_S = 0.003
+"""Between the requests of a client whose session is renewed meanwhile: a login takes about as long."""
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -349,6 +351,7 @@ def test_sessions_are_renewed_between_requests() -> None:
                 producer.send("t", b"%d" % number, partition=0)
                 producer.flush()
                 number += 1
+                time.sleep(PACE_S)
         assert consume(gateway.bootstrap_servers, "t", number) == list(range(number))
         connected = [row.requests for row in gateway.clients() if row.api == "ApiVersions"]
         assert sum(connected) < 10, "connections have ended with their sessions"
