@@ -191,6 +191,11 @@ def replace_classes(texts: dict[str, str]) -> None:
             texts[name] = AUTHORIZER
 
 
+STOP_S = 0.2
+"""How long a cluster takes to stop, at the least. Tests see then whether threads of their clients are left,
+which end while Apache Kafka's brokers stop.
+"""
+
 RESTART_S = 0.5
 """How long a broker is there before a test hears that it has started again. A broker of Apache Kafka opens
 its port that long before it is ready: clients have connected again by then, and tests count on it.
@@ -416,6 +421,7 @@ def answer(
     if ask == "stop":
         if number in running:
             running.pop(number).stop()
+            time.sleep(STOP_S)
         shutil.rmtree(directory / str(number), ignore_errors=True)
     elif number not in running:
         return {}  # a test that is not judged, as its brokers could not begin, goes on to its end
