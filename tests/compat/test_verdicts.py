@@ -16,8 +16,8 @@ from compat.verdicts.run import tell
 
 pytestmark = pytest.mark.compat
 
-ATTEMPTS = 3
-"""A test that fails is run again, by one JVM with nothing beside it, then by a JVM of its own: some count on
+ATTEMPTS = 5
+"""A test that fails is run again, by one JVM with nothing beside it, then by JVMs of its own: some count on
 seconds, one on a JVM that has compiled nothing yet.
 """
 
@@ -45,7 +45,7 @@ def failures(names: Iterable[str], log: Path, *, jobs: int = 2) -> dict[str, str
     left = dict.fromkeys(names, "was not run")
     for attempt in range(ATTEMPTS):
         if left:
-            parts = [[name] for name in left] if attempt == ATTEMPTS - 1 else [list(left)]
+            parts = [[name] for name in left] if attempt > 1 else [list(left)]
             found: dict[str, str] = {}
             for part in parts:
                 found |= run(part, log, jobs=1 if attempt else jobs)
