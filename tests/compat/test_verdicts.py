@@ -17,12 +17,12 @@ from compat.verdicts.run import tell
 pytestmark = pytest.mark.compat
 
 ATTEMPTS = 5
-"""A test that fails is run again, by one JVM with nothing beside it, then by JVMs of its own: some count on
-seconds, one on a JVM that has compiled nothing yet.
+"""Runs of a test until one passes: the second is by one JVM with nothing beside it, later ones by a JVM of
+their own. Some tests count on seconds, one on a JVM that has compiled nothing yet.
 """
 
 ALL_JOBS = 7
-"""The longest tests, those of MirrorMaker, wait four fifths of their time."""
+"""JVMs side by side. The longest tests, those of MirrorMaker, wait four fifths of their time."""
 
 
 def run(names: Iterable[str], log: Path, *, jobs: int) -> dict[str, str]:

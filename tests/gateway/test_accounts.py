@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gateway.pacing import paced
 from gateway.relays import answers_of, request
 from penstock.broker.security.throwaway import Security
 from penstock.client import Admin, Consumer, Producer
@@ -26,8 +27,6 @@ from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeReque
 from penstock.testing import KafkaBroker
 
 PATIENCE_S = 30.0
-PACE_S = 0.003
-"""Between the requests of a client whose session is renewed meanwhile: a login takes about as long."""
 
 ACCOUNTS = {"admin": "admin-pw", "reader": "reader-pw", "writer": "writer-pw"}
 ACLS = [
@@ -151,14 +150,10 @@ def test_a_wrong_login_is_refused_by_the_gateway(gateway: Gateway, name: str, me
 
 
 def test_a_session_is_renewed_at_the_gateway(gateway: Gateway) -> None:
-    end = time.monotonic() + 4
-    number = 0
     before = sum(row.requests for row in gateway.clients() if row.api == "ApiVersions")
     with Producer(bootstrap_servers=gateway.bootstrap_servers, config=device("sensor")) as producer:
-        while time.monotonic() < end:
+        for number in paced(4):
             producer.send("t", b"%d" % number).result(PATIENCE_S)
-            number += 1
-            time.sleep(PACE_S)
     after = sum(row.requests for row in gateway.clients() if row.api == "ApiVersions")
     assert after - before < 5, "connections have ended with their sessions"
 
@@ -379,10 +374,8 @@ def test_the_session_of_an_account_is_renewed_between_requests() -> None:
         Gateway(to=broker.bootstrap_servers, config=transport(broker), accounts=tables) as gateway,
         Producer(bootstrap_servers=gateway.bootstrap_servers, config=device("sensor")) as producer,
     ):
-        end = time.monotonic() + 4
-        while time.monotonic() < end:
+        for _ in paced(4):
             producer.send("t", b"x").result(PATIENCE_S)
-            time.sleep(PACE_S)
         connected = sum(row.requests for row in gateway.clients() if row.api == "ApiVersions")
         assert connected < 5, "connections have ended with their sessions"
 

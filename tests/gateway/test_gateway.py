@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from free_ports import free_ports
+from gateway.pacing import paced
 from gateway.relays import answers_of, request
 from penstock.broker.security.throwaway import Security
 from penstock.client import Admin, Consumer, Producer
@@ -24,8 +25,6 @@ from penstock.protocol.messages.produce_request import PartitionProduceData, Pro
 from penstock.testing import KafkaBroker, KafkaCluster
 
 PATIENCE_S = 30.0
-PACE_S = 0.003
-"""Between the requests of a client whose session is renewed meanwhile: a login takes about as long."""
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -344,15 +343,13 @@ def test_sessions_are_renewed_between_requests() -> None:
         ) as broker,
         Gateway(to=broker.bootstrap_servers, config=dict(security.client_settings())) as gateway,
     ):
-        end = time.monotonic() + 4
+        sent = 0
         with Producer(bootstrap_servers=gateway.bootstrap_servers) as producer:
-            number = 0
-            while time.monotonic() < end:
+            for number in paced(4):
                 producer.send("t", b"%d" % number, partition=0)
                 producer.flush()
-                number += 1
-                time.sleep(PACE_S)
-        assert consume(gateway.bootstrap_servers, "t", number) == list(range(number))
+                sent = number + 1
+        assert consume(gateway.bootstrap_servers, "t", sent) == list(range(sent))
         connected = [row.requests for row in gateway.clients() if row.api == "ApiVersions"]
         assert sum(connected) < 10, "connections have ended with their sessions"
 

@@ -510,7 +510,7 @@ class Checker:
 
     def delivered(self, data: bytes, node: int) -> None:
         """A consumer has been given these batches."""
-        for offset, value in batches_of(data):
+        for offset, value in records_in(data):
             if self._delivered.setdefault(offset, value) != value:
                 self.fail(f"node {node} gave another record at offset {offset} than was given before")
             committed = self._committed[offset] if offset < len(self._committed) else None
@@ -518,7 +518,7 @@ class Checker:
                 self.fail(f"node {node} gave a record at offset {offset} that is not the committed one")
 
 
-def batches_of(data: bytes) -> list[tuple[int, bytes]]:
+def records_in(data: bytes) -> list[tuple[int, bytes]]:
     """The offset and the value of each record."""
     found = []
     position = 0

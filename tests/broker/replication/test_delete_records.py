@@ -95,7 +95,7 @@ def test_a_replica_that_lacks_only_deleted_records_begins_after_them(cluster: Ka
 
 
 def test_a_replica_that_begins_amid_a_batch_has_the_rest_of_it(cluster: KafkaCluster) -> None:
-    """It had none of the batch, or never caught up: the batch begins before the offset that it asked for."""
+    """The leader sends that batch whole: its first offset is before the one that the replica asked for."""
     cluster.kill(3, fence=True)
     end = RECORDS + 5
     with Producer(bootstrap_servers=cluster.bootstrap_servers, acks="all", linger_ms=60_000) as producer:

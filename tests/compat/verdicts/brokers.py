@@ -192,12 +192,12 @@ def replace_classes(texts: dict[str, str]) -> None:
 
 
 STOP_S = 0.2
-"""How long a cluster takes to stop, at the least. Tests see then whether threads of their clients are left,
-which end while Apache Kafka's brokers stop.
+"""Seconds between the end of a cluster and the answer to its test. Tests look then for threads that their
+clients have left, which end while Apache Kafka's brokers stop.
 """
 
 RESTART_S = 0.5
-"""How long a broker is there before a test hears that it has started again. A broker of Apache Kafka opens
+"""Seconds between the start of a stopped broker and the answer to its test. A broker of Apache Kafka opens
 its port that long before it is ready: clients have connected again by then, and tests count on it.
 """
 
@@ -356,13 +356,11 @@ class Brokers:
 
     def move(self, ask: str, node: int) -> None:
         """Stop a broker in order, or start it again."""
-        if isinstance(self._served, Broker):
-            _ = self._served.close() if ask == "stop broker" else self._served.start()
-        elif ask == "stop broker":
-            self._served.stop(node)
+        served = self._served
+        if ask == "stop broker":
+            _ = served.close() if isinstance(served, Broker) else served.stop(node)
         else:
-            self._served.start(node)
-        if ask != "stop broker":
+            _ = served.start() if isinstance(served, Broker) else served.start(node)
             time.sleep(RESTART_S)
 
 

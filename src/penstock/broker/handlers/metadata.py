@@ -127,17 +127,11 @@ def _create_missing(
     except StorageError as error:
         logger.error("%s", error)
         failures.update((plan.name, error) for plan in plans)
-    if (code := _code_of_new(node)) is not None:
+    code = (node.profile or node.view).creating_code
+    if code:
         being_made = error_for(code, "the topic is being made")
         failures.update((plan.name, being_made) for plan in plans if plan.name not in failures)
     return failures
-
-
-def _code_of_new(node: ServingNode) -> ErrorCode | None:
-    """Return the error of a topic that the request creates, or None if the response describes the topic."""
-    if node.profile is not None:
-        return node.profile.creating_code
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if node.view.tells_new_topics_later else None
 
 
 def _not_yet(error: KafkaError, profile: Profile | None) -> KafkaError:

@@ -54,9 +54,11 @@ class QuorumState(NamedTuple):
 class ClusterView(Protocol):
     """The brokers, quorum and controller of a cluster, as one broker describes them to clients."""
 
-    tells_new_topics_later: bool
-    """Whether a Metadata response that creates a topic says that it is unknown, as in Apache Kafka: the other
-    brokers have not read the metadata of the topic yet."""
+    creating_code: ErrorCode
+    """The error in Metadata of a topic that the request has caused to be created; NONE if the response
+    describes the topic. A cluster answers UNKNOWN_TOPIC_OR_PARTITION, as Apache Kafka does: its other brokers
+    have not read of the topic yet.
+    """
 
     def registered(self, session: Session) -> list[LocatedBroker]:
         """Return the registered brokers with the connection's listener, fenced ones included, by id."""
@@ -106,7 +108,7 @@ class ClusterView(Protocol):
 class LoneView:
     """The view of a single broker."""
 
-    tells_new_topics_later = False
+    creating_code = ErrorCode.NONE
 
     def __init__(self, cluster: ClusterState, rack: str | None, directory_id: bytes) -> None:
         self._cluster = cluster

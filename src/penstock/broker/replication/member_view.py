@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock.broker.metadata.cluster_view import LocatedBroker, QuorumState
 from penstock.broker.replication.control.elections import ElectionKind
 from penstock.broker.replication.control.quorum import CONTROLLER_ID
+from penstock.protocol.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from random import Random
@@ -53,7 +54,7 @@ class Keeping(Protocol):
 class MemberView:
     """The cluster as one node sees it. `commit` writes the controller's decisions."""
 
-    tells_new_topics_later = True
+    creating_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def __init__(
         self,

@@ -29,8 +29,8 @@ APPEAR_S = 5.0
 """How many seconds a topic that was just created may take to appear."""
 
 UNKNOWN_S = 1.0
-"""How many seconds a topic that was just asked for may be unknown. Apache Kafka with KRaft, and a cluster of
-Penstock, answer so while they create it; others do because they create none.
+"""Seconds during which the cluster may answer that a topic to be created is unknown. Apache Kafka with KRaft,
+and a Penstock cluster, answer so while they create the topic; a cluster that creates no topics always does.
 """
 
 APPEAR_STEP_S = 0.05
@@ -45,7 +45,9 @@ _PATIENCE_S: dict[int, float] = {
     ErrorCode.TOPIC_ALREADY_EXISTS: APPEAR_S,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: UNKNOWN_S,
 }
-"""How long a topic may have an error, in seconds, before the topic counts as not created."""
+"""Seconds during which Metadata may answer each of these codes before the topic counts as not created. Any
+other code ends the attempt at once.
+"""
 
 
 class ClusterTopics:
@@ -171,7 +173,8 @@ class ClusterTopics:
         while self._usable(name) is None:
             answer = await self._client.request(request)
             for topic in answer.topics:
-                if loop.time() - since > _PATIENCE_S.get(topic.error_code, -1.0):
+                patience_s = _PATIENCE_S.get(topic.error_code)
+                if patience_s is None or loop.time() > since + patience_s:
                     raise error_for(
                         topic.error_code or ErrorCode.LEADER_NOT_AVAILABLE, f"creating topic {name!r}"
                     )
