@@ -14,7 +14,9 @@ from penstock.broker.replication.member import IN_MEMORY_VERSION
 from penstock.broker.replication.replica_fetch import serve
 from penstock.broker.requests.purgatory import Wait
 from penstock.errors import ConfigError
+from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from penstock.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from penstock.testing import KafkaCluster
 
 NAMES = {
@@ -30,11 +32,20 @@ class Followed:
     """A replica, and its partition, as a fetcher sees them."""
 
     topic, topic_id, index, leader_epoch = TOPIC, bytes(16), 0, 7
-    fetch_position, log_start_offset = (11, 6), 3
+    log_start_offset, leader = 3, 1
+
+    def __init__(self) -> None:
+        self.fetch_position = (11, 6)
 
     @property
     def partition(self) -> Followed:
         return self
+
+    def begin_at(self, offset: int) -> None:
+        self.fetch_position = (offset, -1)
+
+    def well(self) -> None:
+        pass
 
 
 def test_each_setting_says_what_is_asked() -> None:
@@ -51,6 +62,23 @@ def test_each_setting_says_what_is_asked() -> None:
     assert not fetcher.is_busy(11.8)
     fetcher.failed(now_s=12.0)
     assert fetcher.next_turn() == 12.0 + 5.0
+
+
+@pytest.mark.parametrize(("leader_starts_at", "waits"), [(20, False), (3, True)])
+def test_a_follower_that_begins_anew_asks_again_at_once(leader_starts_at: int, waits: bool) -> None:
+    """Any other error leaves it where it was: asked at once, the leader would give the same answer."""
+    fetcher = ReplicaFetcher(2, 1, ReplicaFetchSettings(backoff_s=5.0))
+    fetcher.add(cast(LocalReplica, Followed()))
+    assert fetcher.request(9, now_s=10.0) is not None
+    answer = PartitionData(
+        error_code=ErrorCode.OFFSET_OUT_OF_RANGE, log_start_offset=leader_starts_at, high_watermark=-1
+    )
+    topic = FetchableTopicResponse(topic_id=bytes(16), partitions=[answer])
+    fetcher.answered(FetchResponse(responses=[topic]), 10.1, 10_100, lambda _: None)
+    asked = fetcher.request(9, now_s=10.1)
+    assert (asked is None) == waits
+    if asked is not None:
+        assert asked.topics[0].partitions[0].fetch_offset == leader_starts_at
 
 
 def test_without_settings_they_are_kafkas_but_for_the_pause_after_an_error() -> None:

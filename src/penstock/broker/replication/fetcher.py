@@ -172,7 +172,8 @@ class ReplicaFetcher:
                 try:
                     if self._take(asked, answer, now_s, now_ms):
                         moved(replica)
-                    if answer.error_code:
+                    has_moved = replica.fetch_position[0] > asked.offset
+                    if answer.error_code and not has_moved:
                         self._leave_alone(replica, now_s)
                     else:
                         replica.well()
