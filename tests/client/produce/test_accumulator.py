@@ -136,6 +136,22 @@ def test_full_memory_ends_the_lingering() -> None:
     assert len(drain(box)) == 1
 
 
+def test_what_waits_for_memory_ends_the_lingering_until_a_quarter_is_free() -> None:
+    """It would wait for a batch that lingers: memory that is not full any more leaves that batch alone."""
+    box = accumulator(buffer_memory=4096, linger_ms=1000)
+    put(box, T0, b"x" * 900)
+    put(box, T1, b"x" * 3200)
+    assert box.is_full
+    (first,) = drain(box, leader={T0: 1}.get)
+    box.succeed(first, 0)
+    assert (box.is_full, box.has_ample_room) == (False, False)
+    assert drain(box) == []
+    box.is_awaited = True
+    (second,) = drain(box)
+    box.succeed(second, 0)
+    assert box.has_ample_room
+
+
 def test_a_request_has_a_limit_and_the_waiting_take_turns() -> None:
     box = accumulator(batch_size=4 << 20, max_request_size=5 << 20, buffer_memory=1 << 30)
     places = [TopicPartition("t", n) for n in range(4)]

@@ -10,7 +10,7 @@ import atexit
 import contextlib
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, Never, Unpack
 
@@ -206,21 +206,17 @@ class Producer(Blocking, Generic[K, V]):
         yet, and its offset deltas are 0, 1, 2 and so on. `delivery` collects its outcome. The call waits only
         while ``buffer.memory`` is full, or metadata of the topic or partition are missing. Raises as `send`.
         """
-        if not self._producer.append_encoded(topic, batch, delivery):
-            deadline = time.monotonic() + self._block_s
-            self._run(self._producer.get_ready(topic, deadline, batch.partition))
-            self._producer.append_encoded(topic, batch, delivery, even_if_full=True)
+        self._append(topic, [batch], delivery)
 
     @property
     def _block_s(self) -> float:
         return self._producer.config.max_block_ms / 1000
 
-    def _append(self, topic: str, batches: Iterable[EncodedBatch], delivery: TableDelivery) -> None:
+    def _append(self, topic: str, batches: Sequence[EncodedBatch], delivery: TableDelivery) -> None:
         producer = self._producer
-        for batch in batches:
-            if not producer.append_encoded(topic, batch, delivery):
-                self._run(producer.get_ready(topic, time.monotonic() + self._block_s))
-                producer.append_encoded(topic, batch, delivery, even_if_full=True)
+        while batches := batches[producer.append_encoded(topic, batches, delivery) :]:
+            deadline = time.monotonic() + self._block_s
+            self._run(producer.get_ready(topic, deadline, batches[0].partition))
 
     def warn_of_retention(self, topic: str, oldest_ms: int | None) -> None:
         """Log a warning if the topic's retention will remove records as old as `oldest_ms`, just written.

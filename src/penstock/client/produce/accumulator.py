@@ -8,6 +8,7 @@ acknowledged or has failed for good. The accumulator holds these laws:
 - Without a producer id, a partition has one batch in flight at a time, because a retry could overtake
 another.
 - A record counts towards memory from `append` until it is settled; `is_full` is true at ``buffer.memory``.
+  What waits for memory goes on when a quarter of it is free, so that whole requests are filled again.
 - With a transactional id, batches are sent when their transaction admits their partition, under its producer
   id and epoch; the first batch that fails makes the transaction fail.
 
@@ -98,6 +99,8 @@ class Accumulator:
         self._unsettled: dict[DeliveryOutcome, None] = {}
         self.memory = Meter(config.buffer_memory)
         """The bytes of records that are neither acknowledged nor failed."""
+        self.is_awaited = False
+        """Whether a call waits for memory: all batches are due then."""
         self._topic_limits: dict[str, int] = {}
         self.written: dict[TopicPartition, PartitionCounters] = {}
         """The counters of acknowledged records, by partition."""
@@ -107,6 +110,11 @@ class Accumulator:
     @property
     def is_full(self) -> bool:
         return bool(self.memory.used >= self.memory.limit)
+
+    @property
+    def has_ample_room(self) -> bool:
+        """Whether a quarter of ``buffer.memory`` is free."""
+        return bool(self.memory.used * 4 <= self.memory.limit * 3)
 
     def unsettled(self) -> list[DeliveryOutcome]:
         """Return the outcomes of batches that are neither acknowledged nor failed."""
@@ -274,7 +282,7 @@ class Accumulator:
     def _due_at(self, queue: PartitionQueue, now: float) -> float:
         if queue.not_before > now:
             return queue.not_before
-        if queue.again or queue.sealed or self.is_full or queue.open is None:
+        if queue.again or queue.sealed or self.is_full or self.is_awaited or queue.open is None:
             return now
         return queue.open.created + self._linger_s
 

@@ -446,10 +446,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         topic = topic_name(topic)
         await self.get_ready(topic, self.clock.monotonic() + self.config.max_block_ms / 1000)
         for chunk in chunks:
-            for batch in await asyncio.to_thread(self.encode_columns, topic, chunk):
-                if not self.append_encoded(topic, batch, delivery):
-                    await self.get_ready(topic, self.clock.monotonic() + self.config.max_block_ms / 1000)
-                    self.append_encoded(topic, batch, delivery, even_if_full=True)
+            batches = await asyncio.to_thread(self.encode_columns, topic, chunk)
+            while batches := batches[self.append_encoded(topic, batches, delivery) :]:
+                deadline = self.clock.monotonic() + self.config.max_block_ms / 1000
+                await self.get_ready(topic, deadline, batches[0].partition)
         return delivery
 
     def encode_columns(self, topic: str, chunk: pa.RecordBatch) -> list[EncodedBatch]:
@@ -464,23 +464,24 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         state = self._topics[topic]
         return self._encoder.encode(chunk, state.count, state.available, self.clock.now_ms())
 
-    def append_encoded(
-        self, topic: str, batch: EncodedBatch, delivery: TableDelivery, *, even_if_full: bool = False
-    ) -> bool:
-        """Accept an encoded batch; return False if `get_ready` must be called first.
+    def append_encoded(self, topic: str, batches: Sequence[EncodedBatch], delivery: TableDelivery) -> int:
+        """Accept encoded batches, and return how many: for the next one, `get_ready` must be called first.
 
-        Any thread may call this.
+        Any thread may call this. The sender is woken once, so that a request takes batches of all partitions.
         """
         state = self._topics.get(topic)
-        if self._sender is None or state is None or batch.partition >= state.count:
-            return False
-        if self._accumulator.is_full and not even_if_full:
-            return False
-        tp = state.tp[batch.partition]
-        outcome = self._accumulator.append_encoded(tp, batch.data, batch.record_count, self.clock.monotonic())
-        delivery.add(outcome, batch, state.info.topic_id)
+        if self._sender is None or state is None:
+            return 0
+        now, accepted = self.clock.monotonic(), 0
+        for batch in batches:
+            if batch.partition >= state.count or self._accumulator.is_full:
+                break
+            tp = state.tp[batch.partition]
+            outcome = self._accumulator.append_encoded(tp, batch.data, batch.record_count, now)
+            delivery.add(outcome, batch, state.info.topic_id)
+            accepted += 1
         self._sender.wake()
-        return True
+        return accepted
 
     # -- transactions
 

@@ -123,9 +123,10 @@ class Sender:
             self._loop.call_soon_threadsafe(self._pump)
 
     async def room(self, timeout_s: float) -> bool:
-        """Wait until the accumulator has room; return False if it is still full after `timeout_s` seconds."""
+        """Wait until the accumulator has ample room; return False if it has not after `timeout_s` seconds."""
         deadline = self._loop.time() + timeout_s
-        while self._accumulator.is_full:
+        while not self._accumulator.has_ample_room:
+            self._accumulator.is_awaited = True
             future: asyncio.Future[None] = self._loop.create_future()
             self._room.append(future)
             self.wake()
@@ -356,7 +357,8 @@ class Sender:
                 )
 
     def _wake_room(self) -> None:
-        if self._room and (self._is_closed or not self._accumulator.is_full):
+        if self._room and (self._is_closed or self._accumulator.has_ample_room):
+            self._accumulator.is_awaited = False
             waiting, self._room = self._room, []
             for future in waiting:
                 if not future.done():
