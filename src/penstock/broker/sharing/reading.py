@@ -6,11 +6,12 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.sharing.share_partition import Acquired, FoundBatch
+from penstock.errors import CorruptRecordError
 from penstock.log.walk import fetch_from, walk_whole
 from penstock.records.format.batch_header import CONTROL_BIT, PRODUCER_ID_POSITION, TRANSACTIONAL_BIT
 
@@ -29,14 +30,69 @@ CHUNKS_MAX = 256
 _PRODUCER_ID = Struct(">q")
 
 
-class LogChunk(NamedTuple):
-    """Consecutive batches of the log, with their positions in `data`."""
+class LogChunk:
+    """Consecutive batches of the log, each of which is found when it is asked for.
 
-    data: memoryview
-    read_from: int
-    batches: list[FoundBatch]
-    bounds: list[tuple[int, int]]
-    """Of each batch, where it begins and ends."""
+    A member often takes a few records of a chunk that has thousands of batches.
+    """
+
+    def __init__(self, data: memoryview, read_from: int, aborted: Sequence[AbortedTransaction]) -> None:
+        self.data = data
+        self._read_from = read_from
+        self._aborted = aborted
+        self.found: list[tuple[FoundBatch, int, int]] = []
+        """Each batch that was asked for, and the positions in `data` at which it begins and ends."""
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last batch that was asked for."""
+        return self.found[-1][0].last + 1 if self.found else self._read_from
+
+    def batches(self) -> Iterator[FoundBatch]:
+        """Yield the batches; end before a damaged one, unless it is the first.
+
+        Raises:
+            CorruptRecordError: the log is damaged where the chunk begins.
+        """
+        data, found = self.data, self.found
+        try:
+            for entry in walk_whole(fetch_from(data), 0, len(data)):
+                begin, first = entry.position, entry.base_offset
+                if entry.magic < 2:
+                    first = min(first, self.next_offset)
+                is_dropped = bool(self._aborted) and self._is_aborted(begin, entry.attributes, first)
+                batch = FoundBatch(first, entry.last_offset, is_dropped)
+                found.append((batch, begin, begin + entry.size))
+                yield batch
+        except CorruptRecordError:
+            if not found:
+                raise
+
+    def _is_aborted(self, position: int, attributes: int, first: int) -> bool:
+        if attributes & CONTROL_BIT or not attributes & TRANSACTIONAL_BIT:
+            return False
+        (producer,) = _PRODUCER_ID.unpack_from(self.data, position + PRODUCER_ID_POSITION)
+        return any(
+            each.producer_id == producer and each.first_offset <= first < each.marker_offset
+            for each in self._aborted
+        )
+
+    def pieces(self, acquired: Sequence[Acquired]) -> list[memoryview]:
+        """Return the bytes of the batches that have acquired records; adjacent batches are one piece."""
+        pieces: list[tuple[int, int]] = []
+        ranges = iter(acquired)
+        current = next(ranges, None)
+        for batch, begin, end in self.found:
+            while current is not None and current.last < batch.first:
+                current = next(ranges, None)
+            if current is None:
+                break
+            if current.first <= batch.last:
+                if pieces and pieces[-1][1] == begin:
+                    pieces[-1] = pieces[-1][0], end
+                else:
+                    pieces.append((begin, end))
+        return [self.data[begin:end] for begin, end in pieces]
 
 
 class Taken(NamedTuple):
@@ -62,39 +118,19 @@ def read_chunk(
     Raises:
         KafkaError: OFFSET_OUT_OF_RANGE (1).
         StorageError: the log cannot be read.
-        CorruptRecordError: the log is damaged.
     """
     found = partition.read(read_from, max_bytes, at_least_one=at_least_one, committed_only=committed_only)
     if not found.size:
         return None
     data = memoryview(found.to_bytes())
     aborted = partition.aborted_transactions(read_from, found.size) if committed_only else []
-    batches, bounds = [], []
-    expected = read_from
-    for entry in walk_whole(fetch_from(data), 0, len(data)):
-        first = entry.base_offset if entry.magic >= 2 else min(entry.base_offset, expected)
-        is_dropped = bool(aborted) and _is_aborted(data, entry.position, entry.attributes, first, aborted)
-        batches.append(FoundBatch(first, entry.last_offset, is_dropped))
-        bounds.append((entry.position, entry.position + entry.size))
-        expected = entry.last_offset + 1
-    return LogChunk(data, read_from, batches, bounds)
-
-
-def _is_aborted(
-    data: memoryview, position: int, attributes: int, first: int, aborted: Sequence[AbortedTransaction]
-) -> bool:
-    if attributes & CONTROL_BIT or not attributes & TRANSACTIONAL_BIT:
-        return False
-    (producer,) = _PRODUCER_ID.unpack_from(data, position + PRODUCER_ID_POSITION)
-    return any(
-        each.producer_id == producer and each.first_offset <= first < each.marker_offset for each in aborted
-    )
+    return LogChunk(data, read_from, aborted)
 
 
 def free_bytes(led: LedPartition, settings: SharingSettings, most: int) -> int:
     """Return how many bytes of batches a member could acquire now, counting up to `most`.
 
-    Raises the errors of `read_chunk`.
+    Raises the errors of `read_chunk` and of `LogChunk.batches`.
     """
     share = led.share
     if share is None or not share.has_room(settings):
@@ -105,12 +141,13 @@ def free_bytes(led: LedPartition, settings: SharingSettings, most: int) -> int:
         chunk = read_chunk(led.partition, read_from, CHUNK_BYTES, committed_only=settings.committed_only)
         if chunk is None:
             break
-        for batch, (begin, end) in zip(chunk.batches, chunk.bounds, strict=True):
+        for batch in chunk.batches():
             if not batch.is_dropped and share.free_in(max(batch.first, read_from), batch.last):
+                _, begin, end = chunk.found[-1]
                 total += end - begin
-        read_from = chunk.batches[-1].last + 1
-        if total >= most:
-            break
+                if total >= most:
+                    return total
+        read_from = chunk.next_offset
     return total
 
 
@@ -127,7 +164,8 @@ def take(
 ) -> Taken:
     """Acquire records of a partition for a member, up to limits; the first batch may exceed `max_bytes`.
 
-    Raises the errors of `read_chunk`; records acquired before the error stay acquired.
+    Raises the errors of `read_chunk` and of `LogChunk.batches`; records acquired before the error stay
+    acquired.
     """
     share, partition = led.share, led.partition
     taken = Taken([], [], 0)
@@ -153,7 +191,7 @@ def take(
         acquired = share.acquire(
             member,
             read_from,
-            chunk.batches,
+            chunk.batches(),
             settings,
             now,
             most=most,
@@ -162,7 +200,7 @@ def take(
         )
         for each in acquired:
             _join(taken.acquired, each, batch_size)
-        pieces = _pieces(chunk, acquired)
+        pieces = chunk.pieces(acquired)
         taken.pieces.extend(pieces)
         taken = taken._replace(size=taken.size + sum(map(len, pieces)))
         if share.next_offset == read_from or (acquired and acquired[-1].deliveries > 1):
@@ -182,21 +220,3 @@ def _join(ranges: list[Acquired], each: Acquired, batch_size: int) -> None:
         ranges[-1] = last._replace(last=each.last)
     else:
         ranges.append(each)
-
-
-def _pieces(chunk: LogChunk, acquired: Sequence[Acquired]) -> list[memoryview]:
-    """Return the bytes of the batches that have acquired records; adjacent batches are one piece."""
-    pieces: list[tuple[int, int]] = []
-    ranges = iter(acquired)
-    current = next(ranges, None)
-    for batch, (begin, end) in zip(chunk.batches, chunk.bounds, strict=True):
-        while current is not None and current.last < batch.first:
-            current = next(ranges, None)
-        if current is None:
-            break
-        if current.first <= batch.last:
-            if pieces and pieces[-1][1] == begin:
-                pieces[-1] = pieces[-1][0], end
-            else:
-                pieces.append((begin, end))
-    return [chunk.data[begin:end] for begin, end in pieces]

@@ -161,7 +161,7 @@ class SharePartition:
         self,
         member: str,
         read_from: int,
-        batches: Sequence[FoundBatch],
+        batches: Iterable[FoundBatch],
         settings: SharingSettings,
         now: float,
         *,
