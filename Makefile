@@ -51,14 +51,15 @@ lint: $(VENV)/.everything
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Five, whatever the number of processors: a test waits for disks, sockets, clocks and other processes much of its
-# time. tests/parts_of_tests.py says what each of the five begins with. Each collects all there is, but for the
-# tests with other people's software, which all have a mark (tests/compat/conftest.py). Their files are in memory
-# where it has 4 GB for them: a quarter of the CPU of tests of logs, and half of their time, went into a disk.
+# Seven, whatever the number of processors: a test waits for disks, sockets, clocks and other processes two thirds
+# of its time, so that five leave a fifth of two processors idle. tests/parts_of_tests.py says what each of the
+# seven begins with. Each collects all there is, but for the tests with other people's software, which all have a
+# mark (tests/compat/conftest.py). Their files are in memory where it has 4 GB for them: a quarter of the CPU of
+# tests of logs, and half of their time, went into a disk.
 MEMORY = $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}')" -gt 4000000 ] 2>/dev/null && echo /dev/shm)
 
 test: $(VENV)/.everything
-	$(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(PYTEST) -n 5 --dist worksteal --ignore tests/compat -m "not compat and not slow and not soak"
+	$(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(PYTEST) -n 7 --dist worksteal --ignore tests/compat -m "not compat and not slow and not soak"
 
 check: lint test
 

@@ -1,4 +1,4 @@
-"""The parts of the tests that several processes begin with, under `pytest -n 5 --dist worksteal`.
+"""The parts of the tests that several processes begin with, under `pytest -n 7 --dist worksteal`.
 
 xdist gives every process an equal part of the list of tests. A process whose part is done takes tests from
 the end of the longest part that is left. So what begins a part runs early, in one process, and in its order.
@@ -16,6 +16,8 @@ HEADS: tuple[tuple[str, ...], ...] = (
     ("tests/documents/", "tests/test_house.py"),
     ("tests/gateway/test_gateway.py", "tests/cli/test_waiting.py"),
     ("tests/client/test_lies.py", "tests/broker/test_unpacking.py"),
+    ("tests/lake/",),
+    ("tests/testing/chaos/", "tests/broker/test_barriers.py"),
 )
 """What the first, second, ... part begins with. The first begins with the tests of Spark."""
 
