@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import cast
 
-from broker.replication.test_cluster import TOPIC
+from broker.replication.test_fetch_settings import Followed
 from penstock.broker.replication.fetcher import (
     REST_AFTER_S,
     RESTART_S,
@@ -17,20 +17,6 @@ from penstock.broker.replication.local_replica import LocalReplica
 from penstock.protocol.messages.fetch_request import FetchRequest
 
 LEADER = 1
-
-
-class Followed:
-    """A replica, and its partition, as a fetcher sees them."""
-
-    topic, leader_epoch, leader = TOPIC, 7, LEADER
-    fetch_position, log_start_offset = (11, 6), 3
-
-    def __init__(self, index: int) -> None:
-        self.index, self.topic_id = index, bytes(16)
-
-    @property
-    def partition(self) -> Followed:
-        return self
 
 
 def replicas(count: int) -> list[LocalReplica]:
