@@ -48,7 +48,7 @@ def pytest_collection_finish() -> None:
     What tests make goes when nothing refers to it any more; circles may stay a while.
     """
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
+    gc.set_threshold(200_000, 10, 10)
     gc.enable()
 
 
