@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
-from penstock.broker.sharing.reading import LogChunk
+from penstock.broker.sharing.reading import LogChunk, take
 from penstock.broker.sharing.settings import SharingSettings
 from penstock.broker.sharing.share_partition import SharePartition
 from penstock.errors import CorruptRecordError
@@ -53,3 +56,30 @@ def test_batches_before_a_damaged_one_are_found_and_the_damage_comes_next() -> N
     assert [each.last for each in chunk.batches()] == [0, 1]
     with pytest.raises(CorruptRecordError):
         list(LogChunk(memoryview(data)[2 * size :], chunk.next_offset, []).batches())
+
+
+def led_partition(data: bytearray, batch_bytes: int) -> Any:
+    """Return a share partition over a log of `data`, whose batches have one record and the same size."""
+
+    def read(offset: int, max_bytes: int, **_: object) -> Any:
+        found = bytes(data[offset * batch_bytes :][: max(max_bytes, batch_bytes)])
+        return SimpleNamespace(size=len(found), to_bytes=lambda: found)
+
+    partition = SimpleNamespace(log_start_offset=0, read=read)
+    return cast(Any, SimpleNamespace(share=SharePartition(0), partition=partition))
+
+
+def taken_by(led: Any) -> list[tuple[int, int]]:
+    limits: dict[str, Any] = {"max_bytes": 1 << 20, "max_records": 500, "batch_size": 500, "is_exact": False}
+    return [(each.first, each.last) for each in take(led, "m", SharingSettings(), 0.0, **limits).acquired]
+
+
+def test_a_member_gets_what_it_acquired_before_a_damaged_batch() -> None:
+    """An error in its place would keep the records locked, and count a delivery that no member has seen."""
+    data = log_of(3)
+    size = len(data) // 3
+    data[2 * size + MAGIC_POSITION] = 9
+    led = led_partition(data, size)
+    assert taken_by(led) == [(0, 1)]
+    with pytest.raises(CorruptRecordError):
+        taken_by(led)

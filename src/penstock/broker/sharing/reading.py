@@ -11,7 +11,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.sharing.share_partition import Acquired, FoundBatch
-from penstock.errors import CorruptRecordError
+from penstock.errors import CorruptRecordError, KafkaError, StorageError
 from penstock.log.walk import fetch_from, walk_whole
 from penstock.records.format.batch_header import CONTROL_BIT, PRODUCER_ID_POSITION, TRANSACTIONAL_BIT
 
@@ -164,8 +164,8 @@ def take(
 ) -> Taken:
     """Acquire records of a partition for a member, up to limits; the first batch may exceed `max_bytes`.
 
-    Raises the errors of `read_chunk` and of `LogChunk.batches`; records acquired before the error stay
-    acquired.
+    Raises the errors of `read_chunk` and of `LogChunk.batches` if they come before the first record. A later
+    error is left to the next call: the records acquired before it are locked, so the member has to get them.
     """
     share, partition = led.share, led.partition
     taken = Taken([], [], 0)
@@ -179,25 +179,30 @@ def take(
             break
         read_from = share.next_offset
         size = max(1, min(left, CHUNK_BYTES))
-        chunk = read_chunk(
-            partition,
-            read_from,
-            size,
-            committed_only=settings.committed_only,
-            at_least_one=not taken.acquired,
-        )
-        if chunk is None:
-            break
-        acquired = share.acquire(
-            member,
-            read_from,
-            chunk.batches(),
-            settings,
-            now,
-            most=most,
-            batch_size=batch_size,
-            is_exact=is_exact,
-        )
+        try:
+            chunk = read_chunk(
+                partition,
+                read_from,
+                size,
+                committed_only=settings.committed_only,
+                at_least_one=not taken.acquired,
+            )
+            if chunk is None:
+                break
+            acquired = share.acquire(
+                member,
+                read_from,
+                chunk.batches(),
+                settings,
+                now,
+                most=most,
+                batch_size=batch_size,
+                is_exact=is_exact,
+            )
+        except (KafkaError, StorageError, CorruptRecordError):
+            if taken.acquired:
+                break
+            raise
         for each in acquired:
             _join(taken.acquired, each, batch_size)
         pieces = chunk.pieces(acquired)
