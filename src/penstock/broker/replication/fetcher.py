@@ -172,8 +172,7 @@ class ReplicaFetcher:
                 try:
                     if self._take(asked, answer, now_s, now_ms):
                         moved(replica)
-                    has_moved = replica.fetch_position[0] > asked.offset
-                    if answer.error_code and not has_moved:
+                    if answer.error_code and replica.fetch_position[0] <= asked.offset:
                         self._leave_alone(replica, now_s)
                     else:
                         replica.well()
