@@ -8,7 +8,7 @@ acknowledged or has failed for good. The accumulator holds these laws:
 - Without a producer id, a partition has one batch in flight at a time, because a retry could overtake
 another.
 - A record counts towards memory from `append` until it is settled; `is_full` is true at ``buffer.memory``.
-  What waits for memory goes on when a quarter of it is free, so that whole requests are filled again.
+  A call that waits for memory returns when a quarter of it is free, so that requests are full again.
 - With a transactional id, batches are sent when their transaction admits their partition, under its producer
   id and epoch; the first batch that fails makes the transaction fail.
 
@@ -100,7 +100,7 @@ class Accumulator:
         self.memory = Meter(config.buffer_memory)
         """The bytes of records that are neither acknowledged nor failed."""
         self.is_awaited = False
-        """Whether a call waits for memory: all batches are due then."""
+        """True while a call waits for memory: all batches are due, without waiting for ``linger.ms``."""
         self._topic_limits: dict[str, int] = {}
         self.written: dict[TopicPartition, PartitionCounters] = {}
         """The counters of acknowledged records, by partition."""
@@ -113,7 +113,7 @@ class Accumulator:
 
     @property
     def has_ample_room(self) -> bool:
-        """Whether a quarter of ``buffer.memory`` is free."""
+        """Return True if a quarter of ``buffer.memory`` is free."""
         return bool(self.memory.used * 4 <= self.memory.limit * 3)
 
     def unsettled(self) -> list[DeliveryOutcome]:

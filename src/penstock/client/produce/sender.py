@@ -123,7 +123,7 @@ class Sender:
             self._loop.call_soon_threadsafe(self._pump)
 
     async def room(self, timeout_s: float) -> bool:
-        """Wait until the accumulator has ample room; return False if it has not after `timeout_s` seconds."""
+        """Wait until the accumulator has ample room; return False if it is full after `timeout_s` seconds."""
         deadline = self._loop.time() + timeout_s
         while not self._accumulator.has_ample_room:
             self._accumulator.is_awaited = True
@@ -134,7 +134,7 @@ class Sender:
                 async with asyncio.timeout_at(deadline):
                     await future
             except TimeoutError:
-                return False
+                return not self._accumulator.is_full
         return True
 
     async def close(self) -> None:
