@@ -136,6 +136,27 @@ def script(code: str, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_a_broker_under_a_name_is_reached_while_the_program_ends(servers: str, new_topic: NewTopic) -> None:
+    """Threads for the look-up of names are no longer started then."""
+    topic = new_topic()
+    done = script(
+        """
+        import atexit, sys
+        from penstock import Producer
+
+        def write_the_last_record():
+            with Producer(sys.argv[1].replace("127.0.0.1", "localhost")) as producer:
+                producer.send(sys.argv[2], b"last").result(20)
+
+        atexit.register(write_the_last_record)
+        """,
+        servers,
+        topic,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert read_topic(topic, servers)["value"].to_pylist() == [b"last"]
+
+
 def test_a_forked_child_has_a_loop_of_its_own(servers: str, new_topic: NewTopic) -> None:
     topic = new_topic()
     done = script(

@@ -572,7 +572,11 @@ async def _open_socket(address: Address, config: ClientConfig) -> socket.socket:
 
 
 async def _resolve(address: Address) -> list[Any]:
-    """Return the socket addresses of a host. Only a name, not an IP address, needs a thread and a look-up."""
+    """Return the socket addresses of a host. Only a name, not an IP address, needs a thread and a look-up.
+
+    While the interpreter ends, and starts no threads any more, the look-up keeps the loop waiting: a producer
+    that is flushed at the end may have to connect once more.
+    """
     if not 0 < address.port < 65536:
         raise NetworkError(f"{address}: there is no port {address.port}")
     if not address.host.isprintable():
@@ -584,7 +588,10 @@ async def _resolve(address: Address) -> list[Any]:
     except ValueError as error:  # brokers may call themselves anything
         raise NetworkError(f"{address}: no name of a host ({error})") from error
     try:
-        return await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
+        try:
+            return await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
+        except RuntimeError:  # the executor has been shut down
+            return socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
         raise NetworkError(f"{address}: host name not known ({error.strerror})") from error
 
