@@ -330,7 +330,7 @@ def test_a_registry_follows_what_another_one_writes_and_passes_over_what_is_none
                 producer.send("_schemas", value, key=key, partition=0).result(timeout=10)
         with Registry(broker.bootstrap_servers) as one, Registry(broker.bootstrap_servers) as other:
             one.client().register("t", A)
-            other.client().register("u", AB)  # read to its own record, the other has all before it
+            other.client().register("u", AB)
             assert other.client().version("t").id == 1
             assert other.client().version("u").id == 2
 

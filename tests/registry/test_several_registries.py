@@ -295,3 +295,30 @@ def test_records_are_those_of_confluents_registry(kafka: str) -> None:
         "schema": '"string"',
         "deleted": False,
     }
+
+
+def test_one_that_stands_alone_decides_after_all_that_was_written_before(
+    kafka: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = TopicLog(kafka, topic="t9"), TopicLog(kafka, topic="t9")
+    try:
+        poll, is_late = other._consumer.poll, threading.Event()
+
+        def late(*given: Any) -> Any:
+            is_late.set()
+            found = poll(*given)
+            time.sleep(0.3)
+            return found
+
+        monkeypatch.setattr(other._consumer, "poll", late)
+        assert is_late.wait(10)
+        _, records = one.state.register("s", A.as_json())
+        one.write(records, one.ready())
+        term = other.ready()
+        version, records = other.state.register("u", AB.as_json())
+        assert version.id == 2
+        other.write(records, term)
+        assert other.state.by_id(1).text == one.state.by_id(1).text
+    finally:
+        one.close()
+        other.close()

@@ -72,7 +72,8 @@ class TopicLog:
     """Keeps records in a topic, and a state that reflects all records of the topic.
 
     A term is a period without another writer: what is decided in one term is not written in the next. Without
-    a `transactional_id` there is a single term, and no other registry may write.
+    a `transactional_id` no other registry may write at the same time. Each decision follows a look at the end
+    of the topic then, since other registries may have written before.
     """
 
     def __init__(
@@ -149,6 +150,8 @@ class TopicLog:
                 raise no_leader()
             if self._is_doubtful or self._producer is None:
                 self._begin_term()
+            elif self._transactional_id is None:
+                self._wait_for(self._end())
             return self._term
 
     def write(self, records: list[LogRecord], term: int) -> None:
