@@ -15,14 +15,20 @@ confluent_kafka = need_module("confluent_kafka")
 
 pytestmark = [pytest.mark.compat, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
+FORGETS_S = 1.2
+"""The seconds after which librdkafka has forgotten which broker was the coordinator of a group.
+
+Since 2.12 it gives up a broker that metadata do not name, and waits for good if it remembers that broker as
+a coordinator (librdkafka#5511). It looks once a second for what it has not used for `metadata.max.age.ms`.
+"""
+
 
 class Librdkafka:
     """librdkafka's producer. It reports what can be tried again to its caller."""
 
     def __init__(self, servers: str) -> None:
         settings = {"bootstrap.servers": servers, "log_level": 0}
-        # Since 2.12 librdkafka gives up a broker that metadata do not name, and waits for good where it
-        # was a coordinator. What it keeps of coordinators lasts as long as metadata.
+        # What librdkafka keeps of coordinators lasts as long as metadata: see FORGETS_S.
         age = {"metadata.max.age.ms": 100}
         self.producer = confluent_kafka.Producer(
             {**settings, **age, "transactional.id": ID, "retry.backoff.ms": 10}
@@ -56,6 +62,7 @@ class Librdkafka:
     def end(self, *, commits: bool) -> None:
         end = self.producer.commit_transaction if commits else self.producer.abort_transaction
         self._again(lambda: end(30))
+        time.sleep(FORGETS_S)
 
 
 @pytest.mark.parametrize("happening", ["the coordinator dies", "a leader dies"])
