@@ -74,7 +74,7 @@ def _groups_are_not_stored(patch: Any) -> None:
 
 
 MISTAKES: dict[Callable[[Any], None], int] = {
-    _a_partition_takes_part_at_once: 67,
+    _a_partition_takes_part_at_once: 1,
     _coordinators_answer_at_once: 6,
     _stable_is_what_is_committed: 1,
     _followers_do_not_learn_of_producers: 2,

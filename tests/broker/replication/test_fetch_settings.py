@@ -31,10 +31,11 @@ NAMES = {
 class Followed:
     """A replica, and its partition, as a fetcher sees them."""
 
-    topic, topic_id, index, leader_epoch = TOPIC, bytes(16), 0, 7
+    topic, topic_id, leader_epoch = TOPIC, bytes(16), 7
     log_start_offset, leader = 3, 1
 
-    def __init__(self) -> None:
+    def __init__(self, index: int = 0) -> None:
+        self.index = index
         self.fetch_position = (11, 6)
 
     @property

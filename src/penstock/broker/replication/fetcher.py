@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 logger = logger_named("penstock.broker")
 
+RESTART_S = 0.01
+"""How long the request in flight is waited for if there is more to ask for, which it does not name."""
+
+REST_AFTER_S = 1.0
+"""The seconds without a record after which a partition is at rest."""
+
 PATIENCE_S = 1.5
 """How long an answer is waited for, beyond the time that the leader may keep the request. Kafka waits 30 s
 (`replica.socket.timeout.ms`) on a connection, which ends visibly; a message within a process may be lost
@@ -61,7 +67,7 @@ class _Asked(NamedTuple):
 
 
 class ReplicaFetcher:
-    """The partitions that one node fetches from one leader."""
+    """Partitions that one node fetches from one leader, in one request at a time."""
 
     def __init__(
         self,
@@ -80,6 +86,7 @@ class ReplicaFetcher:
         """The replicas, and when more of each may be asked for."""
         self._asked: dict[tuple[bytes, int], _Asked] = {}
         self._asked_at: float | None = None
+        self._is_outdated = False
         self.ticket = 0
         """The number of the request in progress: answers to others are too late."""
 
@@ -91,9 +98,21 @@ class ReplicaFetcher:
         """Stop fetching a replica's records. Does nothing if they are not fetched."""
         self.not_before.pop(replica, None)
 
+    def restart(self) -> None:
+        """Have the next request follow soon, since the one in flight lacks replicas that were added.
+
+        A leader may keep the one in flight for `wait_max_ms`. Its response is ignored once the next one is
+        sent.
+        """
+        self._is_outdated = True
+
     def is_busy(self, now_s: float) -> bool:
         """Return True while a response is awaited."""
-        return self._asked_at is not None and now_s - self._asked_at < self._patience_s
+        return self._asked_at is not None and now_s < self._asked_at + self._waits_s
+
+    @property
+    def _waits_s(self) -> float:
+        return RESTART_S if self._is_outdated else self._patience_s
 
     def request(self, broker_epoch: int, now_s: float) -> FetchRequest | None:
         """Return the next Fetch request, or None if there is nothing to fetch.
@@ -102,6 +121,7 @@ class ReplicaFetcher:
         """
         topics: dict[bytes, FetchTopic] = {}
         self._asked = {}
+        self._is_outdated = False
         for replica, not_before in self.not_before.items():
             if not_before > now_s:
                 continue
@@ -155,12 +175,13 @@ class ReplicaFetcher:
 
     def answered(
         self, response: FetchResponse, now_s: float, now_ms: int, moved: Callable[[LocalReplica], None]
-    ) -> None:
-        """Handle the response to the current request.
+    ) -> list[LocalReplica]:
+        """Handle the response to the current request; return the replicas whose logs have changed.
 
         `moved` is called with each replica whose high watermark has moved.
         """
         self._asked_at = None
+        changed: list[LocalReplica] = []
         for topic in response.responses:
             for answer in topic.partitions:
                 asked = self._asked.get((topic.topic_id, answer.partition_index))
@@ -172,13 +193,17 @@ class ReplicaFetcher:
                 try:
                     if self._take(asked, answer, now_s, now_ms):
                         moved(replica)
-                    if answer.error_code and replica.fetch_position[0] <= asked.offset:
+                    has_changed = replica.fetch_position[0] != asked.offset
+                    if has_changed:
+                        changed.append(replica)
+                    if answer.error_code and not has_changed:
                         self._leave_alone(replica, now_s)
                     else:
                         replica.well()
                 except PenstockError as error:
                     replica.troubled(error)
                     self._leave_alone(replica, now_s)
+        return changed
 
     def _take(self, asked: _Asked, answer: PartitionData, now_s: float, now_ms: int) -> bool:
         replica = asked.replica
@@ -212,8 +237,63 @@ class ReplicaFetcher:
     def next_turn(self) -> float | None:
         """Return when the next request may be sent, or the response counts as lost; None for never."""
         if self._asked_at is not None:
-            return self._asked_at + self._patience_s
+            return self._asked_at + self._waits_s
         return min(self.not_before.values(), default=None)
+
+
+class LeaderFetchers:
+    """The replicas of one node that follow one leader: with traffic in one fetcher, without in another.
+
+    A request names every partition in it, and the leader looks at each: in one request, a record would cost a
+    look at all that the node follows. A partition that is in two requests for a moment is taken from the one
+    to which it belongs.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        leader: int,
+        settings: ReplicaFetchSettings,
+        throttle: ReplicationThrottle | None = None,
+    ) -> None:
+        """Prepare to fetch from `leader`. `throttle` limits the bytes for replicas that are not in sync."""
+        self.active = ReplicaFetcher(node_id, leader, settings, throttle)
+        """Fetches the replicas that are new, or whose logs have changed lately."""
+        self.resting = ReplicaFetcher(node_id, leader, settings, throttle)
+        """Fetches the other replicas."""
+        self._changed_s: dict[LocalReplica, float] = {}
+        """The time at which each replica of `active` was added, or its log changed last."""
+
+    def add(self, replica: LocalReplica, now_s: float) -> None:
+        """Begin to fetch a replica's records, or restart after a change of its metadata."""
+        self.resting.remove(replica)
+        self._activate(replica, now_s)
+
+    def remove(self, replica: LocalReplica) -> None:
+        """Stop fetching a replica's records. Does nothing if they are not fetched."""
+        self.active.remove(replica)
+        self.resting.remove(replica)
+        self._changed_s.pop(replica, None)
+
+    def arrange(self, changed: Iterable[LocalReplica], now_s: float) -> None:
+        """Divide the replicas anew, after a response that has `changed` the logs of some."""
+        for replica in changed:
+            if replica in self._changed_s:
+                self._changed_s[replica] = now_s
+            else:
+                self.resting.remove(replica)
+                self._activate(replica, now_s)
+        if not self.resting.is_busy(now_s):  # the next request of `resting` names them
+            for replica, changed_s in list(self._changed_s.items()):
+                if now_s - changed_s > REST_AFTER_S:
+                    del self._changed_s[replica]
+                    self.active.remove(replica)
+                    self.resting.add(replica)
+
+    def _activate(self, replica: LocalReplica, now_s: float) -> None:
+        self._changed_s[replica] = now_s
+        self.active.add(replica)
+        self.active.restart()
 
 
 def _joined(pieces: Iterable[object]) -> bytes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.broker.partitions.internal_topics import INTERNAL_TOPICS
 from penstock.broker.replication.brokers import BrokerStates
-from penstock.broker.replication.fetcher import ReplicaFetcher, ReplicaFetchSettings
+from penstock.broker.replication.fetcher import LeaderFetchers, ReplicaFetchSettings
 from penstock.broker.replication.local_replica import replica_of
 from penstock.broker.replication.proposals import IsrProposals
 from penstock.broker.replication.replica_fetch import serve
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import ClusterState
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.partitions.partition import Partition
+    from penstock.broker.replication.fetcher import ReplicaFetcher
     from penstock.broker.replication.local_replica import LocalReplica
     from penstock.broker.replication.metadata_publisher import MetadataPublisher
     from penstock.broker.replication.transport.links import Answered, Transport
@@ -137,9 +138,9 @@ class ClusterMember:
         self._has_begun = False
         self.next_batch = 0
         """The number of the first batch of metadata that this node does not have."""
-        self._fetchers: dict[int, ReplicaFetcher] = {}
+        self._fetchers: dict[int, LeaderFetchers] = {}
         self._followed: dict[LocalReplica, int] = {}
-        self._turns: dict[int, DelayedOperation] = {}
+        self._turns: dict[ReplicaFetcher, DelayedOperation] = {}
         self._proposals = IsrProposals(node_id, random)
         self._next_proposal: DelayedOperation | None = None
         self._next_try: DelayedOperation | None = None
@@ -316,8 +317,7 @@ class ClusterMember:
                 self.moves.deleted(removed)
             if quotas_changed:
                 self.moves.quotas_changed()
-        for leader in list(self._fetchers):
-            self._fetch(leader)
+        self._fetch_all()
         if publisher.behind and (self._next_try is None or not self._next_try.is_waiting):
             self._next_try = self._alarm(BEHIND_S, self._follow_again)
 
@@ -336,21 +336,27 @@ class ClusterMember:
         if not is_there or not partition.is_kept_here or partition.leads or partition.leader < 0:
             return
         leader = partition.leader
-        fetcher = self._fetchers.get(leader)
-        if fetcher is None:
-            fetcher = self._fetchers[leader] = ReplicaFetcher(
+        fetchers = self._fetchers.get(leader)
+        if fetchers is None:
+            fetchers = self._fetchers[leader] = LeaderFetchers(
                 self.node_id, leader, self._fetching, self._own_throttle
             )
-        fetcher.add(replica)
+        fetchers.add(replica, self.monotonic())
         self._followed[replica] = leader
 
-    def _fetch(self, leader: int) -> None:
-        """Send the next Fetch to a leader, unless a request is in flight."""
-        fetcher, now_s = self._fetchers[leader], self.monotonic()
+    def _fetch_all(self) -> None:
+        """Send the next Fetches to all leaders, unless requests are in flight."""
+        for fetchers in list(self._fetchers.values()):
+            self._fetch(fetchers.active)
+            self._fetch(fetchers.resting)
+
+    def _fetch(self, fetcher: ReplicaFetcher) -> None:
+        """Send the next Fetch of a fetcher, unless a request is in flight."""
+        now_s = self.monotonic()
         if self.ended or self.frozen:
             return
         if fetcher.is_busy(now_s):
-            self._set_turn(leader, fetcher)
+            self._set_turn(fetcher)
             return
         request = fetcher.request(self.broker_epoch, now_s) if self.broker_epoch >= 0 else None
         if request is not None:
@@ -360,35 +366,37 @@ class ClusterMember:
                 if not self.ended and fetcher.ticket == ticket:
                     self._fetched(fetcher, answer)
 
-            self._transport.send(self.node_id, leader, request, answered)
-        self._set_turn(leader, fetcher)
+            self._transport.send(self.node_id, fetcher.leader, request, answered)
+        self._set_turn(fetcher)
 
-    def _set_turn(self, leader: int, fetcher: ReplicaFetcher) -> None:
+    def _set_turn(self, fetcher: ReplicaFetcher) -> None:
         """Set the timer for the next Fetch, or for the time at which a response counts as lost."""
         when = fetcher.next_turn()
-        alarm = self._turns.get(leader)
+        alarm = self._turns.get(fetcher)
         if when is None or (alarm is not None and alarm.is_waiting and alarm.deadline <= when):
             return
         if alarm is not None:
             self._node.purgatory.cancel(alarm)
         seconds = max(when - self.monotonic(), 0.001)
-        self._turns[leader] = self._alarm(seconds, lambda: self._fetch(leader))
+        self._turns[fetcher] = self._alarm(seconds, lambda: self._fetch(fetcher))
 
     def _fetched(self, fetcher: ReplicaFetcher, answer: Any) -> None:
         now_s = self.monotonic()
         if answer is None or self.frozen:
             fetcher.failed(now_s)
-            self._set_turn(fetcher.leader, fetcher)
+            self._set_turn(fetcher)
             return
-        fetcher.answered(answer, now_s, self._clock.now_ms(), self.committed)
-        self._fetch(fetcher.leader)
+        changed = fetcher.answered(answer, now_s, self._clock.now_ms(), self.committed)
+        fetchers = self._fetchers[fetcher.leader]
+        fetchers.arrange(changed, now_s)
+        self._fetch(fetchers.active)
+        self._fetch(fetchers.resting)
 
     def freeze(self, frozen: bool) -> None:
         """Stop fetching from leaders, or continue: for tests."""
         self.frozen = frozen
         if not frozen:
-            for leader in list(self._fetchers):
-                self._fetch(leader)
+            self._fetch_all()
 
     # --- leading -----------------------------------------------------------------------------------------
 
