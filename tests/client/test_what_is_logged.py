@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from free_ports import free_ports
 from penstock import Consumer, Producer
 from penstock.client.cluster import connection_pool
 from penstock.client.fetch import fetcher
@@ -105,26 +106,13 @@ def test_a_fetch_that_is_given_up_is_no_lost_connection(
     assert broker.disconnects == 0
 
 
-def test_a_broker_that_is_not_there(caplog: pytest.LogCaptureFixture, free_port: Callable[[], int]) -> None:
+def test_a_broker_that_is_not_there(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "penstock.client")
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{free_ports(1)[0]}"
     with pytest.raises(NetworkError), Producer(address, client_id="shop", max_block_ms=300) as producer:
         producer.send("orders", b"1")
     [line] = said(caplog)
     assert line.startswith(f"shop: cannot reach {address}: ")
-
-
-@pytest.fixture
-def free_port() -> Callable[[], int]:
-    import socket
-
-    def find() -> int:
-        with socket.socket() as held:
-            held.bind(("127.0.0.1", 0))
-            port: int = held.getsockname()[1]
-            return port
-
-    return find
 
 
 def test_rebalances(servers: str, new_topic: Callable[..., str], caplog: pytest.LogCaptureFixture) -> None:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import pytest
 
+from free_ports import free_ports
 from penstock import Admin, Consumer, Producer
 from penstock.errors import ConfigError, NetworkError
 from penstock.model import TopicPartition
@@ -211,10 +212,8 @@ def test_a_broker_that_hangs_up_is_a_difference() -> None:
 
 
 def test_a_broker_that_is_away_is_an_error() -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        port = listener.getsockname()[1]
     with pytest.raises(NetworkError, match="cannot be reached"):
-        recording().play_to(f"127.0.0.1:{port}")
+        recording().play_to(f"127.0.0.1:{free_ports(1)[0]}")
 
 
 def test_mistakes_are_refused() -> None:
