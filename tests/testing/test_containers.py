@@ -23,6 +23,7 @@ from penstock.testing.containers import (
     RedpandaContainer,
     SchemaRegistryContainer,
 )
+from penstock.testing.containers.docker_client import client_of, from_env
 from penstock.testing.containers.environment import (
     ClientListener,
     listener_at,
@@ -111,7 +112,7 @@ def test_a_value_that_does_not_fit_stops_the_start() -> None:
 @for_each(
     [
         (
-            "kafka-topics --bootstrap-server localhost:9092 --create --topic a --partitions 2",
+            "kafka-topics --bootstrap-server localhost:9092 --create --topic a --partitions 1",
             b"Created topic a.\n",
         ),
         (["kafka-topics.sh", "--list"], b"a\n"),
@@ -120,7 +121,31 @@ def test_a_value_that_does_not_fit_stops_the_start() -> None:
             "/opt/kafka/bin/kafka-console-consumer.sh --topic a --from-beginning --max-messages 1",
             b"hello\nProcessed a total of 1 messages\n",
         ),
+        (
+            "kafka-configs --alter --entity-type topics --entity-name a"
+            " --add-config retention.ms=60000,cleanup.policy=[compact,delete]",
+            b"Completed updating config for topic a.\n",
+        ),
+        ("kafka-get-offsets --topic a --time -1", b"a:0:1\n"),
+        (
+            "kafka-console-consumer --topic a --group g --from-beginning --max-messages 1",
+            b"hello\nProcessed a total of 1 messages\n",
+        ),
+        (
+            "kafka-consumer-groups --describe --group g",
+            b"\nGROUP           TOPIC           PARTITION       CURRENT-OFFSET  LOG-END-OFFSET  LAG\n"
+            b"g               a               0               1               1               0\n",
+        ),
+        (
+            "kafka-consumer-groups --reset-offsets --group g --topic a:0 --to-earliest --execute",
+            b"\nGROUP TOPIC PARTITION NEW-OFFSET\ng a 0 0\n",
+        ),
+        (
+            "bash -c 'kafka-consumer-groups --delete --group g 2>&1; kafka-consumer-groups --list'",
+            b"Deletion of requested consumer groups (g) was successful.\n",
+        ),
         ("kafka-topics --delete --topic a", b""),
+        ("sh -c 'cub kafka-ready -b kafka:9092 1 20 && kafka-topics --list'", b"__consumer_offsets\n"),
         ("rpk topic create b -p 3", b"b  OK\n"),
     ],
 )
@@ -137,13 +162,25 @@ def kafka() -> Iterator[KafkaContainer]:
         yield container
 
 
+def test_a_tool_describes_the_settings_that_another_one_made(kafka: KafkaContainer) -> None:
+    kafka.exec("kafka-topics --create --topic s --config retention.ms=60000")
+    code, output = kafka.exec("kafka-configs --describe --entity-type topics --entity-name s")
+    assert code == 0
+    assert b"  retention.ms=60000\n" in output
+    with pytest.raises(ContainerError, match="--entity-type"):
+        kafka.exec("kafka-configs --describe --entity-type users")
+
+
 def test_a_tool_that_fails_says_so_and_other_programs_are_refused(kafka: KafkaContainer) -> None:
     code, output = kafka.exec("kafka-topics --delete --topic none")
     assert code == 1
     assert b"Error while executing" in output
-    for command in ("rm -rf /", "bash -c 'kafka-topics --list; ls'", ""):
+    for command in ("rm -rf /", "bash -c 'kafka-topics --list; ls'", "kafka-topics --list > /tmp/x", ""):
         with pytest.raises(ContainerError, match="takes a real container"):
             kafka.exec(command)
+    code, output = kafka.exec("bash -c 'kafka-topics --delete --topic none && kafka-topics --list'")
+    assert code == 1
+    assert output.count(b"\n") == 1  # what follows && is not run
 
 
 def test_a_redpanda_has_a_schema_registry() -> None:
@@ -159,8 +196,8 @@ def test_a_redpanda_has_a_schema_registry() -> None:
 def test_what_takes_docker_says_so(kafka: KafkaContainer) -> None:
     with pytest.raises(ContainerError, match="not served"):
         kafka.get_exposed_port(2181)
-    with pytest.raises(ContainerError, match="no Docker"):
-        kafka.get_docker_client()
+    with pytest.raises(ContainerError, match="needs Docker"):
+        kafka.get_docker_client().run("postgres:16")
     with pytest.raises(ContainerError, match="call start"):
         KafkaContainer().get_bootstrap_server()
     with pytest.raises(ContainerError, match="call start"):
@@ -256,9 +293,117 @@ def test_a_registry_finds_the_broker_by_its_name_in_the_network(make: Callable[[
         assert b"Server started, listening for requests" in registry.get_logs()[0]
         with Admin(bootstrap_servers=kafka.get_bootstrap_server()) as admin:
             assert [each.name for each in admin.describe_topics(["_schemas"])] == ["_schemas"]
-    assert registry.status == "not_started"
+    assert registry.status == "exited"
     with pytest.raises(ContainerError, match="SCHEMA_REGISTRY_KAFKASTORE_BOOTSTRAP_SERVERS"):
         DockerContainer("confluentinc/cp-schema-registry:7.6.1").start()
+
+
+def test_containers_on_the_network_of_the_host_listen_at_the_ports_of_their_listeners() -> None:
+    kafka_port, registry_port = free_ports(2)
+    kafka = (
+        DockerContainer("confluentinc/cp-kafka:7.6.0")
+        .with_env("KAFKA_LISTENERS", f"CONTROLLER://localhost:9093,PLAINTEXT://0.0.0.0:{kafka_port}")
+        .with_env("KAFKA_ADVERTISED_LISTENERS", f"PLAINTEXT://localhost:{kafka_port}")
+        .with_env("KAFKA_CONTROLLER_LISTENER_NAMES", "CONTROLLER")
+        .with_kwargs(network_mode="host")
+    )
+    registry = (
+        DockerContainer("confluentinc/cp-schema-registry:7.6.0")
+        .with_env("SCHEMA_REGISTRY_KAFKASTORE_BOOTSTRAP_SERVERS", f"localhost:{kafka_port}")
+        .with_env("SCHEMA_REGISTRY_LISTENERS", f"http://0.0.0.0:{registry_port}")
+        .with_kwargs(network_mode="host")
+    )
+    with kafka, registry, Admin(bootstrap_servers=f"localhost:{kafka_port}") as admin:
+        assert admin.list_topics(include_internal=True) == ["_schemas"]
+        with urllib.request.urlopen(f"http://localhost:{registry_port}/subjects", timeout=10) as answer:
+            assert json.loads(answer.read()) == []
+
+
+def test_a_registry_finds_the_broker_by_the_address_that_docker_reports() -> None:
+    client = from_env()
+    network = client.networks.create("tests", driver="bridge")
+    with KafkaContainer() as kafka:
+        container = client.containers.get(kafka.get_wrapped_container().id)
+        network.connect(container.id, aliases=["the-broker"])
+        report = container.attrs["NetworkSettings"]
+        address = report["Networks"]["tests"]["IPAddress"]
+        assert kafka.get_docker_client().bridge_ip(container.id) == address
+        assert report["Ports"]["9093/tcp"][0]["HostPort"] == str(kafka.get_exposed_port(9093))
+        for name in (address, "the-broker"):
+            registry = DockerContainer("confluentinc/cp-schema-registry").with_exposed_ports(8081)
+            registry.with_env("SCHEMA_REGISTRY_KAFKASTORE_BOOTSTRAP_SERVERS", f"PLAINTEXT://{name}:9092")
+            with registry:
+                network.connect(registry.get_wrapped_container())
+                registry.get_wrapped_container().restart()
+                url = f"http://127.0.0.1:{registry.get_exposed_port(8081)}/subjects"
+                with urllib.request.urlopen(url, timeout=10) as answer:
+                    assert json.loads(answer.read()) == []
+                with pytest.raises(ContainerError, match="cannot be paused"):
+                    registry.get_wrapped_container().pause()
+        assert container in client.containers.list()
+    assert (container.status, container.ports) == ("exited", {})
+    network.remove()
+
+
+def test_without_docker_its_library_has_the_stand_ins_alone() -> None:
+    def real(**options: Any) -> Any:
+        raise DockerException("no daemon")
+
+    def broken() -> Any:
+        raise TypeError
+
+    client = client_of(real)(timeout=3)
+    assert client.ping()
+    with pytest.raises(ContainerError, match="no such container: none"):
+        client.containers.get("none")
+    with pytest.raises(ContainerError, match=r"client\.containers\.run needs Docker.*no daemon"):
+        client.containers.run("redis:7")
+    with pytest.raises(ContainerError, match=r"client\.images needs Docker"):
+        _ = client.images
+    with pytest.raises(ContainerError, match="no such container"):
+        client.networks.create("n").connect("none")
+    with pytest.raises(TypeError):
+        client_of(broken)()
+
+
+def test_with_docker_its_library_has_both() -> None:
+    class Containers:
+        def get(self, container_id: str) -> str:
+            return f"real {container_id}"
+
+        def list(self, **options: Any) -> list[Any]:
+            return ["real"]
+
+    class RealNetwork:
+        id = "7"
+
+        def __init__(self) -> None:
+            self.connected: list[Any] = []
+
+        def connect(self, container: Any, **options: Any) -> None:
+            self.connected.append(container)
+
+    class RealNetworks:
+        made = RealNetwork()
+
+        def create(self, name: str, **options: Any) -> RealNetwork:
+            return self.made
+
+    class Real:
+        containers, networks, images, api = Containers(), RealNetworks(), "real images", "api"
+
+    client = client_of(Real)()
+    with KafkaContainer() as kafka:
+        ours = kafka.get_wrapped_container()
+        assert client.containers.get(ours.name) is ours
+        assert client.containers.get("redis") == "real redis"
+        assert {ours, "real"} <= set(client.containers.list())
+        assert client.images == "real images"
+        network = client.networks.create("n")
+        network.connect(ours)
+        network.connect("redis")
+        assert RealNetworks.made.connected == ["redis"]
+        assert "n" in ours.networks
 
 
 def test_other_images_and_what_is_built_on_the_class_are_left_alone() -> None:
@@ -275,6 +420,32 @@ def test_other_images_and_what_is_built_on_the_class_are_left_alone() -> None:
     assert isinstance(KafkaOfSomebody("apache/kafka"), Real)
     with pytest.raises(ContainerError, match="redis:7 takes Docker"):
         DockerContainer("redis:7").start()
+
+
+@for_each(["installed", "missing", "a directory of that name"])
+def test_the_library_of_docker_is_imported_as_before(case: str, tmp_path: Path) -> None:
+    root = tmp_path / case
+    package = root / "docker"
+    root.mkdir()
+    if case != "missing":
+        package.mkdir()
+    if case == "installed":
+        (package / "errors.py").write_text("class DockerException(Exception):\n    pass\n")
+        (package / "__init__.py").write_text(
+            "from . import errors\ndef from_env(): raise errors.DockerException('no daemon')\nversion = 7\n"
+        )
+    program = (
+        "from penstock.testing.containers.imports import install; install()\n"
+        "import docker\n"
+        "if hasattr(docker, 'from_env'):\n"
+        "    import docker.errors\n"
+        "    print(docker.from_env().ping(), docker.errors.DockerException.__name__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=60, check=True
+    )
+    expected = {"installed": "True DockerException", "missing": "True ContainerError"}
+    assert done.stdout.strip() == expected.get(case, "")
 
 
 def test_the_newer_place_of_the_package_is_found_beside_an_older_package(tmp_path: Path) -> None:

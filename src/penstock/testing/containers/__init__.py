@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from penstock.common.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from penstock.testing.containers.container import ContainerError as ContainerError
     from penstock.testing.containers.kafka import KafkaContainer as KafkaContainer
     from penstock.testing.containers.kafka import RedpandaContainer as RedpandaContainer
     from penstock.testing.containers.kafka import kafka_config as kafka_config
     from penstock.testing.containers.unavailable import SchemaRegistryContainer as SchemaRegistryContainer
+    from penstock.testing.containers.wrapped import ContainerError as ContainerError
 
 _HOMES = {
-    "ContainerError": "container",
+    "ContainerError": "wrapped",
     "KafkaContainer": "kafka",
     "RedpandaContainer": "kafka",
     "SchemaRegistryContainer": "unavailable",

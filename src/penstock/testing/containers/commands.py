@@ -1,32 +1,38 @@
 """Runs command lines of Kafka's tools, as tests execute them in a container, with Penstock's client.
 
-Supported, with their usual options and also within ``bash -c``, are ``kafka-topics``,
-``kafka-console-producer`` (behind a pipe from echo or printf), ``kafka-console-consumer``,
-``kafka-consumer-groups --list``, ``kafka-broker-api-versions`` and ``rpk topic``. No command is ever passed
-to a shell of this machine.
+Supported, with their usual options and also within ``bash -c``, are ``kafka-topics``, ``kafka-configs``,
+``kafka-consumer-groups``, ``kafka-get-offsets``, ``kafka-console-producer`` (behind a pipe from echo or
+printf), ``kafka-console-consumer``, ``kafka-broker-api-versions``, ``cub kafka-ready`` and ``rpk topic``, one
+or several with ``&&`` or ``;`` between them. No command is ever passed to a shell of this machine.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from penstock.client import Admin, Consumer, NewTopic, Producer
 from penstock.errors import KafkaError, PenstockError
+from penstock.model import TopicPartition
 
 _SHELLS = ("sh", "bash")
 _FLAGS = (
-    "--alter", "--create", "--delete", "--describe", "--from-beginning", "--if-exists", "--if-not-exists",
-    "--list",
+    "--all-groups", "--all-topics", "--alter", "--create", "--delete", "--describe", "--dry-run", "--execute",
+    "--from-beginning", "--if-exists", "--if-not-exists", "--list", "--members", "--offsets", "--state",
+    "--reset-offsets", "--to-earliest", "--to-latest", "--verbose",
 )  # fmt: skip
 
 _KNOWN = (
-    "kafka-topics, kafka-console-producer, kafka-console-consumer, kafka-consumer-groups --list,"
-    " kafka-broker-api-versions and rpk topic"
+    "kafka-topics, kafka-configs, kafka-consumer-groups, kafka-get-offsets, kafka-console-producer,"
+    " kafka-console-consumer, kafka-broker-api-versions, cub kafka-ready and rpk topic"
 )
 
 FOLLOW_MS = 10_000
 """How long a console consumer waits for another message where its command line does not say."""
+
+EARLIEST, LATEST = -2, -1
 
 
 class CommandUnknown(Exception):
@@ -70,15 +76,19 @@ class ToolOptions:
                     raise CommandUnknown(f"{name} takes a number, not {self.values[name]!r}") from None
         return default
 
-    def topic(self) -> str:
-        """Return the value of ``--topic``.
+    def value(self, name: str) -> str:
+        """Return the value of an option.
 
         Raises:
-            CommandUnknown: the command has no ``--topic``.
+            CommandUnknown: the command does not have the option.
         """
-        if "--topic" not in self.values:
-            raise CommandUnknown("the command names no --topic")
-        return self.values["--topic"]
+        if name not in self.values:
+            raise CommandUnknown(f"the command names no {name}")
+        return self.values[name]
+
+    def topic(self) -> str:
+        """Return the value of ``--topic``. Raises `CommandUnknown` if the command does not have it."""
+        return self.value("--topic")
 
 
 def run(command: str | Sequence[str], bootstrap_servers: str) -> tuple[int, bytes]:
@@ -90,7 +100,33 @@ def run(command: str | Sequence[str], bootstrap_servers: str) -> tuple[int, byte
     words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
     shown = shlex.join(words)
     if len(words) > 2 and _program(words[0]) in _SHELLS and words[1] in ("-c", "-lc"):
-        words = list(shlex.shlex(words[2], posix=True, punctuation_chars="|;&<>"))
+        script = re.sub(r"\s2>&1", "", words[2])
+        words = list(shlex.shlex(script, posix=True, punctuation_chars="|;&<>"))
+    output = b""
+    code = 0
+    for joint, part in _parts(words):
+        if joint == "&&" and code:
+            continue
+        code, printed = _run_one(part, bootstrap_servers, shown)
+        output += printed
+    return code, output
+
+
+def _parts(words: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the commands of a shell's line, each with the ``&&`` or ``;`` in front of it."""
+    joint, part = ";", list[str]()
+    for word in words:
+        if word in ("&&", ";"):
+            yield joint, part
+            joint, part = word, []
+        else:
+            part.append(word)
+    if part or joint != ";" or not words:
+        yield joint, part
+
+
+def _run_one(words: list[str], bootstrap_servers: str, shown: str) -> tuple[int, bytes]:
+    """Run one command, which may have a pipe from echo or printf in front of it."""
     typed = b""
     if words and words[0] in ("echo", "printf") and "|" in words:
         pipe = words.index("|")
@@ -213,10 +249,116 @@ def _consume(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
 
 
 def _groups(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
-    if "--list" not in options.flags:
-        raise CommandUnknown("of kafka-consumer-groups --list is known; `penstock group` has the rest")
     with Admin(bootstrap_servers=bootstrap_servers) as admin:
-        return "".join(f"{group.group_id}\n" for group in admin.list_groups())
+        names = [group.group_id for group in admin.list_groups()]
+        if "--list" in options.flags:
+            return "".join(f"{name}\n" for name in names)
+        if "--all-groups" not in options.flags:
+            names = [options.value("--group")]
+        if "--describe" in options.flags:
+            return "".join(_described_group(admin, name) for name in names)
+        if "--delete" in options.flags:
+            admin.delete_groups(names)
+            return f"Deletion of requested consumer groups ({', '.join(names)}) was successful.\n"
+        if "--reset-offsets" in options.flags:
+            return "".join(_reset(admin, name, options) for name in names)
+    raise CommandUnknown("kafka-consumer-groups takes one of --list, --describe, --delete, --reset-offsets")
+
+
+def _described_group(admin: Admin, group: str) -> str:
+    heads = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")
+    admin.describe_groups([group])  # raises an error for a group that does not exist
+    committed = admin.list_group_offsets(group)
+    ends = admin.list_offsets(dict.fromkeys(committed, LATEST))
+    rows = [heads]
+    for partition in sorted(committed):
+        end, offset = ends[partition], committed[partition].offset
+        last = offset if end is None else end.offset
+        rows.append(
+            (group, partition.topic, str(partition.partition), str(offset), str(last), str(last - offset))
+        )
+    return "\n" + "".join(f"{' '.join(f'{word:<15}' for word in row).rstrip()}\n" for row in rows)
+
+
+def _reset(admin: Admin, group: str, options: ToolOptions) -> str:
+    """Move a group's offsets to the earliest or latest of a topic, or to ``--to-offset``."""
+    if "--all-topics" in options.flags:
+        partitions = [*admin.list_group_offsets(group)]
+    else:
+        topic, _, numbers = options.topic().partition(":")
+        (found,) = admin.describe_topics([topic])
+        chosen = {int(number) for number in numbers.split(",") if number}
+        partitions = [
+            TopicPartition(topic, each.partition)
+            for each in found.partitions
+            if not chosen or each.partition in chosen
+        ]
+    if "--to-offset" in options.values:
+        wanted = dict.fromkeys(partitions, options.number("--to-offset", default=0))
+    elif {"--to-earliest", "--to-latest"} & options.flags:
+        question = EARLIEST if "--to-earliest" in options.flags else LATEST
+        answers = admin.list_offsets(dict.fromkeys(partitions, question))
+        wanted = {partition: end.offset for partition, end in answers.items() if end is not None}
+    else:
+        raise CommandUnknown("--reset-offsets takes --to-earliest, --to-latest or --to-offset")
+    if "--execute" in options.flags:
+        admin.alter_group_offsets(group, wanted)
+    lines = [f"{group} {each.topic} {each.partition} {offset}" for each, offset in sorted(wanted.items())]
+    return "\n".join(["", "GROUP TOPIC PARTITION NEW-OFFSET", *lines, ""])
+
+
+def _configs(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
+    kind = options.values.get("--entity-type", "topics" if "--topic" in options.values else "")
+    name = (
+        options.values.get("--entity-name") or options.values.get("--topic") or options.values.get("--broker")
+    )
+    if (
+        kind not in ("topics", "brokers", "groups")
+        or not name
+        or (kind == "brokers" and not name.isdecimal())
+    ):
+        raise CommandUnknown("kafka-configs needs --entity-type topics, brokers or groups and --entity-name")
+    entity: dict[str, Any] = {"broker": int(name)} if kind == "brokers" else {kind.rstrip("s"): name}
+    with Admin(bootstrap_servers=bootstrap_servers) as admin:
+        if "--describe" in options.flags:
+            found = admin.describe_config(**entity)
+            own = {key: value for key, value in found.items() if not value.is_default}
+            lines = [f"  {key}={value.value}" for key, value in sorted(own.items())]
+            return "\n".join([f"Dynamic configs for {kind.rstrip('s')} {name} are:", *lines, ""])
+        if "--alter" in options.flags:
+            added = _settings(options.values.get("--add-config", ""))
+            deleted = [word for word in options.values.get("--delete-config", "").split(",") if word]
+            admin.alter_config(**entity, set=added, delete=deleted)
+            return f"Completed updating config for {kind.rstrip('s')} {name}.\n"
+    raise CommandUnknown("kafka-configs takes --alter or --describe")
+
+
+def _settings(text: str) -> dict[str, str]:
+    """Return the settings of ``name=value,name=[value,value]``."""
+    pairs = re.findall(r"([^=,]+)=(\[[^\]]*\]|[^,]*)", text)
+    return {name: value.removeprefix("[").removesuffix("]") for name, value in pairs}
+
+
+def _get_offsets(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
+    question = options.number("--time", default=LATEST)
+    with Admin(bootstrap_servers=bootstrap_servers) as admin:
+        names = [options.topic()] if "--topic" in options.values else admin.list_topics()
+        partitions = [
+            TopicPartition(topic.name, each.partition)
+            for topic in admin.describe_topics(names)
+            for each in topic.partitions
+        ]
+        found = admin.list_offsets(dict.fromkeys(partitions, question))
+    return "".join(
+        f"{each.topic}:{each.partition}:{'' if (at := found[each]) is None else at.offset}\n"
+        for each in sorted(partitions)
+    )
+
+
+def _cub(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
+    if options.rest[:1] != ["kafka-ready"]:
+        raise CommandUnknown("of cub, kafka-ready is known")
+    return ""
 
 
 def _api_versions(options: ToolOptions, bootstrap_servers: str, typed: bytes) -> str:
@@ -247,6 +389,9 @@ _TOOLS: dict[str, Callable[[ToolOptions, str, bytes], str]] = {
     "kafka-console-producer": _produce,
     "kafka-console-consumer": _consume,
     "kafka-consumer-groups": _groups,
+    "kafka-configs": _configs,
+    "kafka-get-offsets": _get_offsets,
+    "cub": _cub,
     "kafka-broker-api-versions": _api_versions,
     "rpk": _rpk,
 }

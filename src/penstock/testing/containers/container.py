@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import socket
 import sys
-import uuid
-import weakref
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from penstock.broker.broker import KafkaBroker
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import ConfigError
 from penstock.testing.containers import commands
+from penstock.testing.containers.docker_client import ContainerDockerClient
 from penstock.testing.containers.environment import (
     ClientListener,
     listener_at,
     node_id_of,
     read_environment,
 )
+from penstock.testing.containers.wrapped import HOST, ContainerError, ExecResult, WrappedContainer
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-HOST = "127.0.0.1"
 HOST_OF_TLS = "localhost"
 """What certificates of tests are for, since Testcontainers' Kafka is reached there."""
-
-
-class ContainerError(PenstockError, RuntimeError):
-    """Raised for an operation that needs Docker, or a container that runs."""
-
-
-class ExecResult(NamedTuple):
-    """The result of a command in the container: exit code and output."""
-
-    exit_code: int
-    output: bytes
 
 
 class BrokerContainer:
@@ -78,7 +64,7 @@ class BrokerContainer:
         self.broker: KafkaBroker | None = None
         """The broker while it runs, and after it until another start."""
         self._command = command
-        self._name = name
+        self.chosen_name = name
         self._network = network
         self._network_aliases = network_aliases
         self._wait_strategy = _wait_strategy
@@ -139,7 +125,7 @@ class BrokerContainer:
         return self
 
     def with_name(self, name: str) -> Self:
-        self._name = name
+        self.chosen_name = name
         return self
 
     def with_volume_mapping(self, host: str | os.PathLike[str], container: str, mode: str = "ro") -> Self:
@@ -199,10 +185,7 @@ class BrokerContainer:
         broker = KafkaBroker(config=places | own | self._defaults() | reading.settings)
         broker.chosen_cluster_id = self._cluster_id()
         self.broker = broker.start()
-        for name in (self._kwargs.get("hostname"), self._name, *(self._network_aliases or ())):
-            if name:
-                BROKERS[name] = self
-        self._container = WrappedContainer(self, [*reading.remarks, *self.log_lines])
+        self._container = WrappedContainer(self, self.broker, [*reading.remarks, *self.log_lines])
         self.tc_start()
         if self._wait_strategy is not None:
             self._wait_strategy.wait_until_ready(self)
@@ -235,7 +218,25 @@ class BrokerContainer:
         return None if text is None else str(text)
 
     def _host_port(self) -> int:
-        return next((host for port, host in self.ports.items() if host and port_number(port) == self.port), 0)
+        """Return the port of this machine that is asked for; 0 is any free port."""
+        bound = (host for port, host in self.ports.items() if host and port_number(port) == self.port)
+        return next(bound, self.port if self._is_on_host_network else 0)
+
+    @property
+    def _is_on_host_network(self) -> bool:
+        """Return True if ports of the container are ports of this machine (Docker's ``--network host``)."""
+        return self._kwargs.get("network_mode") == "host" or self._network == "host"
+
+    def names(self) -> list[str]:
+        """Return the names by which other containers reach this one: host name, name and aliases."""
+        given = (self._kwargs.get("hostname"), self.chosen_name, *(self._network_aliases or ()))
+        return [name for name in given if name]
+
+    def network_name(self) -> str:
+        """Return the name of the container's network; ``bridge`` is Docker's default."""
+        if self._is_on_host_network:
+            return "host"
+        return str(getattr(self._network, "name", self._network) or self._kwargs.get("network") or "bridge")
 
     # --- while it runs -----------------------------------------------------------------------------------
 
@@ -276,8 +277,9 @@ class BrokerContainer:
     def get_container_info(self) -> None:
         """Return None, as Testcontainers does if Docker has no information."""
 
-    def get_docker_client(self) -> NoReturn:
-        raise ContainerError("there is no Docker here: the broker runs in this process")
+    def get_docker_client(self) -> ContainerDockerClient:
+        """Return a stand-in for Testcontainers' client of Docker, for which every container is a stand-in."""
+        return ContainerDockerClient()
 
     def get_logs(self) -> tuple[bytes, bytes]:
         """Return the container's standard output and standard error."""
@@ -316,86 +318,6 @@ class BrokerContainer:
         if self.broker is None or not self.broker.is_running:
             raise ContainerError("the container does not run; call start() or use it in a with block")
         return self.broker
-
-
-BROKERS: weakref.WeakValueDictionary[str, BrokerContainer] = weakref.WeakValueDictionary()
-"""The stand-ins of brokers by the names that other containers of their network know them by."""
-
-
-class WrappedContainer:
-    """The stand-in for the container object of Docker's library, with the methods that tests use."""
-
-    _numbers = itertools.count(1)
-
-    def __init__(self, outer: BrokerContainer, lines: list[str]) -> None:
-        self.id = uuid.uuid4().hex * 2
-        self.short_id = self.id[:12]
-        self.name = outer._name or f"penstock-{next(self._numbers)}"
-        self.is_removed = False
-        self.is_paused = False
-        self._broker = outer._running()
-        stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
-        self._text = "".join(f"[{stamp}] INFO {line}\n" for line in lines)
-
-    @property
-    def status(self) -> str:
-        """Return the container's status: ``running``, ``paused`` or ``exited``."""
-        if not self._broker.is_running:
-            return "exited"
-        return "paused" if self.is_paused else "running"
-
-    @property
-    def attrs(self) -> dict[str, Any]:
-        """Return the part of Docker's report that Testcontainers' wait strategies read."""
-        return {"Id": self.id, "Name": f"/{self.name}", "State": {"Status": self.status, "ExitCode": 0}}
-
-    def logs(self, stdout: bool = True, stderr: bool = True, **options: object) -> bytes:
-        return self._text.encode() if stdout else b""
-
-    def reload(self) -> None:
-        """Do nothing: `status` is always current."""
-
-    def pause(self) -> None:
-        self._broker.pause()
-        self.is_paused = True
-
-    def unpause(self) -> None:
-        self._broker.resume()
-        self.is_paused = False
-
-    def start(self) -> None:
-        """Start the stopped container again, with the same port and data."""
-        self._refuse_removed()
-        self._broker.start()
-
-    def stop(self, **options: object) -> None:
-        self._broker.close()
-
-    def restart(self, **options: object) -> None:
-        self._refuse_removed()
-        self._broker.restart()
-
-    def kill(self, signal: object = None) -> None:
-        self._broker.kill()
-
-    def remove(self, **options: object) -> None:
-        self._broker.close()
-        self.is_removed = True
-
-    def exec_run(self, cmd: str | list[str], **options: object) -> ExecResult:
-        """Run one of Kafka's tools, as `BrokerContainer.exec` does."""
-        try:
-            return ExecResult(*commands.run(cmd, self._broker.bootstrap_servers))
-        except commands.CommandUnknown as error:
-            raise ContainerError(str(error)) from None
-
-    def put_archive(self, path: str, data: object) -> bool:
-        """Return True without storing the file: a broker in this process has no container file system."""
-        return True
-
-    def _refuse_removed(self) -> None:
-        if self.is_removed:
-            raise ContainerError("this container was removed; call start() of the one that made it")
 
 
 def _free_port() -> int:

@@ -72,6 +72,18 @@ def listener_at(port: int, variables: Mapping[str, object]) -> ClientListener | 
     return None
 
 
+def client_port(variables: Mapping[str, object]) -> int | None:
+    """Return the port of the first listener that is not the controller's, or None if none is defined."""
+    by_setting = {setting_name(variable): str(value) for variable, value in variables.items()}
+    controllers = {"CONTROLLER", *by_setting.get("controller.listener.names", "").split(",")}
+    for setting in ("listeners", "advertised.listeners"):
+        for name, address in _pairs(by_setting.get(setting, "")):
+            port = address.rpartition(":")[2]
+            if name not in controllers and port.isdecimal():
+                return int(port)
+    return None
+
+
 def node_id_of(variables: Mapping[str, object]) -> int:
     """Return the id of the broker that an image's environment defines, or else 1, as images do."""
     by_setting = {setting_name(variable): str(value).strip() for variable, value in variables.items()}

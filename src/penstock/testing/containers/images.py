@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.testing.containers.container import BROKERS, BrokerContainer, ContainerError, port_number
-from penstock.testing.containers.environment import listener_at, node_id_of
+from penstock.testing.containers.container import BrokerContainer, port_number
+from penstock.testing.containers.environment import client_port, listener_at, node_id_of
+from penstock.testing.containers.wrapped import BROKERS, ContainerError, ExecResult, WrappedContainer
 
 if TYPE_CHECKING:
     from penstock.registry import Registry
@@ -61,11 +62,54 @@ class KafkaImage(BrokerContainer):
         return super().start(timeout)
 
     def _served_port(self) -> int:
-        """Return the port in the container of the listener that this machine reaches."""
+        """Return the container-side port of the listener that is reachable from this machine."""
+        if self._is_on_host_network and not self.ports:
+            return client_port(self.env) or self.port
         numbers = {port_number(port): host for port, host in self.ports.items()}
         served = [number for number in numbers if listener_at(number, self.env) is not None]
         bound = [number for number in served if numbers[number]]
         return next(iter([*bound, *served]), self.port)
+
+
+class RegistryProcess:
+    """The schema registry in a container, which starts again with the same port and the same schemas."""
+
+    def __init__(self, brokers: list[str], port: int) -> None:
+        self._brokers = brokers
+        self._port = port
+        self._registry: Registry | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._registry is not None
+
+    @property
+    def port(self) -> int:
+        """The port of this machine. It stays the same after the first start."""
+        return self._port
+
+    def start(self) -> None:
+        from penstock.registry import Registry
+
+        if self._registry is None:
+            self._registry = Registry(self._brokers, port=self._port).start()
+            self._port = int(self._registry.url.rpartition(":")[2])
+
+    def close(self) -> None:
+        registry, self._registry = self._registry, None
+        if registry is not None:
+            registry.stop()
+
+    kill = close
+
+    def restart(self) -> None:
+        self.close()
+        self.start()
+
+    def pause(self) -> None:
+        raise ContainerError("a schema registry in this process cannot be paused; call stop() and start()")
+
+    resume = pause
 
 
 class RegistryImage(BrokerContainer):
@@ -73,7 +117,7 @@ class RegistryImage(BrokerContainer):
 
     port = REGISTRY_PORT
     log_lines = ("Server started, listening for requests... (io.confluent.kafka.schemaregistry.rest)",)
-    _registry: Registry | None = None
+    _process: RegistryProcess | None = None
 
     def start(self, timeout: float = 30) -> Self:
         """Start the registry, and return when it answers. Do nothing if it runs.
@@ -83,12 +127,12 @@ class RegistryImage(BrokerContainer):
             MissingDependencyError: the extra ``registry`` is not installed.
             NetworkError: a port given to `with_bind_ports` is in use, or the brokers are not reached.
         """
-        from penstock.registry import Registry
-
-        if self._registry is None:
+        if self._process is None or not self._process.is_running:
             listening = re.search(r":(\d+)", str(self.env.get("SCHEMA_REGISTRY_LISTENERS", "")))
             self.port = int(listening[1]) if listening else REGISTRY_PORT
-            self._registry = Registry(self._brokers(), port=self._host_port()).start()
+            self._process = RegistryProcess(self._brokers(), self._host_port())
+            self._process.start()
+            self._container = WrappedContainer(self, self._process, [*self.log_lines])
             if self._wait_strategy is not None:
                 self._wait_strategy.wait_until_ready(self)
         return self
@@ -107,9 +151,13 @@ class RegistryImage(BrokerContainer):
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:
         """Stop the registry. Do nothing if it is stopped."""
-        registry, self._registry = self._registry, None
-        if registry is not None:
-            registry.stop()
+        if self._process is not None:
+            self._process.close()
+        if self._container is not None:
+            self._container.is_removed = True
+
+    def exec(self, command: Any) -> ExecResult:
+        raise ContainerError("a schema registry in this process runs no commands")
 
     def get_exposed_port(self, port: int | str) -> int:
         """Return the port of this machine for the registry's port in the container.
@@ -117,19 +165,11 @@ class RegistryImage(BrokerContainer):
         Raises:
             ContainerError: the container does not run, or `port` is not the registry's port.
         """
-        if self._registry is None:
+        if self._process is None or not self._process.is_running:
             raise ContainerError("the container does not run; call start() or use it in a with block")
         if port_number(port) != self.port:
             raise ContainerError(f"port {port} of {self.image} is not served, only port {self.port}")
-        return int(self._registry.url.rpartition(":")[2])
-
-    def get_logs(self) -> tuple[bytes, bytes]:
-        """Return the container's standard output and standard error."""
-        return "".join(f"INFO {line}\n" for line in self.log_lines if self._registry).encode(), b""
-
-    @property
-    def status(self) -> str:
-        return "not_started" if self._registry is None else "running"
+        return self._process.port
 
 
 def docker_container_of(real: type) -> type:

@@ -2,8 +2,8 @@
 
 If the package testcontainers is installed, its Kafka modules are replaced, its `DockerContainer` makes
 stand-ins for images of Kafka, and its `Network` needs no Docker. If the package is not installed, the parts
-of its core that Kafka test suites import are provided, too. ``pytest_kafka`` is always replaced by
-`penstock.testing.pytest_kafka`.
+of its core that Kafka test suites import are provided, too. `docker.from_env` returns a client that has the
+stand-ins besides what Docker has. ``pytest_kafka`` is always replaced by `penstock.testing.pytest_kafka`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any
 
+from penstock.testing.containers.docker_client import client_of
 from penstock.testing.containers.images import docker_container_of
 from penstock.testing.containers.unavailable import network_of
 
@@ -44,12 +46,18 @@ _WITHOUT_IT = {
 }
 """What is there besides on a machine without the package testcontainers; None is an empty package."""
 
+_WITHOUT_DOCKER = {
+    "docker": f"{_HERE}.docker_client",
+    "docker.errors": f"{_HERE}.docker_client",
+}
+"""What is there besides on a machine without the package docker."""
 
-_CHANGED: dict[str, tuple[str, Callable[[type], type]]] = {
+_CHANGED: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "docker": ("from_env", client_of),
     "testcontainers.core.container": ("DockerContainer", docker_container_of),
     "testcontainers.core.network": ("Network", network_of),
 }
-"""Modules of an installed package in which one class is replaced by another that is made of it."""
+"""Modules of installed packages in which one name is replaced: (the name, makes the replacement of it)."""
 
 _COMMUNITY = "testcontainers.community"
 """Where releases from 4.15 on have the Kafka; earlier ones get an empty package of that name."""
@@ -62,10 +70,17 @@ class StandIns(MetaPathFinder, Loader):
         package = PathFinder.find_spec("testcontainers")
         self.homes: dict[str, str | None] = {**_ALWAYS, **({} if package else _WITHOUT_IT)}
         if package is not None:
-            self.homes |= dict.fromkeys(_CHANGED, f"{_HERE}.unavailable")
+            changed = [name for name in _CHANGED if name.startswith("testcontainers.")]
+            self.homes |= dict.fromkeys(changed, f"{_HERE}.unavailable")
             if PathFinder.find_spec(_COMMUNITY, package.submodule_search_locations) is None:
                 self.homes[_COMMUNITY] = None
-        self._has_package = package is not None
+        self._installed = {"testcontainers"} if package is not None else set()
+        docker = PathFinder.find_spec("docker")
+        if docker is None:
+            self.homes |= _WITHOUT_DOCKER
+        elif docker.loader is not None:  # a directory of that name in the suite is left alone
+            self.homes["docker"] = f"{_HERE}.docker_client"
+            self._installed.add("docker")
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -74,8 +89,10 @@ class StandIns(MetaPathFinder, Loader):
         if fullname not in self.homes:
             return None
         spec = ModuleSpec(fullname, self, is_package=True)
-        if fullname in _CHANGED and self._has_package:
-            spec.loader_state = PathFinder.find_spec(fullname, path)
+        if fullname in _CHANGED and fullname.partition(".")[0] in self._installed:
+            theirs = spec.loader_state = PathFinder.find_spec(fullname, path)
+            if theirs is not None:
+                spec.submodule_search_locations = theirs.submodule_search_locations
         return spec
 
     def exec_module(self, module: ModuleType) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from penstock.testing.containers.container import ContainerError
 from penstock.testing.containers.images import docker_container_of
+from penstock.testing.containers.wrapped import CONTAINERS, ContainerError
 
 
 class SchemaRegistryContainer:
@@ -60,8 +60,11 @@ class Network:
     def create(self) -> Network:
         return self
 
-    def connect(self, *arguments: Any, **options: Any) -> None:
-        """Do nothing: all stand-ins run in this process."""
+    def connect(self, container_id: str, network_aliases: list[str] | None = None) -> None:
+        """Connect a stand-in by its id, under further names. All stand-ins run in this process."""
+        found = CONTAINERS.get(container_id)
+        if found is not None:
+            found.join(self.name, network_aliases or ())
 
     def remove(self) -> None:
         """Do nothing: there is no network."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
-from penstock.testing.containers.container import ContainerError
+from penstock.testing.containers.wrapped import ContainerError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
