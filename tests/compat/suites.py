@@ -56,7 +56,6 @@ REQUIREMENTS = (
         "click",
         "cramjam",
         "crc32c",
-        "rich",
         "proto-schema-parser",
         "protobuf",
         "starlette",

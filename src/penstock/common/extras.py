@@ -30,6 +30,7 @@ EXTRAS = {
     "proto_schema_parser": "schemas",
     "pyspark": "spark",
     "referencing": "schemas",
+    "rich": "demo",
     "sqlglot": "spark",
     "starlette": "registry",
     "uvicorn": "registry",
