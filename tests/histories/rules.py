@@ -78,6 +78,8 @@ class Story:
     transactions: list[Transaction] = field(default_factory=list)
     seen_s: dict[Place, float] = field(default_factory=dict)
     """When a record was first handed to a reader of committed records."""
+    starts: dict[TopicPartition, int] = field(default_factory=dict)
+    """Where each log begins at the end. What lay before was deleted, and the logs here have copies of it."""
     readers: dict[str, set[Place]] = field(default_factory=dict)
     """What each reader has seen that read everything once more at the end."""
 
@@ -145,7 +147,8 @@ def _unseen(story: Story) -> Iterator[str]:
     for reader, places in story.readers.items():
         for tp, log in story.history.logs.items():
             for record in log.records:
-                if record.state == "committed" and (tp, record.offset) not in places:
+                is_there = record.state == "committed" and record.offset >= story.starts.get(tp, 0)
+                if is_there and (tp, record.offset) not in places:
                     yield f"{reader} read all of {tp}, and was not handed offset {record.offset}"
 
 

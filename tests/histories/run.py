@@ -1,5 +1,7 @@
 """Histories of every client on brokers that are killed, paused and cut off, held to the checks of Jepsen.
 
+Records that all clients have read are deleted meanwhile, by DeleteRecords.
+
     make histories ARGS="[--minutes 5] [--seed 1] [--target broker] [--client penstock] [--no-page]"
 
 One history after the other, by consecutive seeds, each of `--seconds`, on the targets in turn: `broker`,
@@ -53,6 +55,7 @@ def make(
         topic = f"history-{seed}"
         served.create_topic(topic, PARTITIONS)
         workload = Workload(served.servers, topic, kinds, seed, pause_s)
+        served.add(workload.delete_records)
         workload.start()
         over = threading.Event()
         nemesis = threading.Thread(target=served.trouble, args=(rng, over, calm_s), daemon=True)

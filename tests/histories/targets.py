@@ -39,6 +39,10 @@ class Target:
         self.error: BaseException | None = None
         """Why troubles ended early: brokers did not come back."""
 
+    def add(self, trouble: Trouble) -> None:
+        """Add a trouble that comes from the clients."""
+        self._troubles.append(trouble)
+
     def create_topic(self, name: str, partitions: int) -> None:
         with Admin(self.servers) as admin:
             config = {"min.insync.replicas": "2"} if self.replicas > 1 else {}

@@ -180,6 +180,16 @@ def test_a_right_story_has_nothing() -> None:
     assert anomalies(made) == {}
 
 
+def test_what_was_deleted_need_not_be_read_at_the_end() -> None:
+    made = story([(0, b"a", "committed"), (1, b"b", "committed"), (2, b"c", "committed")])
+    sent(made, b"a", 0)
+    made.starts[T0] = 1
+    made.readers["r"] = {(T0, 1), (T0, 2)}
+    assert anomalies(made) == {}
+    made.readers["r"] = {(T0, 2)}
+    assert set(anomalies(made)) == {"unseen"}
+
+
 def test_every_check_has_a_story_and_words() -> None:
     names = {*CHECKS, *MORE_CHECKS, *ALLOWED}
     assert len(CHECKS) == 13

@@ -12,7 +12,7 @@ from typing import Any
 
 from histories.clients import CLIENTS, TRANSACTION_S, Client, Row
 from histories.rules import Story, Transaction
-from penstock import Consumer, TopicPartition
+from penstock import Admin, Consumer, TopicPartition
 from penstock.errors import PenstockError
 from penstock.testing.chaos.events import LogRecord
 from penstock.testing.chaos.evidence import FinalLog
@@ -46,6 +46,10 @@ class Worker(threading.Thread):
         self.failures = 0
         self.done = 0
         self.error: BaseException | None = None
+
+    def position(self, partition: int) -> int:
+        """The offset behind the last record that this client was handed of a partition."""
+        return self._positions[partition]
 
     def run(self) -> None:
         lives = 0
@@ -169,6 +173,9 @@ class Workload:
         self.hung: list[str] = []
         """The kinds of clients that did not come back from a call; their threads are left."""
         self._lock = threading.Lock()
+        self._copies: dict[TopicPartition, list[LogRecord]] = {tp: [] for tp in self.places}
+        """Records from the beginning of each partition, which have been deleted or were about to be."""
+        self._copied_to = dict.fromkeys(self.places, 0)
         pairs = [(kind, transactional) for kind in kinds for transactional in (False, True)]
         self.workers = [Worker(self, kind, number, flag) for number, (kind, flag) in enumerate(pairs, 1)]
 
@@ -179,6 +186,25 @@ class Workload:
     def start(self) -> None:
         for each in self.workers:
             each.start()
+
+    def delete_records(self, rng: random.Random) -> str:
+        """Delete records of a partition that all clients have read; a copy of them is judged at the end."""
+        tp = rng.choice(self.places)
+        start, lowest = self._copied_to[tp], min(each.position(tp.partition) for each in self.workers)
+        if start >= lowest:
+            return "nothing deleted"
+        before = rng.randint(start + 1, lowest)
+        try:
+            records = self._records(tp, start, before, may_be_open=False)
+            if records is None:
+                return "nothing deleted"
+            self._copies[tp] += records
+            self._copied_to[tp] = before
+            with Admin(self.servers) as admin:
+                admin.delete_records({tp: before})
+        except PenstockError:
+            return "deletions failed"  # it may have been made all the same
+        return "records deleted"
 
     def finish(self) -> None:
         """Stop the workers, wait for transactions that they left open, and read everything."""
@@ -193,17 +219,12 @@ class Workload:
             stack = traceback.format_stack(frames[each.ident or 0]) if each.ident in frames else ()
             print(f"{each.name} did not come back:\n{''.join(stack)}", file=sys.stderr, flush=True)
         ends = self._settled_ends()
-        committed = {tp: self._read(tp, ends[tp], "read_committed") for tp in self.places}
         for tp in self.places:
-            visible = {each.offset for each in committed[tp]}
             is_open = self._stable_end(tp) < ends[tp]
-            records = []
-            for each in self._read(tp, ends[tp], "read_uncommitted"):
-                state = "committed" if each.offset in visible else "open" if is_open else "aborted"
-                records.append(
-                    LogRecord(tp.topic, tp.partition, each.offset, each.key, each.value, state=state)
-                )  # type: ignore[arg-type]
-            self.story.history.logs[tp] = FinalLog(records, 0, ends[tp])
+            rest = self._records(tp, self._copied_to[tp], ends[tp], may_be_open=is_open) or []
+            self.story.history.logs[tp] = FinalLog([*self._copies[tp], *rest], 0, ends[tp])
+        with Consumer(self.servers) as consumer:
+            self.story.starts |= consumer.beginning_offsets(self.places)
         for number, kind in enumerate(self.kinds):
             client = self._reader(kind)
             if client is None:
@@ -239,15 +260,44 @@ class Workload:
                 return ends
             time.sleep(0.2)
 
-    def _read(self, tp: TopicPartition, end: int, isolation: str) -> list[Row]:
+    def _records(
+        self, tp: TopicPartition, start: int, end: int, *, may_be_open: bool
+    ) -> list[LogRecord] | None:
+        """The records of a partition with what became of each; None where they were not read in time."""
+        committed = self._read(tp, start, end, "read_committed")
+        every = self._read(tp, start, end, "read_uncommitted")
+        if (committed is None or every is None) and not may_be_open:
+            return None
+        visible = {each.offset for each in committed or ()}
+        hidden = "open" if may_be_open else "aborted"
+        return [
+            LogRecord(
+                tp.topic,
+                tp.partition,
+                each.offset,
+                each.key,  # type: ignore[arg-type]
+                each.value,  # type: ignore[arg-type]
+                state="committed" if each.offset in visible else hidden,
+            )
+            for each in every or ()
+        ]
+
+    def _read(self, tp: TopicPartition, start: int, end: int, isolation: str) -> list[Row] | None:
+        """The records from `start` to `end`, markers left out; None where they were not read in time."""
         rows: list[Row] = []
         deadline = time.monotonic() + READING_S
         with Consumer(self.servers, isolation_level=isolation) as consumer:
             consumer.assign([tp])
-            consumer.seek(tp, 0)
-            while consumer.position(tp) < end and time.monotonic() < deadline:
+            consumer.seek(tp, start)
+            while consumer.position(tp) < end:
+                if time.monotonic() > deadline:
+                    return None
                 found = consumer.poll(timeout_ms=200)
-                rows += [Row(each.topic, each.partition, each.offset, each.key, each.value) for each in found]
+                rows += [
+                    Row(each.topic, each.partition, each.offset, each.key, each.value)
+                    for each in found
+                    if each.offset < end
+                ]
         return rows
 
     def _read_all(self, kind: str, client: Client, identity: int, ends: dict[TopicPartition, int]) -> None:
@@ -256,11 +306,11 @@ class Workload:
             (tp, each.offset)
             for tp, log in self.story.history.logs.items()
             for each in log.records
-            if each.state == "committed"
+            if each.state == "committed" and each.offset >= self.story.starts[tp]
         }
         seen: set[tuple[TopicPartition, int]] = set()
         try:
-            client.seek(self.topic, dict.fromkeys(range(PARTITIONS), 0))
+            client.seek(self.topic, {tp.partition: start for tp, start in self.story.starts.items()})
             deadline = time.monotonic() + READING_S
             while not wanted <= seen and time.monotonic() < deadline:
                 by_partition: dict[int, list[Row]] = {}
