@@ -1,7 +1,8 @@
 """Timers whose effects must be stored: a fired timer is recorded, and its changes are made and stored later.
 
 The timers of a coordinator fire inside of `Timers.run`, where nothing may be stored. `take` returns those
-that have fired. The changes of each must be stored and accepted, or its timer fires again.
+that have fired. The caller makes the changes of each one, stores and applies them, or else calls
+`fire_again`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 from penstock.broker.coordination.timers import Timer, Timers
 
 RETRY_S = 1.0
-"""When a timer fires again whose changes could not be stored."""
+"""The delay, in seconds, after which a timer fires again because its changes could not be stored."""
 
 
 class FiredTimer(NamedTuple):
@@ -33,7 +34,7 @@ class DueTimers:
         self._due: list[FiredTimer] = []
 
     def new(self, plan: Callable[[Timer, float, int], Any]) -> Timer:
-        """Return a timer, which is off. `plan` gets the timer in addition to both times."""
+        """Return a timer that is off. Once it has fired, `plan(timer, now, now_ms)` makes its changes."""
         timer = Timer(
             lambda now: self._due.append(FiredTimer(timer, lambda at, at_ms: plan(timer, at, at_ms))),
         )
@@ -45,7 +46,7 @@ class DueTimers:
 
     @property
     def has_due(self) -> bool:
-        """Whether a timer has fired that `take` has not returned."""
+        """True if a timer has fired that `take` has not returned yet."""
         return bool(self._due)
 
     def take(self) -> list[FiredTimer]:

@@ -25,9 +25,9 @@ T = TypeVar("T")
 class LoadedPartitions(Generic[T]):
     """The loaded state of the partitions of a topic.
 
-    `read` is called with a partition's number, to replay it and return its state; it records in the
-    `Losses` what it could not read. In the broker's log, `what` names the state and `so_that` the
-    consequence of losses. With `is_of_one_epoch` a partition is dropped with every new epoch.
+    `read` is called with a partition's index, replays the partition, and returns its state; it adds the
+    records that it cannot read to the `Losses`. In the broker's log, `what` names the state and `so_that` the
+    consequence of losses. With `is_of_one_epoch`, a partition is dropped with every new leader epoch.
     """
 
     def __init__(
@@ -45,15 +45,15 @@ class LoadedPartitions(Generic[T]):
         self._so_that = so_that
         self._epochs_kept = 0 if is_of_one_epoch else 1
         self._loaded: dict[int, tuple[int, T]] = {}
-        """The epoch of the leader, and what was read, by partition."""
+        """The leader epoch and the state of each loaded partition, by partition index."""
         self._unreadable: dict[int, str] = {}
-        """The error of each partition that cannot be read, as it was logged last."""
+        """The error of each partition that cannot be read, as it was last written to the broker's log."""
 
     def __contains__(self, index: int) -> bool:
         return index in self._loaded
 
     def __iter__(self) -> Iterator[tuple[int, T]]:
-        """Iterate over the loaded partitions that this node leads: number and state."""
+        """Iterate over the loaded partitions that this node leads, as pairs of partition index and state."""
         for index, (_, state) in list(self._loaded.items()):
             if self._topic.partitions[index].leads:
                 yield index, state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _LOSSES_LISTED = 5
-"""Losses of one partition that the log line lists; the others are counted."""
+"""The most losses of one partition that the line in the broker's log describes; the others are counted."""
 
 
 class Losses:
@@ -20,7 +20,7 @@ class Losses:
             self._listed.append(what)
 
     def damaged(self, segment: int, position: int, size: int) -> None:
-        """Count bytes of a segment in which there is no valid batch."""
+        """Count a range of bytes of a segment, in which there is no valid batch, as one loss."""
         self.add(f"{size} bytes at position {position} of segment {segment} are no sound batch")
 
     def __str__(self) -> str:

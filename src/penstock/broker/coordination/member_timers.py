@@ -9,10 +9,10 @@ from penstock.broker.coordination.due_timers import DueTimers
 from penstock.broker.coordination.timers import NEVER, Timer
 
 SESSION = "session"
-"""When a member must have sent its next heartbeat."""
+"""The name of the timer for a member's session: the deadline for its next heartbeat."""
 
 REVOCATION = "revocation"
-"""When a member must have given up what it was asked to."""
+"""The name of the timer for revocation: a member's deadline for giving up partitions or tasks."""
 
 
 class _Entry:
@@ -24,7 +24,7 @@ class _Entry:
 
 
 class MemberTimers:
-    """Timers by group, member, and name. A member has those that have been set.
+    """The timers of group members, by group, member, and timer name.
 
     `fence` is called with the ids of the group and the member when one of their timers has fired; it returns
     the changes that remove the member.

@@ -13,7 +13,7 @@ KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
 def stored_version(value: bytes, newest: int, what: str) -> int:
     """Return the version that a record's value begins with.
 
-    `newest` is the newest known version; `what` names the value in errors.
+    `newest` is the newest supported version; `what` describes the value in error messages.
 
     Raises:
         DecodeError: the version is negative or newer.

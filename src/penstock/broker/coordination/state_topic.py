@@ -1,10 +1,10 @@
 """`StateTopic`: the topic in which a coordinator stores its state: created on first use, appended, replayed.
 
 The topics are `__consumer_offsets`, `__transaction_state` and `__share_group_state`. The hash of a key (the
-id of a group, a transactional id, the text of a share partition) chooses its partition, as in Apache Kafka;
-the leader of that partition coordinates it. Only the coordinator interprets the records. If replicas must
-have the records before an answer counts, `penstock.broker.replication.coordinated` finds the partition by the
-same topic and key.
+id of a group, a transactional id, the text of a share partition) determines its partition, as in Apache
+Kafka; the leader of that partition coordinates it. Only the coordinator interprets the records. If replicas
+must have the records before a response is sent, `penstock.broker.replication.coordinated` determines the
+partition from the same topic and key.
 """
 
 from __future__ import annotations
@@ -93,17 +93,17 @@ class StateTopicLayout(NamedTuple):
 
     name: str
     settings: str
-    """The prefix of its settings of the broker: ``num.partitions`` and ``segment.bytes`` follow."""
+    """The prefix of the broker settings for the topic: ``num.partitions`` and ``segment.bytes`` follow it."""
     configs: Mapping[str, str]
-    """The settings of the topic itself, beside `segment.bytes`."""
+    """The configs of the topic itself, without `segment.bytes`."""
     has_min_isr: bool = False
-    """Whether the broker's setting ``min.isr`` becomes the topic's, as far as there are replicas."""
+    """True if the broker setting ``min.isr`` becomes `min.insync.replicas`, limited to the replica count."""
 
 
 class StateTopic:
     """A topic with a coordinator's state.
 
-    `wrote` is called with partition and size of each batch appended.
+    `wrote` is called with the partition and the size in bytes of each appended batch.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class StateTopic:
     def append(self, index: int, records: Sequence[KeyAndValue], now_ms: int, what: str) -> int:
         """Store records in a partition as one batch, all or none; return the offset of the first.
 
-        `what` says in errors whose records they are.
+        `what` describes the records in error messages, such as "group g".
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10), the records exceed the largest batch of the topic.
@@ -223,7 +223,8 @@ class StateTopic:
     ) -> int:
         """Store records that take effect when the transaction of `producer` (id and epoch) commits.
 
-        `verification` is what the partition's `join` has returned. Returns the offset of the first record.
+        `verification` is the result of `transactional_appends.join` for this append. `what` describes the
+        records in error messages. Returns the offset of the first record.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10), or the transaction has ended meanwhile.
@@ -246,7 +247,7 @@ class StateTopic:
     # --- reading -----------------------------------------------------------------------------------------
 
     def batches(self, index: int, losses: Losses) -> Iterator[StoredBatch]:
-        """Yield the valid batches of a partition, in order; add what is damaged to `losses`.
+        """Yield the valid batches of a partition, in order; add damaged ranges of bytes to `losses`.
 
         Raises:
             StorageError: the log cannot be opened or read.
@@ -271,7 +272,7 @@ class StateTopic:
         """Yield the result of `read` for each record of a partition, and the record's offset, in order.
 
         Records for which `read` returns None are left out. Records that are damaged, or of a version that
-        only newer brokers know, are added to `losses`.
+        only newer brokers support, are added to `losses`.
 
         Raises:
             StorageError: the log cannot be opened or read.
@@ -294,23 +295,23 @@ class StoredBatch:
         self._start = start_offset
         self._losses = losses
         self.header = read_header(view) if magic >= 2 else None
-        """The header; None for a message of an older format."""
+        """The batch header; None for a message of the formats 0 and 1."""
         self.is_deleted = self.header is not None and self.header.last_offset < start_offset
-        """Whether the batch lies before the start of the log."""
+        """True if all records of the batch are before the start of the log."""
 
     @property
     def is_control(self) -> bool:
-        """Whether this batch is a marker, which ends the transaction of its producer."""
+        """True if this batch is a transaction marker, which ends the transaction of its producer."""
         return self.header is not None and self.header.is_control
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the records take effect only when the producer's transaction commits."""
+        """True if the records take effect only when the producer's transaction commits."""
         return self.header is not None and self.header.is_transactional
 
     @property
     def commits(self) -> bool:
-        """Return True if this batch is a commit marker. A malformed marker is a loss, and returns False."""
+        """Return True if this batch is a commit marker. A malformed marker is added to the losses."""
         try:
             return read_marker(self._view, 0, len(self._view))[0] == _COMMIT_MARKER
         except Exception as error:
@@ -347,7 +348,7 @@ class StoredBatch:
 
 
 def _check_size(partition: StatePartition, size: int, count: int, what: str) -> None:
-    """Check that a batch of `count` records fits into the topic.
+    """Check that a batch of `count` records does not exceed the topic's limits for batches and segments.
 
     Raises:
         KafkaError: MESSAGE_TOO_LARGE (10).

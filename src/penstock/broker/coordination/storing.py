@@ -18,9 +18,9 @@ logger = logger_named("penstock.broker")
 
 
 def store_records(append: Callable[[], int], what: str) -> int:
-    """Store the records of one decision by calling `append`; return its result.
+    """Store the records of one request or timer by calling `append`; return its result.
 
-    `what` says in the broker's log whose records they are.
+    `what` describes the records in the broker's log, such as "group g".
 
     Raises:
         KafkaError: the error to answer with: NOT_COORDINATOR (16), the log cannot be written, or

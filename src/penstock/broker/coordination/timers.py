@@ -57,18 +57,18 @@ class Timers:
             self._enter(timer)
 
     def next_deadline(self) -> float:
-        """Return a time before which no timer fires. The timer may have been postponed since."""
+        """Return a time before which no timer fires. The next one may fire later if it was postponed."""
         return self._heap[0][0] if self._heap else NEVER
 
     def run(self, now: float) -> None:
         """Fire all timers that are due, with the time given, the earliest first.
 
         If a timer with a `failed` raises, the others fire nevertheless. A timer that is set during this call
-        for a time that has passed fires in the next call: a timer that does so whenever it
-        fires cannot hold up everything else.
+        for a time that has passed fires in the next call, so that a timer that always does this cannot keep
+        the call from returning.
 
         Raises:
-            Exception: what a timer without `failed` raised.
+            Exception: the exception of a timer without `failed`.
         """
         for timer in self._take_due(now):
             if timer.when > now:
@@ -118,7 +118,7 @@ class Timers:
 
 
 _TIDY_MIN = 128
-"""The number of entries below which no tidying is tried."""
+"""The number of heap entries below which `_tidy` is not called."""
 
 
 def _nothing(now: float) -> None:

@@ -60,7 +60,7 @@ class ClassicMembers:
         self._new_id = new_id
 
     def group(self, group_id: str) -> ConsumerGroup | None:
-        """Return the consumer group with an id if it has members, or else None."""
+        """Return the consumer group `group_id`, or None if it does not exist or has no members."""
         group = self._service.groups.get(group_id)
         return None if group is None or group.can_be_deleted else group
 
@@ -69,7 +69,7 @@ class ClassicMembers:
     def join(
         self, store: GroupStore, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now: float
     ) -> JoinGroupResponse:
-        """Handle JoinGroup; return the response. The generation is the member's epoch, and no member leads.
+        """Handle JoinGroup; return the response. Its generation is the member's epoch; it names no leader.
 
         If the migration policy is disabled, a classic member cannot join a consumer group that has members.
         """

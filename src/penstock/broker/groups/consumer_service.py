@@ -1,6 +1,7 @@
 """Consumer groups (KIP-848) of a broker: connects their coordinator to store, settings and topics.
 
-Does the I/O for the coordinator: stores the changes of a plan, and then applies them.
+This module does the I/O for the coordinator: it stores the changes that a request or timer results in, and
+then applies them.
 """
 
 from __future__ import annotations
@@ -91,9 +92,9 @@ class ConsumerGroupService:
         sees: Callable[[str], bool],
         now: float,
     ) -> HeartbeatResult:
-        """Handle ConsumerGroupHeartbeat: store the plan, and return the response.
+        """Handle ConsumerGroupHeartbeat: store and apply its changes, and return the response.
 
-        `sees` returns whether the client may see a topic.
+        `sees` returns True if the client may see a topic.
 
         Raises:
             KafkaError: the error to respond with.
@@ -124,7 +125,7 @@ class ConsumerGroupService:
         return plan.answer
 
     def join_classic(self, store: GroupStore, group: ConsumerGroup, beat: Heartbeat, now: float) -> int:
-        """Handle JoinGroup: store the plan, and return the epoch of the member.
+        """Handle a classic member's JoinGroup: store and apply its changes, and return the member's epoch.
 
         Raises:
             KafkaError: the error to respond with.
@@ -140,7 +141,7 @@ class ConsumerGroupService:
     def leave_classic(
         self, store: GroupStore, group: ConsumerGroup, member_ids: Collection[str], now: float
     ) -> None:
-        """Handle LeaveGroup: store the plan that removes the members.
+        """Handle LeaveGroup: store and apply the removal of the members.
 
         Raises:
             KafkaError: the error to respond with.
@@ -155,7 +156,7 @@ class ConsumerGroupService:
         first: Sequence[KeyAndValue] = (),
         sees: Callable[[str], bool] | None = None,
     ) -> None:
-        """Store the changes of a plan, after the records `first`, and apply them.
+        """Store the changes of a request or timer, after the records `first`, and apply them.
 
         Raises:
             KafkaError: the changes cannot be stored; nothing has changed.
@@ -200,7 +201,7 @@ class ConsumerGroupService:
         return True
 
     def work_off(self, store: GroupStore, now: float) -> None:
-        """Carry out the plans of timers that have fired."""
+        """Store and apply the changes of the timers that have fired."""
         self.planned.work_off(store, now, lambda plan: self._carry_out(store, plan, now))
 
     # --- groups ------------------------------------------------------------------------------------------
@@ -226,10 +227,10 @@ def _records() -> Any:
 
 
 def compile_subscription(regex: str) -> Matcher:
-    """Return a function that returns True if a whole name matches a regular expression of RE2.
+    """Return a function that returns True if a regular expression in RE2 syntax matches a whole topic name.
 
     Raises:
-        ValueError: the expression is invalid or takes too long; the function may raise this, too.
+        ValueError: the expression is invalid or takes too long; the returned function may raise this, too.
     """
     from penstock.broker.requests.patterns import compile_pattern  # few groups subscribe by patterns
 

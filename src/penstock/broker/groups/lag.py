@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic
 
 ROWS_MAX = 5_000
-"""How many committed offsets are looked at, of all groups together."""
+"""The most committed offsets, of all groups together, for which the lag is computed."""
 
 LOGS_OPENED_MAX = 20
-"""How many logs that were not used since the start are opened for one answer; the next one opens others."""
+"""The most closed logs that one `Lags` opens to read their end. Other closed logs have no lag in it."""
 
 
 class GroupLag(NamedTuple):
-    """A group's committed offset in one partition. `lag` is None if this broker has no replica of it."""
+    """A group's committed offset in one partition. `lag` is None if the end offset is unavailable here."""
 
     group: str
     topic: str
@@ -40,7 +40,7 @@ class Lags:
         self._topics = topics
         self._opened = 0
         self.left_out = 0
-        """Committed offsets beyond `ROWS_MAX`."""
+        """The number of committed offsets beyond `ROWS_MAX`, which `rows` does not contain."""
         self.rows = list(self._look(service))
 
     def _look(self, service: GroupService) -> Iterator[GroupLag]:

@@ -1,4 +1,4 @@
-"""The metadata of topics that groups use: ids, numbers of partitions, and a hash of both."""
+"""The metadata of topics that groups use: topic ids, partition counts, and a hash of both."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ def counts_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> dict[byt
 
 
 def hash_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> int:
-    """Return a signed 64-bit hash of the ids and numbers of partitions of topics; 0 if there are none.
+    """Return a signed 64-bit hash of the ids and partition counts of topics; 0 if there are none.
 
-    Apache Kafka uses another hash function (XXH3). A group that moves between the two is assigned once more.
+    Apache Kafka uses another hash function (XXH3). A group that moves between Kafka and Penstock therefore
+    gets one additional assignment.
     """
     counts = counts_of(names, topics)
     if not counts:
@@ -52,7 +53,7 @@ def hash_of(names: Iterable[str], topics: Mapping[str, TopicView]) -> int:
 
 
 def by_topic(partitions: Iterable[Partition]) -> dict[bytes, list[int]]:
-    """Return the numbers of partitions by topic id, both in order."""
+    """Return the partition indices of each topic id, with topic ids and indices in ascending order."""
     found: dict[bytes, list[int]] = {}
     for topic, index in sorted(partitions):
         found.setdefault(topic, []).append(index)

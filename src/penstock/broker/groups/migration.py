@@ -41,7 +41,7 @@ CUSTOM_ASSIGNOR = (
     "Cannot upgrade classic group {} to consumer group because an unsupported custom assignor is in use. "
     "Please refer to the documentation or switch to a default assignor before re-attempting the upgrade."
 )
-"""Apache Kafka's words, which people look up: what such an assignor keeps in assignments would be lost."""
+"""Apache Kafka's error message. A custom assignor may keep data in assignments, which would be lost."""
 
 
 def upgrade(
@@ -49,13 +49,13 @@ def upgrade(
 ) -> list[Change]:
     """Return the changes that make a consumer group of a classic group with members, in Kafka's order.
 
-    The generation becomes the epoch of the group and of its members; the assignments become both the members'
-    targets and their current assignments. The target is recomputed at the next heartbeat.
+    The generation becomes the epoch of the group and of its members. Each assignment becomes both the target
+    and the current assignment of its member. The target is recomputed at the next heartbeat.
 
     Raises:
         KafkaError: GROUP_ID_NOT_FOUND (69), and the group stays unchanged: `group.consumer.migration.policy`
-            forbids
-            the upgrade, the members are not consumers or too many, or their assignor has user data.
+            forbids the upgrade, the members are not consumers, there are too many of them, their metadata
+            cannot be read, or their assignor keeps user data.
     """
     if not settings.migration.allows_upgrade:
         raise _refusal(group, f"group.consumer.migration.policy is {settings.migration}")
@@ -92,11 +92,11 @@ def upgrade(
 def _held(
     group: ClassicGroup, wanted: Mapping[str, ClassicSubscription], topics: Mapping[str, TopicView]
 ) -> dict[str, frozenset[Partition]]:
-    """Return the partitions that each member may hold: its assignment, and what it owned when it joined.
+    """Return the partitions that each member may hold: its assignment, and those it owned when it joined.
 
-    A cooperative member continues with its former partitions until it gets its assignment, and an incomplete
-    generation has none. If several members claim a partition, its assigned owner wins, or else the claim
-    with the latest generation.
+    A cooperative member keeps the partitions that it owned until it gets its assignment, and a generation
+    whose leader has not assigned yet has no assignments. If several members claim a partition, the member
+    wins to which it is assigned, or else the claim with the latest generation.
     """
     held = {each.id: read_assignment(each.assignment, topics) for each in group.members.values()}
     taken = {partition for partitions in held.values() for partition in partitions}
@@ -107,7 +107,7 @@ def _held(
 
 
 def _metadata(group: ClassicGroup, member: Member) -> bytes:
-    """Return a member's subscription; if the group has not chosen a protocol yet, that of its first one."""
+    """Return a member's metadata for the group's protocol or, if none is chosen, for its first protocol."""
     return member.metadata(group.protocol) if group.protocol else member.protocols[0][1]
 
 
@@ -139,9 +139,9 @@ def downgrade(
 ) -> None:
     """Fill a new classic group from a consumer group whose members all use the classic protocol.
 
-    Their targets become their assignments. If the group was not stable, an assignment has what the member
-    holds, and the part of its target that no other member holds: members that return before the next
-    generation get no more.
+    The target of each member becomes its assignment. If the group was not stable, the assignment has the
+    partitions that the member holds, and those of its target that no other member holds. So no partition has
+    two owners until the next generation.
 
     Raises:
         DecodeError, ValueError: the members do not make a valid classic group.

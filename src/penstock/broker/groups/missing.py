@@ -1,4 +1,4 @@
-"""The words for a group that does not exist, or is of another type than the one asked for."""
+"""Error messages for a group that does not exist, or that has another type than the request requires."""
 
 from __future__ import annotations
 

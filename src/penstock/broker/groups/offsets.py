@@ -8,7 +8,7 @@ from typing import NamedTuple
 NEVER_EXPIRES = -1
 
 OFFSET_BYTES = 450
-"""About what a committed offset takes in memory beside its metadata."""
+"""The approximate memory of a committed offset in bytes, without its metadata."""
 
 PartitionKey = tuple[str, int]
 """A topic's name and a partition's number."""
@@ -26,14 +26,14 @@ class CommittedOffset(NamedTuple):
     commit_ms: int
     expire_ms: int = NEVER_EXPIRES
     record_offset: int = -1
-    """The offset of its record in `__consumer_offsets`: of two commits the one behind the other counts."""
+    """The offset of the commit's record in `__consumer_offsets`. The commit with the highest one is valid."""
 
 
 class OffsetExpiration(NamedTuple):
-    """Which offsets of a group may expire, and from when, by the group's type and state."""
+    """The rule by which a group's committed offsets expire, which depends on the group's type and state."""
 
     since_ms: int = -1
-    """The time from which all offsets are kept for the retention; -1 for that of each commit."""
+    """The wall-clock time at which the retention of all offsets begins; -1 if it begins with each commit."""
     subscribed_topics: frozenset[str] = frozenset()
     """Topics whose offsets do not expire."""
 
@@ -48,7 +48,7 @@ class Offsets:
     def __init__(self) -> None:
         self._by_group: dict[str, dict[PartitionKey, CommittedOffset]] = {}
         self.size_bytes = 0
-        """About what all of them take in memory."""
+        """The approximate memory of all committed offsets in bytes."""
 
     def of_group(self, group_id: str) -> dict[PartitionKey, CommittedOffset]:
         """Return the committed offsets of a group. Callers must not change the result."""

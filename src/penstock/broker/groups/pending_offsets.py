@@ -19,10 +19,13 @@ class PendingOffsets:
 
     def __init__(self) -> None:
         self._by_producer: dict[tuple[int, int], dict[Key, CommittedOffset]] = {}
-        """By partition of `__consumer_offsets` and producer id: a marker in one ends nothing in another."""
+        """The pending offsets by (partition index of `__consumer_offsets`, producer id).
+
+        A transaction marker ends only the pending offsets of its own partition.
+        """
         self._counts: dict[Key, int] = {}
         self.size_bytes = 0
-        """About what all of them take in memory."""
+        """The approximate memory of all pending offsets in bytes."""
 
     def put(
         self, index: int, producer_id: int, group_id: str, partition: PartitionKey, offset: CommittedOffset

@@ -1,7 +1,8 @@
 """The common part of consumer, share and streams groups (KIP-848, KIP-932, KIP-1071) at a broker.
 
-Their coordinators decide without I/O: the result of a request or a timer is a plan. `PlannedGroups` stores
-the changes of a plan, which the coordinator then applies; and it reads, unloads and removes groups.
+The coordinators of these groups do no I/O. A request or a timer results in a plan: an object with the changes
+to store and the response. `PlannedGroups` stores these changes, and the coordinator then applies them.
+`PlannedGroups` also reads, unloads and removes groups.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class GroupTopicsView:
 
 
 class PlannedResult(Protocol):
-    """The result of a request or a timer."""
+    """The plan that a request or a timer results in: the group, a draft of it, and the changes to store."""
 
     @property
     def group(self) -> Any: ...
@@ -98,7 +99,7 @@ class PlannedResult(Protocol):
 
 
 class PlanningCoordinator(Protocol[G]):
-    """A coordinator of groups whose results are plans."""
+    """A coordinator of groups whose requests and timers result in plans (`PlannedResult`)."""
 
     @property
     def groups(self) -> dict[str, G]: ...
@@ -112,16 +113,16 @@ class PlanningCoordinator(Protocol[G]):
 
 
 class RecordsModule(Protocol):
-    """The module with the records of one type of groups, which imports many messages."""
+    """The interface of the modules that convert the changes of one group type to records, and back."""
 
     def read_change(self, key_type: int, key: bytes, value: bytes | None) -> tuple[Any, Any]: ...
     def records_of(self, group_id: str, changes: Sequence[Any]) -> list[KeyAndValue]: ...
 
 
 class LateRecords:
-    """The records of one type of groups.
+    """Converts the changes of one group type to records, and back.
 
-    `load` imports their module on first use, since few brokers need it.
+    `load` imports the module that does this on first use, since few brokers need it.
     """
 
     def __init__(self, key_types: Collection[int], load: Callable[[], Any]) -> None:
@@ -148,7 +149,7 @@ class LateRecords:
 
 
 class PlannedGroups(Generic[G]):
-    """Stores and applies the plans of one type of groups, `own_type`."""
+    """Stores the plans of one group type: the changes that requests and timers of its groups result in."""
 
     def __init__(
         self, host: GroupHost, coordinator: PlanningCoordinator[G], records: LateRecords, own_type: str
@@ -160,7 +161,9 @@ class PlannedGroups(Generic[G]):
         host.kept.add(f"{own_type} groups", lambda: coordinator.size_bytes)
 
     def check_memory(self, plan: PlannedResult, freed_bytes: int = 0) -> None:
-        """Check that the growth of a group by a plan fits into the memory budget.
+        """Check that the memory budget has room for the growth of a group by a plan's changes.
+
+        `freed_bytes` is the memory of the classic group that the plan replaces, if any.
 
         Raises:
             KafkaError: COORDINATOR_NOT_AVAILABLE (15), the growth does not fit.
@@ -182,7 +185,7 @@ class PlannedGroups(Generic[G]):
         store.store(group_id, [*first, *self.records.of(group_id, plan.changes)], self._host.clock.now_ms())
 
     def work_off(self, store: GroupStore, now: float, carry_out: Callable[[Any], object]) -> None:
-        """Carry out the plans of fired timers; `carry_out` stores and applies one plan."""
+        """Store and apply the plans of the timers that have fired; `carry_out` does this for one plan."""
         timers = self._coordinator.timers
         work_off_due(timers.take(), carry_out, timers.fire_again, self._host.clock, self._host.failures, now)
 
@@ -200,9 +203,9 @@ class PlannedGroups(Generic[G]):
 class GroupSettingsOf(Generic[S]):
     """The settings of groups of one type: a group's own settings, within the bounds of the broker.
 
-    `make` makes settings from a group's own texts. Nearly all groups have none, so their common settings are
-    cached for each version of the metadata: every heartbeat needs them, and computing them costs as much as
-    the rest of it.
+    `make` returns settings for a group's own configs, a mapping from names to texts. Nearly all groups have
+    no configs of their own, so the settings without them are cached for each version of the metadata. Every
+    heartbeat needs settings, and computing them would take as long as the rest of the heartbeat.
     """
 
     def __init__(self, host: GroupHost, own_type: str, make: Callable[[Mapping[str, str]], S]) -> None:

@@ -19,12 +19,12 @@ LEGACY_OFFSET_KEY, OFFSET_KEY = 0, 1
 
 OFFSET_VALUE_VERSION = 3
 EXPIRING_OFFSET_VALUE_VERSION = 1
-"""The one version that has a time of expiry."""
+"""The only version of OffsetCommit values that contains an expiry time."""
 
 _OFFSET_PREFIX = OFFSET_KEY.to_bytes(2, "big")
 
 VALUE_VERSION = 0
-"""The one version of the values of consumer, share and streams groups."""
+"""The only version of the values of consumer, share and streams groups."""
 
 _VALUE_PREFIX = VALUE_VERSION.to_bytes(2, "big")
 
@@ -47,7 +47,7 @@ class StoredRecord(NamedTuple):
 
     kind: GroupRecords
     key: Any
-    """What the record is about: of two with the same key the later one counts."""
+    """The parsed key. Of two records with the same key, the later one is valid."""
     value: Any
 
 
@@ -119,28 +119,28 @@ def _read_offset(value: bytes | None) -> CommittedOffset | None:
 
 
 class RecordType(NamedTuple):
-    """A type of record of a kind of groups: what it changes of a group, to bytes and back.
+    """One record type of a group type: converts one class of changes to keys and values, and back.
 
-    A change is a tuple whose last field is a value, or None for a tombstone.
+    A change is a tuple whose last field is the new value, or None for a tombstone.
     """
 
     number: int
-    """The number of the record type, an int16 at the beginning of the key."""
+    """The number of the record type: the int16 at the beginning of its keys."""
     change: Callable[..., Any]
     key: type[Any]
     write: Callable[[Any], Message]
-    """Makes the message of the value of a change."""
+    """Converts the value of a change to the message to store."""
     read: Callable[[bytes], Any]
-    """Makes the value of a change of the bytes of the message. Raises DecodeError."""
+    """Decodes a stored message to the value of a change. Raises DecodeError."""
     subject: str = "member_id"
-    """The field of the key that is the first field of the change; empty where the whole group has changed."""
+    """The key field that contains the first field of the change; empty if the key has only the group id."""
 
 
 class RecordTypes:
-    """The records of one kind of groups: from changes and back."""
+    """All record types of one group type: converts changes to records, and back."""
 
     def __init__(self, kind: str, *types: RecordType) -> None:
-        """`kind` is what errors name."""
+        """Make a converter for these record types. `kind` names them in error messages: "share group"."""
         self._kind = kind
         self._by_change: dict[object, RecordType] = {each.change: each for each in types}
         self._by_number = {each.number: each for each in types}
@@ -154,12 +154,12 @@ class RecordTypes:
         return key_bytes(found.number, key), _VALUE_PREFIX + found.write(value).encode(VALUE_VERSION)
 
     def read(self, number: int, key: bytes, value: bytes | None) -> tuple[StoredKey, Any]:
-        """Return what a record is about, and the change that it is; None for a tombstone.
+        """Return the parsed key of a record, and its change, which is None for a tombstone.
 
-        `number` is the type of its key, `key` the rest of that.
+        `number` is the type in the record's key, `key` the bytes of the key after the type.
 
         Raises:
-            DecodeError: the record is damaged, or its value of a newer version than is supported.
+            DecodeError: the record is damaged, or its value has a newer version than is supported.
         """
         found = self._by_number[number]
         about = found.key.decode(key, 0)
@@ -172,5 +172,5 @@ class RecordTypes:
 
 
 def key_bytes(key_type: int, key: Message) -> bytes:
-    """Return a key of a consumer, share or streams group's record: its type, then its fields."""
+    """Return the encoded key of a consumer, share or streams group's record: its type, then its fields."""
     return key_type.to_bytes(2, "big") + key.encode(0)

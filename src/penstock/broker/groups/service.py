@@ -1,6 +1,6 @@
 """Groups of a broker: connects the store, the timers and all types of groups to the broker.
 
-Does the I/O for the coordinator of classic groups: stores groups, and then sends responses;
+`GroupService` does the I/O for the coordinator of classic groups: it stores groups, then sends responses, and
 wakes the coordinator when its next timer is due.
 """
 
@@ -77,7 +77,7 @@ class PendingReply:
 
 
 class ClassicKind:
-    """Classic groups in the form of a `GroupKind` of the store."""
+    """The classic groups, with the interface `GroupKind` through which the store restores groups."""
 
     key_types = ClassicRecords.key_types
     read = staticmethod(ClassicRecords().read)
@@ -135,25 +135,25 @@ class GroupService:
         timers = Timers()
         self.coordinator = ClassicCoordinator(settings, _new_member_id, timers, host.failures.caught)
         self.consumer = ConsumerGroupService(host, self.coordinator, timers)
-        """The groups of KIP-848."""
+        """The consumer groups (KIP-848)."""
         self.classic_members = ClassicMembers(
             self.consumer, settings, lambda: host.cluster.topics, lambda: str(uuid.uuid4())
         )
-        """The requests of classic members to these."""
+        """Handles the requests of classic members of consumer groups."""
         self.share = ShareGroupService(
             host,
             GroupTopicsView(host.cluster),
             timers,
             lambda group_id: group_id in self.coordinator.groups or self._is_modern(group_id, self.share),
         )
-        """The groups of KIP-932."""
+        """The share groups (KIP-932)."""
         self.streams = StreamsGroupService(
             host,
             GroupTopicsView(host.cluster),
             timers,
             lambda group_id: self._has_members(group_id) or self._is_modern(group_id, self.streams),
         )
-        """The groups of KIP-1071."""
+        """The streams groups (KIP-1071)."""
         self._modern = (self.consumer, self.share, self.streams)
         others: Container[str] = ChainMap[str, Any](*(kind.groups for kind in self._modern))
         classic = ClassicKind(self.coordinator, others, host, self._set_alarm)
@@ -206,7 +206,7 @@ class GroupService:
         )
 
     def _is_modern(self, group_id: str, but: object) -> bool:
-        """Return True if a group is a consumer, share or streams group, but not of the type of `but`."""
+        """Return True if a group is a consumer, share or streams group, except one of the service `but`."""
         return any(group_id in kind.groups for kind in self._modern if kind is not but)
 
     def _has_members(self, group_id: str) -> bool:
@@ -460,7 +460,7 @@ class GroupService:
     def _store(self, group: ClassicGroup) -> bool:
         """Store a group; return True on success.
 
-        As in Apache Kafka, its first record is that of an empty group.
+        As in Apache Kafka, a new group is stored first as an empty group, without members.
         """
         now_ms = self._host.clock.now_ms()
         is_new = group.since_ms < 0
@@ -547,8 +547,8 @@ class GroupService:
     ) -> bool:
         """Check the member of an OffsetCommit to a consumer or streams group.
 
-        Returns True if the group is of such a type, and the commit is thus valid. `has_epochs` is False for
-        versions without member epochs.
+        Returns True if the group is of one of these types, and False if another check has to follow.
+        `has_epochs` is False for API versions without member epochs.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND (69) for a share group, and those of the group's `check_commit`.
@@ -618,7 +618,8 @@ class GroupService:
     ) -> None:
         """Store offsets that take effect when the transaction of `producer` (id and epoch) is committed.
 
-        A group that does not exist is created. `verification` is the result of the partition's `join`.
+        A group that does not exist is created. `verification` is the result of `transactional_appends.join`
+        for this append.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10), or the transaction has ended meanwhile.
@@ -629,7 +630,10 @@ class GroupService:
             self.coordinator.create(group_id)
 
     def end_transaction(self, index: int, producer_id: int, is_commit: bool) -> None:
-        """Apply or drop a producer's pending offsets in partition `index`, whose transaction has ended."""
+        """Apply or drop the pending offsets of a producer whose transaction was committed or aborted.
+
+        `index` is the partition of `__consumer_offsets` to which the transaction marker was written.
+        """
         self.store.end_transaction(index, producer_id, is_commit)
 
     def remove(self, group_id: str, partitions: Iterable[PartitionKey], now_ms: int) -> None:
@@ -705,10 +709,10 @@ def _new_member_id(name: str) -> str:
 
 
 ID_BYTES = 1500
-"""About what an assigned member id takes in memory, with its timer."""
+"""The approximate memory of an assigned member id in bytes, with its timer."""
 
 ID_NAME_CHARACTERS_MAX = 100
-"""How much of a client's name its member id begins with."""
+"""The most characters of a client id or instance id with which a new member id begins."""
 
 
 _NEVER = float("inf")

@@ -1,7 +1,8 @@
 """Share groups (KIP-932) of a broker: connects their coordinator to the store, settings and share state.
 
-Does the I/O for the coordinator: stores the changes of a plan, and then applies them. The states of share
-partitions belong to the share coordinator, which may be on another node: it gets requests, and answers later.
+This module does the I/O for the coordinator: it stores the changes that a request or timer results in, and
+then applies them. The share coordinator keeps the states of share partitions. It may be on another node: it
+gets requests, and answers them later.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 NO_START = -1
-"""The start offset of a share partition that the group's settings are to decide."""
+"""The start offset in a request that leaves the choice to the group's `share.auto.offset.reset`."""
 
 
 class Result(NamedTuple):
@@ -42,11 +43,11 @@ class Result(NamedTuple):
 
 
 Results: TypeAlias = dict[tuple[bytes, int], Result]
-"""What became of share partitions, by topic id and number."""
+"""The results for share partitions, by topic id and partition index."""
 
 
 class ShareGroupService:
-    """The share groups of one broker. `is_other` is True for a group of another type."""
+    """The share groups of one broker. `is_other` returns True for the id of a group of another type."""
 
     def __init__(
         self, host: GroupHost, view: TopicsView, timers: Timers, is_other: Callable[[str], bool]
@@ -78,7 +79,7 @@ class ShareGroupService:
     # --- heartbeats --------------------------------------------------------------------------------------
 
     def heartbeat(self, store: GroupStore, group_id: str, beat: ShareHeartbeat, now: float) -> ShareAnswer:
-        """Handle ShareGroupHeartbeat: store the plan, and return the response.
+        """Handle ShareGroupHeartbeat: store and apply its changes, and return the response.
 
         Raises:
             KafkaError: the error to respond with.
@@ -93,7 +94,7 @@ class ShareGroupService:
         return plan.answer
 
     def work_off(self, store: GroupStore, now: float) -> None:
-        """Carry out the plans of timers that have fired."""
+        """Store and apply the changes of the timers that have fired."""
         self.planned.work_off(store, now, lambda plan: self._carry_out(store, plan, now))
 
     def _carry_out(self, store: GroupStore, plan: SharePlan, now: float) -> None:
@@ -106,7 +107,7 @@ class ShareGroupService:
         self.coordinator.accept(plan, now, self._host.clock.now_ms())
 
     def _note(self, store: GroupStore, group: ShareGroup, change: ShareInitialization) -> None:
-        """Store which share partitions of a group are initialized or being initialized; see `_carry_out`."""
+        """Store which share partitions of a group are initialized or being initialized."""
         self._carry_out(store, self.coordinator.note(group, change), self._host.clock.monotonic())
 
     def _is_here(self, group: ShareGroup) -> bool:
@@ -134,7 +135,7 @@ class ShareGroupService:
         timers.set(timers.new(begin), now)
 
     def _initialized(self, store: GroupStore, group: ShareGroup, results: Results) -> None:
-        """Store which share partitions have been initialized, and which could not be."""
+        """Store for which share partitions the initialization has succeeded, and for which it has failed."""
         if not self._is_here(group):
             return
         noted = group.initialization
@@ -185,7 +186,9 @@ class ShareGroupService:
     # --- offsets -----------------------------------------------------------------------------------------
 
     def find_empty(self, group_id: str, *, makes_group: bool = False) -> ShareGroup:
-        """Return a group without members, so that its offsets may be changed.
+        """Return the group `group_id`, which must have no members, so that its offsets can be changed.
+
+        With `makes_group`, a new group is returned if there is none.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND (69), also for a group of another type, or NON_EMPTY_GROUP (68).
@@ -236,7 +239,7 @@ class ShareGroupService:
         names: Mapping[bytes, str],
         done: Callable[[Mapping[bytes, Result]], None],
     ) -> None:
-        """Handle DeleteShareGroupOffsets: delete the states of topics, whose names are given by id.
+        """Handle DeleteShareGroupOffsets: delete the states of topics; `names` has the topics' names by id.
 
         `done` is called once, now or later, with the result for each topic.
 
@@ -262,7 +265,7 @@ class ShareGroupService:
         self._send_delete(group.id, partitions, deleted)
 
     def _states_of(self, noted: ShareInitialization, topic_ids: Iterable[bytes]) -> list[tuple[bytes, int]]:
-        """Return the share partitions of topics that have a state, or may have one."""
+        """Return the share partitions of these topics that, according to `noted`, may have a state."""
         found = []
         for topic_id in topic_ids:
             parts: set[int] = set()
@@ -297,7 +300,7 @@ class ShareGroupService:
             done(self._end(store, group, now_ms, {}))
 
     def _begin_delete(self, store: GroupStore, group: ShareGroup) -> list[tuple[bytes, int]]:
-        """Record that the states of a group are being deleted; return the share partitions that may have one.
+        """Store that the states of a group are being deleted; return the share partitions that may have one.
 
         Raises:
             KafkaError: NON_EMPTY_GROUP (68), or the change could not be stored.
@@ -353,7 +356,7 @@ def _partitions(topics: Topics) -> list[tuple[bytes, int]]:
 
 
 def _chosen(topics: Topics, wanted: Iterable[tuple[bytes, int]]) -> dict[bytes, TopicPartitions]:
-    """Return the partitions that are in `wanted`, by topic."""
+    """Return those partitions in `topics` that are also in `wanted`, by topic id."""
     found: dict[bytes, TopicPartitions] = {}
     for topic_id, index in wanted:
         each = topics.get(topic_id)

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class GroupKind(GroupRecords, Protocol):
-    """The interface of one group protocol towards the store."""
+    """The interface of one group protocol that the store uses."""
 
     def restore(self, stored: Mapping[str, Any], with_offsets: Collection[str]) -> None:
         """Add the groups of one partition that was read.
 
-        `stored` has the last record of this type by its key, None for a tombstone;
+        `stored` has the value of the last record for each key of this type, None for a tombstone;
         `with_offsets` has the ids of groups that have committed offsets.
         """
 
@@ -55,7 +55,7 @@ class KindHost(Protocol):
 
 
 class CoordinatorKind:
-    """The groups of one coordinator in the form of a `GroupKind`. `title` names them in the log."""
+    """The groups of one coordinator as a `GroupKind`. `title` is their name in log messages."""
 
     def __init__(self, records: GroupRecords, coordinator: Restorable, host: KindHost, title: str) -> None:
         self.key_types = records.key_types
@@ -76,7 +76,7 @@ class CoordinatorKind:
 class GroupStore:
     """Offsets and groups of one broker. `kinds` are the types of groups whose records are read.
 
-    `wrote` is called after every append, with the partition and the batch's bytes.
+    `wrote` is called after every append, with the partition and the batch's size in bytes.
     """
 
     def __init__(
@@ -174,10 +174,10 @@ class GroupStore:
         return self.topic.append(index, records, now_ms, f"group {group_id}")
 
     def store(self, group_id: str, records: Sequence[KeyAndValue], now_ms: int) -> None:
-        """Store the records of one decision about a group atomically, if there are any.
+        """Store the records of one request or timer of a group atomically, if there are any.
 
         Raises:
-            KafkaError: the error to respond with, as in `store_records`.
+            KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), the records could not be stored.
         """
         if records:
             store_records(lambda: self.append(group_id, records, now_ms), f"group {group_id}")
@@ -207,6 +207,8 @@ class GroupStore:
     ) -> None:
         """Store offsets that take effect when the transaction of `producer` (id and epoch) is committed.
 
+        `verification` is the result of `transactional_appends.join` for this append.
+
         Raises:
             KafkaError: MESSAGE_TOO_LARGE (10), or the transaction has ended meanwhile.
             StorageError: the offsets could not be written; nothing has changed.
@@ -221,9 +223,10 @@ class GroupStore:
             self.pending.put(index, producer[0], group_id, partition, placed)
 
     def end_transaction(self, index: int, producer_id: int, is_commit: bool) -> None:
-        """Apply or drop a producer's pending offsets in partition `index`, whose transaction has ended.
+        """Apply or drop the pending offsets of a producer whose transaction was committed or aborted.
 
-        An offset that was committed later stays.
+        `index` is the partition of `__consumer_offsets` to which the transaction marker was written. A commit
+        whose record is later in the log than a pending offset is kept.
         """
         if index not in self.loaded:
             return  # the marker is read with everything else
@@ -280,7 +283,7 @@ class GroupStore:
 
 
 def _is_older(committed: CommittedOffset | None, present: CommittedOffset | None) -> bool:
-    """Return True if a commit precedes the present one in the log: its transaction ended later."""
+    """Return True if `committed` is before `present` in the log, and must not replace it."""
     return committed is not None and present is not None and committed.record_offset < present.record_offset
 
 

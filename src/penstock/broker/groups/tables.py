@@ -13,7 +13,7 @@ class _State(Protocol):
 
 
 class PlannedGroup(Protocol):
-    """A group whose state is changed by plans."""
+    """A consumer, share or streams group, as the functions of this module use it."""
 
     @property
     def id(self) -> str: ...
@@ -28,14 +28,14 @@ G = TypeVar("G", bound=PlannedGroup)
 
 
 def size_of(groups: Mapping[str, PlannedGroup], group_bytes: int) -> int:
-    """Return the approximate memory of groups in bytes; `group_bytes` is that of each without its state."""
+    """Return the approximate memory of groups in bytes: `group_bytes`, name and state of each group."""
     return sum(group_bytes + len(each.id) + int(each.stored.size_bytes) for each in groups.values())
 
 
 def listed(
     groups: Mapping[str, G], own_type: str, states: Iterable[str] = (), types: Iterable[str] = ()
 ) -> list[G]:
-    """Return the groups in the given states and of the given types, ignoring case; no states mean all."""
+    """Return the groups in the given states and of the given types, ignoring case; no filter matches all."""
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
     if wanted_types and own_type not in wanted_types:

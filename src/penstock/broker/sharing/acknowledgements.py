@@ -23,7 +23,7 @@ class AckType(IntEnum):
     RELEASE = 2
     REJECT = 3
     RENEW = 4
-    """The member goes on with it: its lock begins anew."""
+    """The member still processes the record: its acquisition lock is renewed."""
 
 
 class AckBatch(Protocol):
@@ -45,11 +45,11 @@ class Acknowledged(NamedTuple):
 def ranges_of(batches: Sequence[AckBatch], *, with_renewals: bool) -> list[Acknowledged]:
     """Return the ranges that the batches of one partition acknowledge.
 
-    `with_renewals` is the flag of the request that it has renewals (`is_renew_ack`).
+    `with_renewals` is the request's flag `is_renew_ack`; without it, the type RENEW is not allowed.
 
     Raises:
-        KafkaError: INVALID_REQUEST (42), offsets are not in order, a type is not allowed here, or
-            the number of types is neither 1 nor that of the offsets.
+        KafkaError: INVALID_REQUEST (42), offsets are not in order, a type is not allowed here, or the number
+            of types is neither 1 nor that of the offsets.
     """
     highest = AckType.RENEW if with_renewals else AckType.REJECT
     found: list[Acknowledged] = []

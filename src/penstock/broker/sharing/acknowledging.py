@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.broker.sharing.share_partition import DeliveryChange
 
 PATIENCE_S = 15.0
-"""How long an answer waits for what it says to be stored. Share coordinators answer sooner, if they do."""
+"""The most seconds for which a response waits until its acknowledgements are stored."""
 
 
 class _Begun(NamedTuple):
@@ -26,9 +26,10 @@ class _Begun(NamedTuple):
 
 
 class Acknowledging:
-    """A member's acknowledgements in one request. `may_read` is True for topics it may read, by name.
+    """A member's acknowledgements in one request.
 
-    `with_renewals` is the flag of the request that it has renewals.
+    `may_read` returns True if the member may read the topic with a name. `with_renewals` is the request's
+    flag `is_renew_ack`.
     """
 
     def __init__(
@@ -47,9 +48,9 @@ class Acknowledging:
         self._with_renewals = with_renewals
         self._begun: dict[TopicIdPartition, _Begun] = {}
         self.codes: dict[TopicIdPartition, int] = {}
-        """The error code of each partition that was named. It may become one while something is stored."""
+        """The error code of each partition in the request; 0 as long as there is no error."""
         self.deadline = now + PATIENCE_S
-        """The time, in seconds, at which what is not stored is answered REQUEST_TIMED_OUT (7)."""
+        """The time, in seconds, at which acknowledgements that are not stored get REQUEST_TIMED_OUT (7)."""
 
     def begin(self, partition: TopicIdPartition, batches: Sequence[AckBatch]) -> None:
         """Begin the acknowledgements for one partition, which are accepted or refused as a whole."""
@@ -89,5 +90,5 @@ class Acknowledging:
 
     @property
     def keys(self) -> list[LedPartition]:
-        """Return the keys for which the request waits in the purgatory."""
+        """The share partitions whose notifications the request waits for in the purgatory."""
         return [led for led, _ in self._begun.values()]

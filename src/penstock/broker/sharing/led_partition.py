@@ -1,8 +1,8 @@
 """A share partition at the leader of its partition: connected to its log, stored state and waiting requests.
 
-The state is read from the share coordinator once, and is valid as long as this node leads the partition in
-that epoch and nothing fences it. Then waiting requests get an error, and the next request reads the state
-again.
+The state is read from the share coordinator once. It is valid as long as this node leads the partition in
+that leader epoch, and the share coordinator does not fence it. When it becomes invalid, waiting requests get
+an error, and the next request reads the state again.
 """
 
 from __future__ import annotations
@@ -33,23 +33,26 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.write_share_group_state_response import WriteShareGroupStateResponse
 
 WAKES_ALL = 1 << 40
-"""More bytes than any fetch waits for."""
+"""The size, in bytes, in a notification that wakes all waiting fetches: more than any `min_bytes`."""
 
 RETRY_S = 0.2
-"""How long after a share coordinator could not be reached it is asked again."""
+"""The delay, in seconds, before a request to an unavailable share coordinator is repeated."""
 
 LED_BYTES, RUN_BYTES = 1200, 200
-"""About what a share partition takes in memory, and each run of records in it."""
+"""The approximate memory in bytes of a share partition, and of each run of offsets in it."""
 
 INLINE_BYTES, INLINE_RECORDS = 64 << 10, 2000
-"""What is unpacked to find the offset of a time; beyond that the batch answers for its records."""
+"""The most bytes and records that are unpacked to find the first record at or after a timestamp.
+
+If a batch exceeds this, its first offset is used.
+"""
 
 _AGAIN = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-"""Errors of a share coordinator after which the same may succeed."""
+"""The errors of a share coordinator after which the same request may succeed later."""
 
 _FENCED = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -58,7 +61,7 @@ _FENCED = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.INVALID_REQUEST: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""Errors after which what is in memory does not count any more, and what clients get."""
+"""The errors of a share coordinator that invalidate the state in memory, each with the error for clients."""
 
 
 class SharePartitionKey(NamedTuple):
@@ -104,9 +107,9 @@ class LedPartition:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self.share: SharePartition | None = None
-        """What is in flight; None until it has been read."""
+        """The records in flight; None until the stored state has been read."""
         self.error_code = 0
-        """Why it does not count any more; 0 while it does."""
+        """The error because of which this object is invalid; 0 as long as it is valid."""
         self.members: set[str] = set()
         """The ids of members whose sessions fetch from it."""
         self.used_s = host.clock.monotonic()
@@ -307,7 +310,7 @@ class LedPartition:
     # --- storing -----------------------------------------------------------------------------------------
 
     def store(self) -> None:
-        """Store changes, one write at a time, and set the timer."""
+        """Store all changes, one write at a time, and set the timer for the next lock that expires."""
         share = self.share
         if share is None or self._is_storing:
             return

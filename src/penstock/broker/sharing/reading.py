@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from penstock.broker.sharing.settings import SharingSettings
 
 CHUNK_BYTES = 256 << 10
-"""How much of a partition is read at a time, beside a larger batch: more of it only where it is taken."""
+"""The most bytes of a partition that are read at a time, unless the first batch is larger."""
 
 CHUNKS_MAX = 256
-"""How many of these one request reads of a partition: most of what it reads may be of no use to it."""
+"""The most chunks that one request reads of a partition, since it may find nothing to acquire in them."""
 
 _PRODUCER_ID = Struct(">q")
 
 
 class LogChunk:
-    """Consecutive batches of the log, each of which is found when it is asked for.
+    """Consecutive batches of the log, whose headers are read only as `batches` is iterated.
 
     A member often takes a few records of a chunk that has thousands of batches.
     """
@@ -41,11 +41,11 @@ class LogChunk:
         self._read_from = read_from
         self._aborted = aborted
         self.found: list[tuple[FoundBatch, int, int]] = []
-        """Each batch that was asked for, and the positions in `data` at which it begins and ends."""
+        """The batches that were read, each with the positions in `data` at which it begins and ends."""
 
     @property
     def next_offset(self) -> int:
-        """The offset after the last batch that was asked for."""
+        """The offset after the last batch that `batches` has yielded."""
         return self.found[-1][0].last + 1 if self.found else self._read_from
 
     def batches(self) -> Iterator[FoundBatch]:
@@ -111,7 +111,7 @@ def read_chunk(
     committed_only: bool,
     at_least_one: bool = True,
 ) -> LogChunk | None:
-    """Read batches from an offset on; return None if there are none that the group may read.
+    """Read batches that begin at an offset; return None if there are none that the group may read.
 
     With `at_least_one`, the first batch may be larger than `max_bytes`.
 

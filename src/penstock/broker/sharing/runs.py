@@ -28,7 +28,7 @@ AVAILABLE, ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
 ACKNOWLEDGED, ARCHIVED = RecordState.ACKNOWLEDGED, RecordState.ARCHIVED
 
 DONE = (ACKNOWLEDGED, ARCHIVED)
-"""States that a record does not leave."""
+"""The final states of a record."""
 
 
 class DeliveryRun:
@@ -85,7 +85,10 @@ _first = attrgetter("first")
 
 
 class RunWindow:
-    """The runs from `start` to `end`, in order and without gaps. If `end` is `start` - 1, it is empty."""
+    """The runs with the offsets from `start` to `end`, in order and without gaps.
+
+    If there are none, `end` is `start` - 1.
+    """
 
     __slots__ = ("runs", "start")
 
@@ -135,7 +138,7 @@ class RunWindow:
                 self.runs.insert(index + 1, self.runs[index].split(offset))
 
     def put(self, run: DeliveryRun) -> None:
-        """Replace all runs within a run's offsets by the run, or append it, if it follows the last offset."""
+        """Put a run into the window: replace the runs at its offsets, or append it after the last offset."""
         if run.first > self.end:
             assert run.first == self.end + 1, (run, self.end)
             self.runs.append(run)

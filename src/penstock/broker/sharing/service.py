@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.common.failures import Failures, LimitedLog
 
 IDLE_S = 300.0
-"""How long a share partition without fetches stays in memory."""
+"""The time, in seconds, for which a share partition without fetches stays in memory."""
 
 
 class ShareHostMetadata(Protocol):
@@ -218,7 +218,7 @@ class ShareService:
         )
 
     def end_sessions(self, group_id: str, member_id: str | None = None) -> int:
-        """End the sessions of a group or of one member, as if memory had run out; return their number."""
+        """End the sessions of a group or of one member, as if memory had run out; return how many ended."""
         found = self.sessions.of_group(group_id, member_id)
         for session in found:
             self.close(session)

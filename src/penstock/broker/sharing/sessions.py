@@ -1,9 +1,9 @@
 """Share sessions (KIP-932): the partitions that a member of a share group fetches from this broker.
 
 A session belongs to one member of one group, and to the connection on which it was begun. When the connection
-ends, the session ends, and the records that the member had acquired are released. Its epoch counts requests,
-fetches and acknowledgements in one sequence, so that no request is processed twice. The module does not
-depend on partitions.
+ends, the session ends, and the records that the member had acquired are released. The session's epoch counts
+requests, fetches and acknowledgements in one sequence, so that no request is processed twice. The module does
+not depend on partitions.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 FIRST_EPOCH, FINAL_EPOCH = 0, -1
-"""Epochs of the requests that begin a session, and end it."""
+"""The session epochs of the requests that begin a session, and that end it."""
 
 EPOCH_MAX = 2**31 - 1
 
 MEMBER_ID_CHARACTERS_MAX = 36
-"""As many as a UUID has."""
+"""The most characters of a member id: the length of a UUID."""
 
 SESSION_BYTES, PARTITION_BYTES = 900, 250
-"""About what a session, and each partition in it, takes in memory."""
+"""The approximate memory in bytes of a session, and of each partition in it."""
 
 TopicIdPartition = tuple[bytes, int]
 """A topic id, and the number of a partition."""
@@ -53,7 +53,7 @@ class ShareSession:
         self.owner = owner
         self.epoch = FIRST_EPOCH
         self.partitions: dict[TopicIdPartition, bool] = {}
-        """Whether a partition has been answered for, by partition, in the order in which they came."""
+        """The partitions in the order of their addition; True once a response has contained them."""
 
     @property
     def next_epoch(self) -> int:

@@ -21,17 +21,17 @@ class SharingSettings(NamedTuple):
     """The settings of a share group: its own, or else the broker's. The defaults are Apache Kafka's."""
 
     lock_duration_ms: int = 30_000
-    """`share.record.lock.duration.ms`: how long a member may keep a record without renewing its lock."""
+    """`share.record.lock.duration.ms`: the time after which a record's lock expires unless it is renewed."""
     delivery_count_limit: int = 5
-    """`share.delivery.count.limit`: how often a record is delivered at most."""
+    """`share.delivery.count.limit`: the most deliveries of a record."""
     max_record_locks: int = 2000
-    """`share.partition.max.record.locks`: how many offsets of a partition may be in flight."""
+    """`share.partition.max.record.locks`: the most offsets of a partition that may be in flight."""
     offset_reset: str = LATEST
-    """`share.auto.offset.reset`: latest, earliest, or by_duration: with an ISO duration."""
+    """`share.auto.offset.reset`: ``latest``, ``earliest``, or ``by_duration:`` with an ISO 8601 duration."""
     committed_only: bool = False
-    """`share.isolation.level` is read_committed."""
+    """True if `share.isolation.level` is read_committed."""
     renews: bool = True
-    """`share.renew.acknowledge.enable`: whether members may renew locks."""
+    """`share.renew.acknowledge.enable`: True if members may renew locks."""
 
 
 def settings_of(own: Mapping[str, str], broker: NumericSettings) -> SharingSettings:

@@ -46,7 +46,7 @@ class FoundBatch(NamedTuple):
     first: int
     last: int
     is_dropped: bool = False
-    """Whether its records are not for this group: it reads committed ones, and they were aborted."""
+    """True if the records are not delivered: the group reads committed ones, and these were aborted."""
 
 
 class Acquired(NamedTuple):
@@ -65,7 +65,10 @@ class DeliveryChange:
     def __init__(self, *, is_applied: bool) -> None:
         self.states: list[Stored] = []
         self.is_applied = is_applied
-        """Whether it has happened, and stays so if it cannot be stored; else it happens once it is stored."""
+        """True if the change has taken effect already, and is kept even if it cannot be stored.
+
+        Otherwise it takes effect once it is stored.
+        """
         self.settled = False
         self.error_code = 0
 
@@ -75,7 +78,7 @@ class Write(NamedTuple):
 
     start_offset: int
     done_count: int
-    """The acknowledged and archived offsets behind the start."""
+    """The number of acknowledged and archived offsets after `start_offset`."""
     states: list[Stored]
     changes: list[DeliveryChange]
 
@@ -92,11 +95,11 @@ class SharePartition:
         self._queue: list[DeliveryChange] = []
         self._writing: Write | None = None
         self._free_from = start_offset
-        """No offset below it is free."""
+        """A lower bound of the offsets that can be acquired."""
         self._next_expiry = NEVER
-        """No lock ends before it."""
+        """A lower bound of the times at which locks expire."""
         self.written_start = start_offset if is_stored else -1
-        """The start offset that is stored; -1 where none is."""
+        """The start offset that is stored; -1 if none is stored."""
         for each in sorted(stored):
             self._restore(each)
         self.window.move_start()
@@ -217,10 +220,9 @@ class SharePartition:
         stored: renewals take effect at once, and records below the start offset are done.
 
         Raises:
-            KafkaError: INVALID_REQUEST (42), a range is beyond the last acquired record.
-                INVALID_RECORD_STATE (121), the member has not acquired a record, its state is being changed,
-                or
-                the group does not allow renewals.
+            KafkaError: INVALID_REQUEST (42), a range is beyond the last acquired record. INVALID_RECORD_STATE
+                (121), the member has not acquired a record, its state is being changed, or the group does not
+                allow renewals.
         """
         change = DeliveryChange(is_applied=False)
         renewed: list[DeliveryRun] = []
@@ -379,7 +381,7 @@ class SharePartition:
         return self._writing is write
 
     def give_up(self, error_code: int) -> None:
-        """End all changes that are not stored with an error, because another object now has the partition."""
+        """Complete all unstored changes with `error_code`, because this object is no longer valid."""
         changes = [*(self._writing.changes if self._writing is not None else ()), *self._queue]
         self._writing, self._queue = None, []
         for change in changes:
@@ -416,7 +418,7 @@ class _Taking:
         self._is_exact = is_exact
         self._count = 0
         self._end = self._window.end
-        """The end of the window, with what is taken."""
+        """The last offset of the window, including the records acquired in this pass."""
         self.taken: list[tuple[int, int, int]] = []
         self.dropped: DeliveryChange | None = None
         self.is_over = most <= 0
@@ -451,7 +453,7 @@ class _Taking:
         self.dropped.states.append(Stored(first, last, ARCHIVED, count))
 
     def _flush(self) -> None:
-        """Extend the window up to the end of the acquired records, so that more can be put behind."""
+        """Extend the window up to the end of the acquired records, so that further runs can be appended."""
         if self._end > self._window.end:
             self._window.put(DeliveryRun(self._window.end + 1, self._end, AVAILABLE))
 

@@ -14,10 +14,10 @@ FENCED_SINCE: dict[int, int] = {
     ApiKey.ADD_OFFSETS_TO_TXN: 2,
     ApiKey.END_TXN: 2,
 }
-"""The version from which on an API answers PRODUCER_FENCED (90); before, INVALID_PRODUCER_EPOCH (47)."""
+"""The first version of each API that answers PRODUCER_FENCED (90) instead of INVALID_PRODUCER_EPOCH (47)."""
 
 ABORTABLE_SINCE: dict[int, int] = {ApiKey.PRODUCE: 11, ApiKey.TXN_OFFSET_COMMIT: 4}
-"""The version from which on an API answers TRANSACTION_ABORTABLE (120); before, INVALID_TXN_STATE (48)."""
+"""The first version of each API that answers TRANSACTION_ABORTABLE (120), not INVALID_TXN_STATE (48)."""
 
 _UNAVAILABLE = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -27,11 +27,11 @@ _UNAVAILABLE = (
 )
 
 IMPLICIT_ADDS_SINCE: dict[int, int] = {ApiKey.PRODUCE: 12, ApiKey.TXN_OFFSET_COMMIT: 5}
-"""The version from which on writing to a partition adds it to the transaction (KIP-890)."""
+"""The first version of each API in which writing to a partition adds it to the transaction (KIP-890)."""
 
 
 def answer_of_coordinator(error: ErrorCode, api: int, version: int) -> ErrorCode:
-    """Return the error code of a coordinator API for a client of `version`."""
+    """Return the error code that a client of `version` of the coordinator API `api` gets for `error`."""
     if error == ErrorCode.PRODUCER_FENCED and version < FENCED_SINCE.get(api, 0):
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error
@@ -64,4 +64,4 @@ def answer_of_offsets(error: ErrorCode, version: int) -> ErrorCode:
 
 
 LOADING_SINCE = 2
-"""Clients of TxnOffsetCommit before this version stop at COORDINATOR_LOAD_IN_PROGRESS (14)."""
+"""The first version of TxnOffsetCommit whose clients retry after COORDINATOR_LOAD_IN_PROGRESS (14)."""

@@ -1,8 +1,9 @@
-"""All transactional ids of a broker: requests and time in, records, markers and answers out.
+"""The coordinator of a broker's transactional ids, which turns requests into records, markers and answers.
 
-Pure: no I/O, no clock of its own. A change is first put into `outbox` to be stored; it takes effect when
-`stored` is called, and only then are its markers sent and its request answered. While a change is being
-stored, and while markers are missing, requests for the id are answered CONCURRENT_TRANSACTIONS.
+This module does no I/O and has no clock. A change is first put into `outbox` to be stored; it takes effect
+when `TransactionRegistry.stored` is called, and only then are its markers sent and its request answered.
+While a change is being stored, and while markers are missing, requests for the id are answered
+CONCURRENT_TRANSACTIONS.
 
 Two rules keep a transaction complete: the outcome is stored before the first marker is written, and the end
 of the transaction after the last one. A coordinator that loads an id whose outcome is stored sends all its
@@ -54,8 +55,8 @@ if TYPE_CHECKING:
 class TransactionCoordinator:
     """The transactional ids whose partitions of `__transaction_state` this broker leads.
 
-    `partition_count` is that of the topic; `feature_level` that of `transaction.version`. `new_id` returns
-    a new producer id, or None if none is available now.
+    `partition_count` is the number of partitions of that topic, `feature_level` the level of the feature
+    `transaction.version`. `new_id` returns a new producer id, or None if none is available now.
     """
 
     def __init__(
@@ -66,13 +67,13 @@ class TransactionCoordinator:
         feature_level: int = IMPLICIT_ADDS_SINCE,
     ) -> None:
         self.registry = TransactionRegistry(partition_count, feature_level)
-        """The ids that are loaded, and what is being stored of them."""
+        """The transactional ids that are loaded, and their changes that are being stored."""
         self.marking = Marking(self.registry)
         self.registry.followers += [self.marking, self]
         self.settings = settings
         self._new_id = new_id
         self._open: dict[str, Transaction] = {}
-        """Transactions with a deadline."""
+        """The open transactions that have a timeout, by transactional id."""
         self._abort_at_s = NEVER
         self._expire_at_s = NEVER
 
@@ -202,7 +203,8 @@ class TransactionCoordinator:
         """Handle AddPartitionsToTxn and AddOffsetsToTxn: add partitions to the transaction of a producer.
 
         `is_implicit` means that a partition's leader asks, because a producer with KIP-890 has written to it.
-        `connection` numbers the client's connections in the order in which they were opened.
+        `connection` is the number of the client's connection; a connection that was opened later has a higher
+        number.
         """
         transaction, error = self._find_for(transactional_id, producer_id, epoch)
         if error or transaction is None:
@@ -254,7 +256,7 @@ class TransactionCoordinator:
     def _find_for(
         self, transactional_id: str, producer_id: int, epoch: int
     ) -> tuple[Transaction | None, ErrorCode]:
-        """Return the transaction that a producer may add to, or the error: exactly one of the two."""
+        """Return the transaction to which a producer may add partitions, or else None and the error."""
         transaction, error = self.registry.find(transactional_id)
         if error:
             return None, error
@@ -326,7 +328,7 @@ class TransactionCoordinator:
     def _prepare(
         self, transaction: Transaction, is_commit: bool, ticket: Ticket, now: Instant, *, raises_epoch: bool
     ) -> None:
-        """Store the outcome that a client has requested."""
+        """Store the outcome that a client has requested: the state PrepareCommit or PrepareAbort."""
         image = transaction.image
         next_id = NO_ID
         if raises_epoch and transaction.is_exhausted:
@@ -355,8 +357,8 @@ class TransactionCoordinator:
     def _abort(self, transaction: Transaction, now: Instant, ticket: Ticket | None = None) -> None:
         """Abort an open transaction that timed out or whose producer is replaced, and raise its epoch.
 
-        A request that waits for this gets CONCURRENT_TRANSACTIONS: when repeated, it gets an epoch of its
-        own.
+        `ticket` identifies the InitProducerId request of the new producer, if there is one. It is answered
+        CONCURRENT_TRANSACTIONS; when the client repeats it, the producer gets the next epoch.
         """
         image = transaction.image
         raised = min(image.epoch + 1, EPOCH_MAX)
@@ -387,7 +389,10 @@ class TransactionCoordinator:
     def load(
         self, index: int, epoch: int, stored: Mapping[str, TransactionLogValue], now: Instant
     ) -> list[str]:
-        """Load transactions as `TransactionRegistry.load`; timeouts go on, missing markers are sent again."""
+        """Load the transactions of a partition; resume their timeouts, and send missing markers again.
+
+        Returns the ids whose values cannot be used.
+        """
         unusable = self.registry.load(index, epoch, stored, now)
         self._set_expiry(now)
         return unusable
@@ -401,7 +406,7 @@ class TransactionCoordinator:
             self._set_deadline(transaction, image.timeout_ms - elapsed_ms, now)
 
     def was_stored(self, transaction: Transaction, now: Instant) -> None:
-        """Start the timeout of a transaction that has begun, or end it."""
+        """Start the timeout of a transaction that has begun, or stop that of one that is no longer open."""
         if transaction.state is not TransactionState.ONGOING:
             transaction.deadline_s = NEVER
             self._open.pop(transaction.id, None)
@@ -412,7 +417,7 @@ class TransactionCoordinator:
         """Do nothing: the timeout does not change."""
 
     def was_forgotten(self, transaction: Transaction) -> None:
-        """End the timeout of a transaction."""
+        """Stop the timeout of a transaction."""
         self._open.pop(transaction.id, None)
 
     def _set_deadline(self, transaction: Transaction, left_ms: int, now: Instant) -> None:
@@ -428,7 +433,7 @@ class TransactionCoordinator:
             self._expire_at_s = min(self._expire_at_s, now.uptime_s + interval_s)
 
     def next_deadline(self) -> float | None:
-        """Return the uptime in seconds at which `advance` has something to do, or None."""
+        """Return the uptime in seconds at which `advance` has to be called next, or None."""
         earliest = min(self._abort_at_s, self._expire_at_s, self.marking.next_deadline())
         return None if earliest == NEVER else earliest
 
@@ -461,9 +466,9 @@ class TransactionCoordinator:
 
 
 def _refuse_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode:
-    """Return the reason why a producer may not use a transactional id, or NONE.
+    """Return the error for a producer that may not use a transactional id, or NONE if it may.
 
-    Reasons are INVALID_PRODUCER_ID_MAPPING and PRODUCER_FENCED.
+    The errors are INVALID_PRODUCER_ID_MAPPING and PRODUCER_FENCED.
     """
     if transaction is None or transaction.image.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING

@@ -1,7 +1,7 @@
-"""EndTxn: what commit and abort mean in which state, as two tables.
+"""EndTxn: two tables with the result of commit and abort in each state, before and since KIP-890.
 
 Before KIP-890 (EndTxn v0-v4) all transactions of a producer have the same epoch, and a request must have it.
-Since then (v5) each end raises the epoch, by which a repeated request is recognised.
+Since then (v5) each EndTxn raises the epoch, so that a request with the previous epoch is a repeated one.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ class EndOutcome(Enum):
     """The outcome of an EndTxn request that is not refused."""
 
     PREPARE = auto()
-    """The outcome is stored, then markers are written."""
+    """The outcome has to be stored, and then markers have to be written."""
     REPEAT = auto()
-    """It has been done before: success, with the producer id and epoch that are current."""
+    """The transaction has ended in this way already: success, with the current producer id and epoch."""
 
 
 class EpochComparison(Enum):
-    """How the producer id and epoch of a request compare with the current ones."""
+    """The result of comparing the producer id and epoch of a request with the current ones."""
 
     CURRENT = auto()
     PREVIOUS = auto()
-    """Those before the end of the last transaction: the request may come for the second time."""
+    """The id and epoch are those before the last transaction ended: the request may be a repeated one."""
     OTHER = auto()
 
 
@@ -51,7 +51,7 @@ ENDS_OLD: dict[tuple[TransactionState, bool], EndOutcome | ErrorCode] = {
     (TransactionState.COMPLETE_ABORT, COMMIT): _INVALID,
     (TransactionState.COMPLETE_ABORT, ABORT): EndOutcome.REPEAT,
 }
-"""Before KIP-890, with the current epoch: by state and by whether it is a commit."""
+"""The results before KIP-890, by state and True for a commit. The request has the current epoch."""
 
 ENDS: dict[tuple[TransactionState, EpochComparison, bool], EndOutcome | ErrorCode] = {
     (TransactionState.EMPTY, EpochComparison.CURRENT, COMMIT): _INVALID,
@@ -67,11 +67,15 @@ ENDS: dict[tuple[TransactionState, EpochComparison, bool], EndOutcome | ErrorCod
     (TransactionState.COMPLETE_ABORT, EpochComparison.PREVIOUS, COMMIT): _INVALID,
     (TransactionState.COMPLETE_ABORT, EpochComparison.PREVIOUS, ABORT): EndOutcome.REPEAT,
 }
-"""Since KIP-890; what is not listed is fenced. Between Prepare* and Complete* no request gets here."""
+"""The results since KIP-890, by state, epoch comparison, and True for a commit.
+
+A combination that is not listed gets PRODUCER_FENCED. Requests in the states PrepareCommit and PrepareAbort
+are refused before.
+"""
 
 
 def is_exhausted_pair(image: Image, producer_id: int, epoch: int) -> bool:
-    """Return True for the producer id and epoch that were replaced last, because epochs were used up."""
+    """Return True for the previous producer id and its last epoch, after which the id was replaced."""
     return producer_id == image.previous_producer_id and epoch == LAST_CLIENT_EPOCH and image.epoch == 0
 
 

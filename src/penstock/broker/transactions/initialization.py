@@ -27,7 +27,7 @@ class Initialization(NamedTuple):
 
     @property
     def names_producer(self) -> bool:
-        """Whether the request has a producer id and epoch."""
+        """True if the request has a producer id and epoch."""
         return self.producer_id != NO_ID
 
 
@@ -37,15 +37,15 @@ class Judgement(Enum):
     FENCED = auto()
     """The producer is not the newest one: PRODUCER_FENCED."""
     WAIT = auto()
-    """The last transaction is being ended: CONCURRENT_TRANSACTIONS."""
+    """The last transaction is still being ended: CONCURRENT_TRANSACTIONS."""
     ABORT_FIRST = auto()
     """A transaction is open. It is aborted; the request is answered CONCURRENT_TRANSACTIONS."""
     NEW_ID = auto()
-    """All epochs of the producer id are used up: another one, with epoch 0."""
+    """All epochs of the producer id are used up: the producer gets a new id, with epoch 0."""
     RAISE_EPOCH = auto()
-    """The epoch after the current one."""
+    """The producer keeps its id, and gets the epoch after the current one."""
     REPEAT = auto()
-    """The request has come before: what is current already."""
+    """The request is a repeated one: the producer gets the current id and epoch again."""
 
 
 def judge_initialization(transaction: Transaction, request: Initialization) -> Judgement:

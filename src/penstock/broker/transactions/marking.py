@@ -16,12 +16,15 @@ from penstock.broker.transactions.transaction import NEVER, NO_ID, Instant, Topi
 from penstock.protocol.error_codes import ErrorCode
 
 RETRY_FIRST_S = 0.02
-"""How long after a failure markers are written again."""
+"""The delay, in seconds, after a first failure until markers are sent again."""
 RETRY_MAX_S = 5.0
-"""The wait doubles with each further failure, up to this."""
+"""The longest delay, in seconds. With each further failure the delay doubles, up to this."""
 
 _MARKED = (ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION)
-"""Outcomes of a marker after which none is sent again: a log too old for them has no transaction."""
+"""The results of a marker after which it is not sent again.
+
+A log whose message format has no markers has no transaction either.
+"""
 
 
 class Marking:
@@ -32,7 +35,7 @@ class Marking:
         self.retry_first_s = RETRY_FIRST_S
         self.retry_max_s = RETRY_MAX_S
         self._retries: dict[str, Transaction] = {}
-        """Transactions that miss markers, or the record behind them, and are waiting to try again."""
+        """The transactions that wait for the next attempt to write markers or to store their end."""
 
     def was_loaded(self, transaction: Transaction, now: Instant) -> None:
         """Send the markers of a transaction whose outcome was stored before it was loaded."""
@@ -77,10 +80,10 @@ class Marking:
         self._registry.outbox.markers.append(markers)
 
     def marked(self, markers: Markers, outcomes: Mapping[TopicPartition, ErrorCode], now: Instant) -> None:
-        """Record for each partition whether its marker was written.
+        """Record to which partitions a transaction's marker was written.
 
-        A partition without an outcome counts as not reached. A deleted partition is reported
-        as NONE: there is nothing left to mark. Failed markers are sent again until they are written.
+        A partition without an outcome was not reached. A deleted partition is reported as NONE: it needs no
+        marker. Failed markers are sent again until they are written.
         """
         transaction = self._registry.transactions.get(markers.transactional_id)
         if transaction is None or transaction.state not in PREPARED or not transaction.is_sending:

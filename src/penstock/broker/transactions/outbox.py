@@ -1,8 +1,8 @@
 """The coordinator's output, for its driver: records to store, markers to write, requests to answer.
 
-Every entry is taken once. A `StoreRecord` is answered with `TransactionCoordinator.stored` or `not_stored`, a
-`Markers` with `TransactionCoordinator.marked`, each exactly once. A coordinator partition that is lost drops
-its pending entries, and late reports about them are ignored.
+Every entry is taken once. The driver reports a `StoreRecord` by `TransactionRegistry.stored` or `not_stored`,
+and `Markers` by `Marking.marked`, each exactly once. If a partition of the coordinator is lost, its pending
+entries are dropped, and late reports about them are ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.broker.transactions.transaction import TopicPartition
 
 Ticket = object
-"""What a request is known by that waits for its answer; any object."""
+"""Identifies a request that waits for its answer; any object."""
 
 
 class ApiOutcome(NamedTuple):

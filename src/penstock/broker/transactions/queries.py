@@ -11,7 +11,7 @@ from penstock.broker.transactions.transaction import NO_TIME, Instant, TopicPart
 from penstock.protocol.error_codes import ErrorCode
 
 STATE_NAMES = frozenset(state.value for state in TransactionState)
-"""The names by which requests may filter."""
+"""The state names that ListTransactions accepts as a filter."""
 
 
 class Description(NamedTuple):
@@ -24,7 +24,7 @@ class Description(NamedTuple):
     producer_id: int = 0
     epoch: int = 0
     partitions: tuple[TopicPartition, ...] = ()
-    """Those of an open transaction; of one that is being ended, those that miss the marker."""
+    """The partitions of an open transaction or, while it is being ended, those without their marker."""
 
 
 def describe(coordinator: TransactionCoordinator, transactional_id: str) -> Description:
@@ -60,8 +60,8 @@ def listed(
 ) -> list[Transaction]:
     """Return the transactions that pass all filters; an empty filter lets everything pass.
 
-    `longer_than_ms` is compared with the time since the start, which is 1970 for an id without a transaction.
-    `is_wanted` returns True if an id may be returned.
+    `longer_than_ms` is compared with the time since the transaction's start. The start counts as 1970 for an
+    id without a transaction. `is_wanted` returns True if an id may be returned.
     """
     found = []
     for transaction in coordinator.registry.transactions.values():

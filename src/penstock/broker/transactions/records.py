@@ -15,7 +15,10 @@ from penstock.protocol.messages.transaction_log_value import TransactionLogValue
 
 KEY_VERSION = 0
 TAGGED_VALUE_VERSION = 1
-"""Values of this version are flexible: they have more of producer ids. Used since `transaction.version` 1."""
+"""The flexible version of values, written since `transaction.version` 1.
+
+It adds the previous and the next producer id, and the client's transaction version.
+"""
 
 
 class StoredTransaction(NamedTuple):

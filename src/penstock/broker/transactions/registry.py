@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.transaction_log_value import TransactionLogValue
 
 TRANSACTION_BYTES = 1200
-"""About what a transactional id takes in memory beside its name and partitions."""
+"""The approximate memory of a transactional id in bytes, without its name and partitions."""
 PARTITION_BYTES = 250
-"""About what a partition of a transaction takes in memory beside the name of its topic."""
+"""The approximate memory of a transaction's partition in bytes, without the topic's name."""
 
 IMPLICIT_ADDS_SINCE = 2
-"""The level of `transaction.version` from which on the flow of KIP-890 is served."""
+"""The first level of `transaction.version` in which writing adds a partition to the transaction (KIP-890)."""
 
 _STORE_ERRORS: dict[int, ErrorCode] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -44,7 +44,7 @@ _STORE_ERRORS: dict[int, ErrorCode] = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""The error of a response by the error of the append to `__transaction_state`."""
+"""The error for clients, by the error of the append to `__transaction_state`."""
 
 
 class TransactionChange:
@@ -62,7 +62,7 @@ class TransactionChange:
         is_fence: bool = False,
     ) -> None:
         self.image = image
-        """What holds once it is stored; None for a tombstone."""
+        """The stored part of the transaction after this change; None for a tombstone."""
         self.last_epoch = last_epoch
         self.ticket = ticket
         self.outcome = outcome
@@ -97,7 +97,7 @@ class TransactionRegistry:
         self.outbox = TransactionOutbox()
         self.transactions: dict[str, Transaction] = {}
         self.size_bytes = 0
-        """About what the transactional ids take in memory."""
+        """The approximate memory of all transactional ids in bytes."""
         self.loading: set[int] = set()
         """Partitions that are being read: their ids are answered COORDINATOR_LOAD_IN_PROGRESS."""
         self._epochs: dict[int, int] = {}
@@ -125,7 +125,7 @@ class TransactionRegistry:
     def load(
         self, index: int, epoch: int, stored: Mapping[str, TransactionLogValue], now: Instant
     ) -> list[str]:
-        """Load a partition, as its leader of `epoch`, with the last value stored for each id.
+        """Load a partition with the last stored value of each id; `epoch` is the leader epoch of this node.
 
         Markers of transactions whose outcome is stored are sent again to all their partitions. Returns the
         ids whose values cannot be used.
@@ -157,7 +157,7 @@ class TransactionRegistry:
                 self.reply(change.ticket, ApiOutcome(ErrorCode.NOT_COORDINATOR))
 
     def find(self, transactional_id: str) -> tuple[Transaction | None, ErrorCode]:
-        """Return an id's transaction, or None for an unknown id, and the error if the id cannot be used."""
+        """Return an id's transaction and NONE, None and NONE for an unknown id, or None and an error."""
         if not transactional_id:
             return None, ErrorCode.INVALID_REQUEST
         found = self.transactions.get(transactional_id)

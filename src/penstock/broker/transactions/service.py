@@ -47,7 +47,10 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 WAKES_ALL = 1 << 40
-"""More bytes than any fetch waits for: a marker makes everything before it visible."""
+"""The size, in bytes, in a notification that wakes all waiting fetches: more than any `min_bytes`.
+
+A marker makes all records of its transaction visible.
+"""
 
 
 class TransactionHost(Protocol):
@@ -75,7 +78,7 @@ class Elsewhere(Protocol):
     """The other nodes of a cluster: their partitions and coordinators."""
 
     marker_retry_s: tuple[float, float]
-    """How long after a marker was written it is looked at again first, and later on at most."""
+    """The first and the longest delay, in seconds, until a written marker's replication is checked again."""
 
     def is_replicated(self, transactional_id: str) -> bool:
         """Return True if a transaction's outcome is replicated; else its markers are checked again later."""
@@ -102,7 +105,8 @@ class PendingAnswer:
 class TransactionService:
     """All transactions that one broker coordinates.
 
-    Nothing is read before `open`, which may write markers, and so needs a node that has the service.
+    Nothing is read before `open` is called. `open` may write markers, and so requires that the node has this
+    service already.
     """
 
     def __init__(self, node: TransactionHost, elsewhere: Elsewhere | None = None) -> None:
@@ -404,7 +408,7 @@ class TransactionService:
             self.settle()
 
     def advance(self) -> None:
-        """Do everything that is due."""
+        """Do everything that is due: send markers again, abort transactions that timed out, expire ids."""
         self.open()
         try:
             self.coordinator.advance(self.now)
@@ -432,7 +436,7 @@ class Joining:
         """Add a partition to the transaction, or verify that it was added.
 
         Raises:
-            KafkaError: the coordinator refuses; the code is one that clients of the request's version know.
+            KafkaError: the coordinator refuses; clients of the request's version support the error code.
         """
         tp, transactional_id = (topic, index), self._transactional_id
         service = self._service.coordinator_of(transactional_id)
@@ -454,4 +458,4 @@ class Joining:
 
 PRODUCE_IMPLICIT_SINCE = 12
 OFFSETS_IMPLICIT_SINCE = 5
-"""The versions from which on writing adds a partition to the transaction (KIP-890)."""
+"""The first versions of Produce and TxnOffsetCommit in which writing adds a partition (KIP-890)."""

@@ -9,13 +9,12 @@ class TransactionSettings(NamedTuple):
     """The settings of transactions. Times are in milliseconds; defaults are those of Apache Kafka 4.3."""
 
     max_timeout_ms: int = 900_000
-    """`transaction.max.timeout.ms`: the longest time that a producer may ask for."""
+    """`transaction.max.timeout.ms`: the longest transaction timeout that a producer may request."""
     abort_interval_ms: int = 10_000
-    """`transaction.abort.timed.out.transaction.cleanup.interval.ms`: time between looks for
-    overdue transactions."""
+    """`transaction.abort.timed.out.transaction.cleanup.interval.ms`: the interval of timeout checks."""
     expiration_ms: int = 604_800_000
     """`transactional.id.expiration.ms`: how long an unused id is kept."""
     expiration_interval_ms: int = 3_600_000
-    """`transaction.remove.expired.transaction.cleanup.interval.ms`: how often such ids are looked for."""
+    """`transaction.remove.expired.transaction.cleanup.interval.ms`: the interval of checks for such ids."""
     two_phase_commit: bool = False
-    """`transaction.two.phase.commit.enable`: whether a transaction without a timeout may be asked for."""
+    """`transaction.two.phase.commit.enable`: True if producers may request transactions without timeout."""

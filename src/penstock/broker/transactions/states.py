@@ -15,7 +15,7 @@ class TransactionState(StrEnum):
     """The state of a transactional id. Values are the names in DescribeTransactions and ListTransactions."""
 
     EMPTY = "Empty"
-    """It has a producer id, and no transaction since it got it."""
+    """No transaction has begun since the last InitProducerId."""
     ONGOING = "Ongoing"
     """A transaction has at least one partition."""
     PREPARE_COMMIT = "PrepareCommit"
@@ -27,7 +27,7 @@ class TransactionState(StrEnum):
     COMPLETE_ABORT = "CompleteAbort"
     """All markers of an aborted transaction are written."""
     DEAD = "Dead"
-    """It has expired. Never stored: a tombstone is written."""
+    """The transactional id has expired. This state is never stored: a tombstone is written."""
     PREPARE_EPOCH_FENCE = "PrepareEpochFence"
     """Its producer is being fenced, before the abort that follows. Never stored."""
 
@@ -52,12 +52,12 @@ STORED: dict[int, TransactionState] = {
 """The states that a record may name, by their numbers."""
 
 PREPARED = frozenset((TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT))
-"""The outcome is decided and stored; markers are missing."""
+"""The states in which the outcome is stored, and markers are still being written."""
 
 FINISHED = frozenset(
     (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 )
-"""No transaction is open: the id may begin one, get another producer id, or expire."""
+"""The states without an open transaction: the id may begin one, get another producer id, or expire."""
 
 
 class TransactionEvent(StrEnum):
@@ -95,6 +95,9 @@ TRANSITIONS = Transitions[TransactionState, TransactionEvent](
         (TransactionState.COMPLETE_ABORT, TransactionEvent.EXPIRE): TransactionState.DEAD,
     }
 )
-"""From a state, by an event, to a state. An abort with no transaction open exists since KIP-890 only."""
+"""The next state for each (present state, event).
+
+An abort without an open transaction exists only since KIP-890.
+"""
 
 next_state = TRANSITIONS.next_state

@@ -10,19 +10,19 @@ from penstock.errors import DecodeError
 from penstock.protocol.messages.transaction_log_value import PartitionsSchema, TransactionLogValue
 
 NO_ID = -1
-"""Stands for a producer id that there is not."""
+"""The value of a producer id field if there is no producer id."""
 NO_EPOCH = -1
-"""Stands for an epoch that there is not."""
+"""The value of an epoch field if there is no epoch."""
 NO_TIME = -1
-"""Stands for the start of a transaction that has not begun."""
+"""The start time of a transaction that has not begun."""
 EPOCH_MAX = 32767
-"""The greatest epoch there is. Clients never get it: it is that of markers which end a last transaction."""
+"""The greatest epoch. Only the markers that end the last transaction of a producer id have it."""
 LAST_CLIENT_EPOCH = EPOCH_MAX - 1
-"""The greatest epoch of a client. With it a producer can end one more transaction."""
+"""The greatest epoch that a client gets. With it, a producer can end one more transaction."""
 NEVER = float("inf")
 
 NO_CONNECTION = -1
-"""Stands for the number of a connection that is not known."""
+"""The value for the number of a connection that is not given."""
 
 TopicPartition = tuple[str, int]
 
@@ -31,7 +31,7 @@ class Instant(NamedTuple):
     """A point in time on both clocks: the time of day for records, uptime for deadlines."""
 
     time_ms: int
-    """Milliseconds since 1970. The clock of the machine may be put back and forth."""
+    """Milliseconds since 1970. The clock of the machine may be set back or forward."""
     uptime_s: float
     """Seconds of a monotonic clock."""
 
@@ -43,13 +43,13 @@ class Image(NamedTuple):
     producer_id: int
     epoch: int
     previous_producer_id: int
-    """The producer id before the last change: another than `producer_id` right after it was replaced."""
+    """The producer id before the last change; another than `producer_id` right after its replacement."""
     next_producer_id: int
-    """The id that a producer gets for its next transaction, in a transaction that used up its epochs."""
+    """The producer id for the next transaction if this one has used the last epoch; otherwise -1."""
     timeout_ms: int
     partitions: frozenset[TopicPartition]
     client_version: int
-    """2 when the last transaction was begun or ended by the flow of KIP-890, otherwise 0."""
+    """2 if the last transaction was begun or ended by a request that follows KIP-890, otherwise 0."""
     updated_ms: int
     started_ms: int
 
@@ -76,23 +76,23 @@ class Transaction:
         self.id = transactional_id
         self.image = image
         self.last_epoch = NO_EPOCH
-        """The epoch before the last raise for one and the same producer: that of a request sent again."""
+        """The epoch of the same producer before it was last raised, which a repeated request has."""
         self.storing: object | None = None
         """The change that is being stored. Until it is, every request is answered CONCURRENT_TRANSACTIONS."""
         self.has_raised_epoch = False
-        """A fence has raised the epoch already, and could not be stored: the next one does not raise it."""
+        """True if a fence has raised the epoch but was not stored: the next fence does not raise it again."""
         self.deadline_s = NEVER
-        """Uptime at which a transaction is aborted."""
+        """The uptime, in seconds, at which the transaction is aborted."""
         self.unmarked: set[TopicPartition] = set()
-        """Partitions that miss the marker."""
+        """The partitions to which the marker has not been written yet."""
         self.is_sending = False
-        """Whether markers are on their way."""
+        """True while markers are being sent."""
         self.retry_at_s = NEVER
-        """Uptime at which markers, or the record behind them, are written again."""
+        """The uptime, in seconds, of the next attempt to write markers or to store the transaction's end."""
         self.retry_after_s = 0.0
-        """How long was waited for the last time before that."""
+        """The delay, in seconds, before the next attempt; it doubles with each failure."""
         self.newest_connection = NO_CONNECTION
-        """The youngest of the connections that have added partitions to the transaction."""
+        """The number of the newest connection that has added partitions to the transaction."""
         self.weight = 0
 
     @property
@@ -101,7 +101,7 @@ class Transaction:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the producer id has no epoch left for a client."""
+        """True if the producer id has no further epoch for a client."""
         return self.image.epoch >= LAST_CLIENT_EPOCH
 
 

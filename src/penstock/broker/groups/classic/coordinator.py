@@ -1,7 +1,8 @@
-"""All classic groups of a broker: finds the group of a request, and runs the timers.
+"""The coordinator of classic groups: it passes each request to its group, and fires the groups' timers.
 
-No I/O: requests come in with `now`, in seconds of the monotonic clock. Responses are returned or, for
-requests that wait, put into `outbox`, as are groups to be stored. `advance` fires timers.
+This module does no I/O. Each request comes with `now`, in seconds of the monotonic clock. The methods return
+responses or, for requests that have to wait, put them into `outbox` later. Groups to be stored are put there,
+too. `advance` fires the timers that are due.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 GROUP_BYTES = 3000
-"""About what a group takes in memory beside its name and members."""
+"""The approximate memory of a group in bytes, without its name and its members."""
 
 
 class ClassicCoordinator:
@@ -53,7 +54,7 @@ class ClassicCoordinator:
         self.groups: dict[str, ClassicGroup] = {}
         self.outbox: GroupOutbox[ClassicGroup] = GroupOutbox()
         self.size_bytes = 0
-        """About what the groups take in memory without their members."""
+        """The approximate memory of all groups in bytes, without their members."""
         self.timers = Timers() if timers is None else timers
         self._new_id = new_id
         self._caught = caught
@@ -120,7 +121,7 @@ class ClassicCoordinator:
         self.size_bytes += GROUP_BYTES + len(group.id)
 
     def forget(self, group_id: str) -> None:
-        """Drop the group with an id, if there is one."""
+        """Remove the group `group_id` from memory, if it is there."""
         if self.groups.pop(group_id, None) is not None:
             self.size_bytes -= GROUP_BYTES + len(group_id)
 
@@ -255,4 +256,4 @@ def _can_be_stored(request: JoinGroupRequest) -> bool:
 
 
 CLASSIC = "classic"
-"""The type of all groups here: the protocol that came before KIP-848."""
+"""The type of classic groups in ListGroups: the group protocol that preceded KIP-848."""

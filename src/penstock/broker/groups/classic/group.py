@@ -1,11 +1,11 @@
 """One classic group: a state machine whose inputs are requests and timers, and whose outputs are responses.
 
-Requests come in with `now`, in seconds of the monotonic clock; responses and groups to be stored go into a
-`GroupOutbox`; deadlines are timers. No I/O, no clock. The states and their transitions are the tables in
-`states`.
+This module does no I/O and has no clock. Requests come in with `now`, in seconds of the monotonic clock;
+responses and groups to be stored go into a `GroupOutbox`; deadlines are timers. The states and their
+transitions are the tables in `states`.
 
-The order of checks, the error codes and the timing follow Apache Kafka's classic groups, so that a
-client cannot distinguish the two.
+The order of checks, the error codes and the timing follow Apache Kafka's classic groups, so that a client
+cannot distinguish the two.
 
 An exception, which means a defect of the broker, may leave a group partly changed. The other members must not
 lose their group because of it: `ClassicGroup.recover` recomputes what is derived from the members, and asks
@@ -45,28 +45,29 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.sync_group_request import SyncGroupRequest
 
 CONSUMER = "consumer"
-"""The protocol type whose metadata are subscriptions."""
+"""The protocol type of consumers. The metadata of their members are subscriptions to topics."""
 
 SKIPPED_ASSIGNMENT_SINCE = 9
-"""The version of JoinGroup since which a response can ask the leader not to assign (KIP-814)."""
+"""The first version of JoinGroup whose response can ask the leader to skip the assignment (KIP-814)."""
 
 MEMBER_ID_REQUIRED_SINCE = 4
-"""The version of JoinGroup since which a new member is assigned an id first (KIP-394)."""
+"""The first version of JoinGroup in which a new member gets its id with MEMBER_ID_REQUIRED (KIP-394)."""
 
 ID_NAME_CHARACTERS_MAX = 255
-"""How much of a client's name is taken into a member id.
+"""The most characters of a client id or instance id that go into a new member id.
 
-An id is a string of at most 32,767 bytes in answers and in what is stored, and a name may be as long.
+A member id is stored, and sent in responses, as a string of at most 32,767 bytes. A client id may be as long.
 """
 
 JOIN_RETRY_S = 1.0
-"""The least time that static members are waited for before the group checks again whether one has joined.
+"""The shortest time, in seconds, until a group checks again for static members that have rejoined.
 
-A member's own rebalance timeout may be 0 or negative, which would have the timer due again at once.
+The group waits for the longest rebalance timeout of its members. That may be 0 or negative, so that the timer
+would be due again at once.
 """
 
 NEW_MEMBER_TIMEOUT_S = 300.0
-"""The session timeout of a member that joins for the first time, and cannot send heartbeats yet (Kafka's)."""
+"""The session timeout, in seconds, of a new member until its first JoinGroup is answered, as in Kafka."""
 
 _NONE = ErrorCode.NONE
 
@@ -93,7 +94,7 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.roster = Roster(outbox.tally)
         self.pending: dict[str, Timer] = {}
-        """Member ids that were assigned and have not joined yet, with the timers that withdraw them."""
+        """Member ids assigned by MEMBER_ID_REQUIRED and not used to join yet, with their expiry timers."""
         self._timers = timers
         self._outbox = outbox
         self._timer_failed = failed = None if timer_failed is None else partial(timer_failed, self)
@@ -102,11 +103,11 @@ class ClassicGroup:
         self._settings = settings
         self._new_id = new_id
         self._is_first = False
-        """Whether the rebalance in progress has begun with an empty group."""
+        """True if the group was empty when the rebalance in progress began."""
         self._has_grown = False
         self._delay_left_s = 0.0
         self._is_recovering = False
-        """Whether an exception has ended something since the last generation began."""
+        """True if `recover` has repaired the group since its last generation began."""
         self._join_timer = Timer(self._join_time_is_up, failed)
         self._sync_timer = Timer(self._sync_time_is_up, failed)
 
@@ -125,7 +126,7 @@ class ClassicGroup:
         return self._state
 
     def _go(self, cause: Cause) -> None:
-        """Change the state by the table of transitions.
+        """Change the state by the transition that `TRANSITIONS` lists for the present state and `cause`.
 
         Raises:
             IllegalTransitionError: the table has no transition for this state and cause.
@@ -133,11 +134,11 @@ class ClassicGroup:
         self._state = TRANSITIONS.next_state(self._state, cause)
 
     def bypass(self, reason: Bypass) -> None:
-        """Set the state that `BYPASSES` has for `reason`, from any state."""
+        """Set the state to `BYPASSES[reason]`, independently of the present state."""
         self._state = BYPASSES[reason]
 
     def refusal(self, ask: RequestKind) -> ErrorCode:
-        """Return the error with which the present state refuses a request, or NONE if it is allowed."""
+        """Return the error for requests of this kind in the present state, or NONE if they are allowed."""
         return REFUSALS.get((ask, self.state), _NONE)
 
     # --- JoinGroup ---------------------------------------------------------------------------------------
@@ -558,9 +559,9 @@ class ClassicGroup:
         """Continue with the present members after an exception has left the group partly changed.
 
         Everything that is derived from the members is recomputed. The members are asked to rejoin; those that
-        already wait in JoinGroup keep waiting. `ticket` is that of the request that failed: it gets no answer
-        here, and a member that it has added is removed. If this happens twice before the next generation, the
-        group starts over.
+        already wait in JoinGroup keep waiting. `ticket` identifies the request that failed: it gets no
+        response here, and if it has added a member, that member is removed. A second call before the next
+        generation begins removes all members, as `start_over` does.
 
         Raises:
             Exception: the members do not make a valid group; the caller then calls `start_over`.
@@ -591,7 +592,7 @@ class ClassicGroup:
         self.go_on(now)
 
     def _take_back(self, ticket: Ticket | None) -> None:
-        """Drop a failed request, and the new member that it has added."""
+        """Remove the failed request `ticket` from its member; remove a member that this request has added."""
         for member in list(self.members.values()):
             if ticket is not None and member.join_ticket is ticket:
                 member.join_ticket = None
@@ -626,7 +627,7 @@ class ClassicGroup:
     # --- answers -----------------------------------------------------------------------------------------
 
     def _wait_to_join(self, member: Member, ticket: Ticket) -> None:
-        """Let a JoinGroup wait. An older waiting one of the same member gets REBALANCE_IN_PROGRESS."""
+        """Let a member's JoinGroup wait; answer an older one that still waits with REBALANCE_IN_PROGRESS."""
         older = self.roster.wait_to_join(member, ticket)
         if older is not None:
             self._refuse(older, member.id, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -663,10 +664,10 @@ class ClassicGroup:
         )
 
     def _replaced(self, member: Member, old_leader: str | None, version: int) -> JoinGroupResponse:
-        """Return the response for a static member that has rejoined without causing a rebalance.
+        """Return the JoinGroup response for a static member that has rejoined without causing a rebalance.
 
-        If the member leads, the response lets it skip the assignment or, before version 9, names the
-        replaced member as the leader.
+        Since version 9, the response asks a member that leads the group to skip the assignment. Before, it
+        names the former leader's id as leader, so that a member that has replaced the leader does not assign.
         """
         if version >= SKIPPED_ASSIGNMENT_SINCE:
             response = self._joined(member)
@@ -700,7 +701,7 @@ class ClassicGroup:
         return self.protocol_type == CONSUMER
 
     def subscribed_topics(self) -> set[str] | None:
-        """Return the topics that the members subscribe to, or None if their metadata is unreadable."""
+        """Return the topics that the members subscribe to, or None if a subscription cannot be read."""
         return self.roster.subscribed_topics(self.protocol) if self.is_of_consumers else None
 
     @property
@@ -709,10 +710,11 @@ class ClassicGroup:
         return not self.refusal(RequestKind.DELETE)
 
     def offset_expiration(self) -> OffsetExpiration | None:
-        """Return which committed offsets may expire, or None if none may at present.
+        """Return the rule by which committed offsets expire, or None if none of them may expire at present.
 
-        In an empty group all may, from the time it became empty; in a group that never had members, each
-        from its commit; in a stable group of consumers, those of topics to which no member subscribes.
+        In an empty group, all offsets may expire: their retention time begins when the group became empty or,
+        if it never had members, with each commit. In a stable group of consumers, only offsets of topics
+        without subscribers may expire.
         """
         if self.protocol_type is None:
             return OffsetExpiration()
@@ -769,5 +771,5 @@ GENERATION_MAX = 2**31 - 1
 
 
 def next_generation(generation: int) -> int:
-    """Return the generation after `generation`; return 1 after the largest, or a negative one."""
+    """Return the generation id that follows `generation`; return 1 after the largest id or a negative one."""
     return generation + 1 if 0 <= generation < GENERATION_MAX else 1

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from penstock.broker.coordination.timers import Timer
 
 Ticket = Hashable
-"""Identifies one request that waits. The caller chooses it, and gets it back with the answer."""
+"""Identifies a waiting request. The caller chooses it; the outbox later contains it with the response."""
 
 Protocols = tuple[tuple[str, bytes], ...]
 """A member's protocols (names of assignors) in its order of preference, each with metadata."""
 
 
 MEMBER_BYTES = 1500
-"""About what a member takes in memory, with its timer, beside its names and data."""
+"""The approximate memory of a member in bytes, with its timer, without names, protocols and assignment."""
 
 
 class Tally:
@@ -33,7 +33,7 @@ class Tally:
 class Caller(NamedTuple):
     """The client that sends a request, and the request's version.
 
-    `host` is as Kafka writes it: ``/127.0.0.1``.
+    `host` is the client's address as Kafka writes it: ``/127.0.0.1``.
     """
 
     client_id: str
@@ -81,10 +81,10 @@ class Member:
         self.protocols = protocols
         self.session = session
         self.tally: Tally | None = None
-        """The count that its bytes are part of, while it is in a group."""
+        """The coordinator's memory count that includes this member; None while the member is in no group."""
         self._assignment = assignment
         self.is_new = False
-        """Whether its first JoinGroup has not been answered, so that it has not got its id."""
+        """True until the first JoinGroup of a new member is answered."""
         self.join_ticket: Ticket | None = None
         self.sync_ticket: Ticket | None = None
 
@@ -172,7 +172,7 @@ def size_of_protocols(protocols: Protocols) -> int:
 
 
 PROTOCOL_BYTES = 250
-"""About what a protocol takes in memory beside its name and metadata."""
+"""The approximate memory of a protocol in bytes, without its name and metadata."""
 
 
 def protocols_of(pairs: Sequence[tuple[str, bytes]]) -> Protocols:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 G = TypeVar("G")
-"""The group: what is stored, and what holds member ids."""
+"""The type of the groups that are stored, and that assign member ids."""
 
 
 class GroupOutbox(Generic[G]):

@@ -9,7 +9,7 @@ from penstock.protocol.messages.group_metadata_value import GroupMetadataValue
 GROUP_KEY = 2
 
 GROUP_VALUE_VERSION = 3
-"""Version 4 is flexible and adds nothing; brokers older than 3.5 cannot read it."""
+"""The version of the values that are written. Version 4 adds nothing, and Kafka before 3.5 cannot read it."""
 
 _GROUP_PREFIX = GROUP_KEY.to_bytes(2, "big")
 

@@ -1,6 +1,6 @@
 """The members of one classic group, the protocols that they share, and their waiting requests.
 
-A `Roster` has no state machine, no time and no responses: `group.Group` has them.
+A `Roster` has no state machine, no clock and no responses; `group.ClassicGroup` has them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Roster:
         self.instances: dict[str, str] = {}
         """The member ids of static members, by instance id."""
         self.waiting_to_join = 0
-        """How many members have a JoinGroup request that waits."""
+        """The number of members with a waiting JoinGroup request."""
         self.to_sync: set[str] = set()
         """The ids of members that have not sent SyncGroup in this generation."""
         self._tally = tally
         self._supported: dict[str, int] = {}
-        """How many members support a protocol, by its name."""
+        """The number of members that support each protocol, by the protocol's name."""
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Check the ids in a request; return NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
@@ -105,7 +105,7 @@ class Roster:
         return joined is not None
 
     def wait_to_join(self, member: Member, ticket: Ticket) -> Ticket | None:
-        """Let a JoinGroup of a member wait; return the older waiting one that it replaces, or None."""
+        """Let a member's JoinGroup wait; return the ticket of the JoinGroup that it replaces, or None."""
         older, member.join_ticket = member.join_ticket, ticket
         if older is None:
             self.waiting_to_join += 1

@@ -12,7 +12,7 @@ from penstock.broker.groups.classic.states import Bypass, State
 from penstock.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 
 NOT_YET_MS = -1
-"""The time of the last state change in a generation whose leader has not assigned yet."""
+"""The stored time of the last state change while the generation's leader has not assigned partitions yet."""
 
 
 def snapshot(group: ClassicGroup, now_ms: int) -> GroupMetadataValue:

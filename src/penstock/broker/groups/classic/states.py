@@ -21,19 +21,19 @@ class State(StrEnum):
     """The state of a group. The values are the names in responses of DescribeGroups and ListGroups."""
 
     EMPTY = "Empty"
-    """It has no members; it may have offsets."""
+    """A group without members; it may have committed offsets."""
     PREPARING = "PreparingRebalance"
-    """Members are asked to join again; their JoinGroup requests wait here for each other."""
+    """The members are asked to rejoin. Their JoinGroup requests wait until all members have sent theirs."""
     COMPLETING = "CompletingRebalance"
-    """A new generation has begun; its members wait in SyncGroup for what the leader assigns."""
+    """A new generation has begun. The members wait in SyncGroup for the leader's assignment."""
     STABLE = "Stable"
     """The leader has assigned; members get their assignment from SyncGroup."""
     DEAD = "Dead"
-    """It has been deleted."""
+    """A deleted group."""
 
 
 class Cause(StrEnum):
-    """The cause of a state transition, as worded in the picture in the documentation."""
+    """The cause of a state transition. The values are the labels in the documentation's state diagram."""
 
     MEMBER_JOINS = "a member joins"
     MEMBER_CHANGES = "the leader rejoins, or a member changes its protocols"
@@ -65,7 +65,7 @@ TRANSITIONS = Transitions[State, Cause](
         (State.EMPTY, Cause.DELETED): State.DEAD,
     }
 )
-"""From a state, by a cause, to a state. A pair that is not listed is illegal."""
+"""The next state for each (present state, cause). A pair that is not listed is illegal."""
 
 
 class Bypass(StrEnum):
@@ -85,11 +85,11 @@ BYPASSES: dict[Bypass, State] = {
     Bypass.TURNED: State.STABLE,
     Bypass.STARTED_OVER: State.EMPTY,
 }
-"""The state that a group is put into, from any state."""
+"""The state that is set for each reason, independently of the present state."""
 
 
 class RequestKind(StrEnum):
-    """Requests whose answer depends on the state."""
+    """The requests that a group refuses in some of its states."""
 
     SYNC = "SyncGroup"
     HEARTBEAT = "Heartbeat"
@@ -107,7 +107,7 @@ REFUSALS: dict[tuple[RequestKind, State], ErrorCode] = {
     (RequestKind.DELETE, State.COMPLETING): ErrorCode.NON_EMPTY_GROUP,
     (RequestKind.DELETE, State.STABLE): ErrorCode.NON_EMPTY_GROUP,
 }
-"""The error for a known member whose request the state forbids. A pair that is not listed is allowed."""
+"""The error for a request by (request, state of the group). A pair that is not listed is allowed."""
 
 
 class Rejoin(StrEnum):
@@ -125,8 +125,9 @@ REJOINS: dict[State, tuple[Rejoin, Rejoin, Rejoin]] = {
     State.STABLE: (Rejoin.REPEAT, Rejoin.REBALANCE, Rejoin.REBALANCE),
     State.EMPTY: (Rejoin.RESET, Rejoin.RESET, Rejoin.RESET),
 }
-"""By state: for a follower with unchanged protocols, the leader with unchanged ones, a member with others.
+"""The effects of a rejoin by state: by a follower, by the leader, and by a member with changed protocols.
 
-The answer to JoinGroup may have been lost, so that it is asked again; a leader that asks again in a
-stable group has seen a change that is not in its protocols, such as a topic with more partitions.
+The protocols of the first two are unchanged. They may send JoinGroup again because the response was lost. A
+leader that rejoins in a stable group has detected a change that is not in its protocols, such as a topic with
+more partitions.
 """

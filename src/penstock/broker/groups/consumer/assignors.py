@@ -13,7 +13,7 @@ from penstock.broker.groups.consumer.settings import RANGE, UNIFORM
 from penstock.broker.groups.consumer.state import Partition
 
 BALANCING_PASSES = 16
-"""How often `uniform` looks for a partition to move between members with different subscriptions."""
+"""The most passes in which `uniform` moves partitions between members with different subscriptions."""
 
 
 class Subscriber(NamedTuple):

@@ -1,8 +1,9 @@
-"""All consumer groups of a broker: finds the group of a request, and keeps the timers of members.
+"""The coordinator of consumer groups: it passes each request to its group, and keeps the members' timers.
 
-No I/O: requests come in with `now`, in seconds of the monotonic clock, and `now_ms`, the wall clock's
-milliseconds. The result of a request or a timer is a `ConsumerPlan`; its changes are stored, and then applied
-by `accept`. The plans of fired timers are taken from `timers`.
+This module does no I/O. Each request comes with `now`, in seconds of the monotonic clock, and `now_ms`, in
+milliseconds of the wall clock. A request or a timer results in a `ConsumerPlan`, which has the changes to
+store and the response. The caller stores the changes, and then calls `accept`, which applies them. `timers`
+contains the timers that have fired, each with a function that returns its `ConsumerPlan`.
 """
 
 from __future__ import annotations
@@ -33,30 +34,30 @@ from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 CONSUMER = "consumer"
-"""The type of the groups here, and their protocol type."""
+"""The group type of consumer groups, and their protocol type."""
 
 GROUP_BYTES = 3000
-"""About what a group takes in memory beside its name and members."""
+"""The approximate memory of a group in bytes, without its name and its members."""
 
 SeesTopic = Callable[[str], bool]
-"""Returns whether the client of a request may see a topic."""
+"""Returns True if the client of a request is allowed to describe a topic."""
 
 
 class ConsumerPlan(NamedTuple):
     """The result of a request or a timer: changes to be stored, and the response to a request.
 
-    `touched` is the member whose session is renewed. If members leave a group that `turns_classic`, the
-    changes are those for a group that stays a consumer group.
+    `touched` is the member whose session is renewed. `turns_classic` is True if the group can then become a
+    classic group. If members leave, `changes` are stored only if that conversion fails.
     """
 
     group: ConsumerGroup
     draft: Draft
     settings: ConsumerGroupSettings
-    """The settings of the group that it was made with."""
+    """The settings of the group at the time of the request or timer."""
     answer: HeartbeatResult | None = None
     touched: str | None = None
     turns_classic: bool = False
-    """Whether the group ends after these changes, and becomes a classic group of its members."""
+    """True if the group becomes a classic group of its members after these changes."""
 
     @property
     def changes(self) -> list[Change]:
@@ -65,15 +66,19 @@ class ConsumerPlan(NamedTuple):
 
 
 class Upgrade(NamedTuple):
-    """The changes that convert a classic group to a consumer group, and whether it needs a new assignment."""
+    """The changes that convert a classic group to a consumer group.
+
+    `assigns_anew` is True if the group needs a new assignment.
+    """
 
     changes: list[Change]
     assigns_anew: bool
 
 
 JOIN, SYNC = "join", "sync"
-"""Timers of classic members: when one that was asked to join again must have done so, and when one that has
-joined must have asked for its assignment.
+"""The timers of classic members: deadlines for JoinGroup and for SyncGroup.
+
+`JOIN` runs from the request to rejoin until the member's JoinGroup, `SYNC` from JoinGroup to SyncGroup.
 """
 
 
@@ -112,10 +117,10 @@ class ConsumerCoordinator:
         now_ms: int,
         upgrade: Callable[[], Upgrade] | None = None,
     ) -> ConsumerPlan:
-        """Handle ConsumerGroupHeartbeat; return the plan. A member that joins an unknown group creates it.
+        """Handle ConsumerGroupHeartbeat; return the changes to store, and the response.
 
-        `upgrade` returns the changes that convert a classic group with members; it may raise
-        GROUP_ID_NOT_FOUND.
+        A member that joins a group that does not exist creates it. `upgrade` returns the changes that convert
+        a classic group with members; it may raise GROUP_ID_NOT_FOUND.
 
         Raises:
             KafkaError: the error to respond with: INVALID_REQUEST (42) and UNSUPPORTED_ASSIGNOR (112) for
@@ -144,7 +149,7 @@ class ConsumerCoordinator:
         return ConsumerPlan(group, draft, settings, answer, beat.member_id)
 
     def join_classic(self, group: ConsumerGroup, beat: Heartbeat, now_ms: int) -> ConsumerPlan:
-        """Handle JoinGroup to a group that has members; return the plan.
+        """Handle JoinGroup of a classic member; return the changes to store, and the response.
 
         Raises:
             KafkaError: the error to respond with, as in `ConsumerGroup.heartbeat`.
@@ -160,16 +165,16 @@ class ConsumerCoordinator:
         return ConsumerPlan(group, draft, settings, answer, beat.member_id, turns)
 
     def leave_classic(self, group: ConsumerGroup, member_ids: Collection[str]) -> ConsumerPlan:
-        """Handle LeaveGroup for existing members; return the plan."""
+        """Handle LeaveGroup for existing members; return the changes to store."""
         settings = self.settings_of(group.id)
         draft = group.remove(member_ids, self._view)
         return ConsumerPlan(group, draft, settings, turns_classic=_turns_classic(group, draft, settings))
 
     def accept(self, plan: ConsumerPlan, now: float, sees: SeesTopic | None = None) -> None:
-        """Apply the changes of a plan, which have been stored.
+        """Apply the changes of a request or timer after they were stored.
 
-        `sees` returns whether the client of a heartbeat may see a topic: if it is time, regular expressions
-        are soon matched with the topics that it may see.
+        `sees` returns True if the client of a heartbeat may see a topic. If regular expressions are due to be
+        matched, a timer is set that matches them with the topics that this client may see.
         """
         group, before = plan.group, plan.group.stored
         self.groups.setdefault(group.id, group)
@@ -208,7 +213,7 @@ class ConsumerCoordinator:
         state.owners.update(owners)
 
     def forget(self, group_id: str) -> None:
-        """Drop the group with an id, if there is one."""
+        """Remove the group `group_id` from memory, if it is there."""
         group = self.groups.pop(group_id, None)
         if group is not None:
             for member_id in group.stored.subscriptions:
@@ -258,7 +263,7 @@ class ConsumerCoordinator:
     def touch(
         self, group: ConsumerGroup, member_id: str, settings: ConsumerGroupSettings, now: float
     ) -> None:
-        """Renew the session of a member, and time how long it takes to give up partitions."""
+        """Renew a member's session, and set or stop its deadline for giving up partitions."""
         subscription, current = group.stored.subscriptions[member_id], group.stored.current(member_id)
         session_ms = subscription.session_timeout_ms
         if session_ms is None:
@@ -272,7 +277,7 @@ class ConsumerCoordinator:
             self._set(group, member_id, REVOCATION, now, current.epoch)
 
     def _fence(self, group_id: str, member_id: str) -> ConsumerPlan:
-        """Return the plan that removes a member whose session has expired or whose timer has fired."""
+        """Return the changes that remove a member whose session or other deadline has expired."""
         group = self.groups[group_id]
         return self.leave_classic(group, [member_id])
 

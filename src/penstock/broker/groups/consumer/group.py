@@ -45,16 +45,16 @@ from penstock.printable import printable
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 Matcher = Callable[[str], bool]
-"""Returns whether all of a name matches a regular expression."""
+"""Returns True if a regular expression matches the whole of a topic name."""
 
 
 class Classic(NamedTuple):
-    """The fields of classic members only: their session timeout, and their assignors with metadata."""
+    """The fields that only classic members have: their session timeout, and their assignors with metadata."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
     has_id: bool = True
-    """Whether the member has sent the id; False for one that the broker has just made."""
+    """True if the JoinGroup contained the member id; False if the broker has just made the id."""
 
 
 class Heartbeat(NamedTuple):
@@ -100,12 +100,12 @@ class ConsumerGroup:
         self.id = group_id
         self.stored = GroupState()
         self.refreshed_at = float("-inf")
-        """When regular expressions were matched last, in seconds of the monotonic clock."""
+        """The time of the last matching of regular expressions, in seconds of the monotonic clock."""
         self.matched_version = -1
-        """The version of the metadata that they were matched with."""
+        """The version of the metadata with which regular expressions were matched last."""
         self._compile = compile_regex
         self._hashed: tuple[int, frozenset[str]] | None = None
-        """The version of the metadata that the hash was compared with last, and the topics in it."""
+        """The metadata version and the subscribed topics for which the stored hash was last up to date."""
 
     def __repr__(self) -> str:
         members = f"{len(self.stored.subscriptions)} members"
@@ -187,8 +187,9 @@ class ConsumerGroup:
     def _check_epoch(self, beat: Heartbeat, current: Current) -> None:
         """Check the epoch that a member sends.
 
-        0 is always valid: a fenced member rejoins with it (KAFKA-19233). The epoch before the
-        present one is valid while the member owns only assigned partitions: a response to it was lost.
+        Epoch 0 is always valid: a fenced member rejoins with it (KAFKA-19233). The member's previous epoch is
+        valid as long as the member owns only partitions that are assigned to it: it has not got the response
+        with the new epoch.
         """
         if beat.epoch in (JOIN_EPOCH, current.epoch):
             return
@@ -278,7 +279,7 @@ class ConsumerGroup:
 
     @staticmethod
     def _forget_regex(regex: str, draft: Draft) -> None:
-        """Drop the topics of a regular expression that no member uses any more."""
+        """Remove a regular expression and the topics that it matches, if no member uses it any more."""
         if regex in draft.state.regexes and not draft.state.has_regex(regex):
             draft.make(SetRegex(regex, None))
 
@@ -345,7 +346,9 @@ class ConsumerGroup:
     # --- leaving -----------------------------------------------------------------------------------------
 
     def leave(self, member_id: str, instance_id: str | None, epoch: int, view: TopicsView) -> Draft:
-        """Handle a leaving member; return the changes. A static member may return; others are removed.
+        """Handle a leaving member; return the changes.
+
+        Epoch -1 removes the member. With epoch -2, a static member keeps its assignment, and may return.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25) or FENCED_INSTANCE_ID (82).
@@ -403,7 +406,7 @@ class ConsumerGroup:
         return _is_due(state, settings, now_ms)
 
     def turns_classic(self, settings: ConsumerGroupSettings, left: Iterable[str], size: int) -> bool:
-        """Return True if the group becomes a classic group of `size` members if only members `left` stay.
+        """Return True if the group becomes a classic group of `size` members once only `left` are members.
 
         This requires that all of them use the classic protocol, and that `group.consumer.migration.policy`
         and `group.max.size` allow it.
@@ -466,14 +469,16 @@ class ConsumerGroup:
         *,
         has_epochs: bool = True,
     ) -> None:
-        """Check the member of an OffsetCommit. As in Apache Kafka, only the member's id matters.
+        """Check the member of an OffsetCommit. As in Apache Kafka, the instance id is not checked.
 
         An older epoch is valid for partitions that the member was assigned at that epoch or before, and still
-        has. Members of the classic protocol send their generation, which is their epoch.
+        has. Members of the classic protocol send their generation, which is their epoch. `has_epochs` is
+        False for API versions without member epochs.
 
         Raises:
-            KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113), which is ILLEGAL_GENERATION (22) for
-                a classic member, or UNSUPPORTED_VERSION (35) without member epochs.
+            KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113) or, for a classic member,
+                ILLEGAL_GENERATION (22), or UNSUPPORTED_VERSION (35) if a member of the consumer protocol
+                sends no epoch.
         """
         if epoch < 0 and not self.stored.subscriptions:
             return
@@ -495,8 +500,8 @@ class ConsumerGroup:
         """Check the member of an OffsetFetch.
 
         Raises:
-            KafkaError: UNKNOWN_MEMBER_ID (25) or STALE_MEMBER_EPOCH (113), which is ILLEGAL_GENERATION (22)
-                for a classic member.
+            KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113) or, for a classic member,
+                ILLEGAL_GENERATION (22).
         """
         current = self._member_of_offsets(member_id)
         if epoch != current.epoch:
@@ -527,7 +532,7 @@ class ConsumerGroup:
         return not self.stored.subscriptions
 
     def offset_expiration(self) -> OffsetExpiration:
-        """Return which offsets may expire: each from its commit, except those of subscribed topics."""
+        """Return the expiration rule: only offsets of topics without subscribers expire."""
         return OffsetExpiration(subscribed_topics=self.stored.subscribed_topics())
 
 

@@ -25,9 +25,9 @@ def reconcile(
 ) -> Current:
     """Return the state of a member after a heartbeat.
 
-    `subscribed` are the ids of the topics that the member subscribes to, `owners` the holders of all
-    partitions of the group. `owned` are the partitions that the member reports as owned, or None if it
-    reports none. `has_shrunk` is True if its subscription has changed with this heartbeat.
+    `subscribed` are the ids of the topics that the member subscribes to. `owners` has the holder of each
+    partition of the group. `owned` are the partitions that the member reports as owned, or None if it reports
+    none. `has_shrunk` is True if the member's subscription has changed with this heartbeat.
     """
     if current.state is MemberState.UNREVOKED:
         if owned is None or not owned.isdisjoint(current.revoking):

@@ -13,10 +13,10 @@ ASSIGNOR_NAMES = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": UNIFORM,
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": RANGE,
 }
-"""The assignors that the broker has, by each name that `group.consumer.assignors` may give them."""
+"""The broker's assignors, by the names that are valid in `group.consumer.assignors`."""
 
 REGEX_REFRESH_MIN_S = 10.0
-"""A group resolves its regular expressions at most once in so many seconds, unless one is new."""
+"""The least time, in seconds, between two matchings of a group's regular expressions, unless one is new."""
 
 
 class MigrationPolicy(StrEnum):
@@ -46,7 +46,7 @@ class ConsumerGroupSettings(NamedTuple):
     assignment_interval_ms: int = 1_000
     max_size: int = 2**31 - 1
     assignors: tuple[str, ...] = (UNIFORM, RANGE)
-    """The assignors that members may name; the first is that of groups whose members name none."""
+    """The assignors that members may choose. The first one is used for groups whose members choose none."""
     regex_refresh_interval_ms: int = 600_000
     migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     classic_max_size: int = 2**31 - 1

@@ -20,44 +20,44 @@ FIRST_EPOCH = 1
 """The epoch of a group that has no record of its own yet; its first change makes it 2."""
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
-"""What a member sends as its epoch to join, to leave, and to leave for a while as a static member."""
+"""The member epochs of heartbeats that join, that leave, and by which a static member leaves for a while."""
 
 NO_TIME = 0
 """The time of a target assignment that was never computed."""
 
 MEMBER_BYTES = 1500
-"""About what a member takes in memory beside its names."""
+"""The approximate memory of a member in bytes, without its names."""
 
 PARTITION_BYTES = 220
-"""About what an assigned partition takes in memory, as target and as current assignment."""
+"""The approximate memory of an assigned partition in bytes, for target and current assignment together."""
 
 
 class State(StrEnum):
     """The state of a group. The values are the names in responses of ConsumerGroupDescribe and ListGroups."""
 
     EMPTY = "Empty"
-    """It has no members; it may have offsets."""
+    """A group without members; it may have committed offsets."""
     ASSIGNING = "Assigning"
-    """The group epoch is ahead of the target assignment, which a next heartbeat has computed."""
+    """The group epoch is ahead of the target assignment; a later heartbeat computes the new assignment."""
     RECONCILING = "Reconciling"
-    """Some member is on its way to its target assignment."""
+    """At least one member does not have its target assignment yet."""
     STABLE = "Stable"
     """Every member has its target assignment."""
     DEAD = "Dead"
-    """It has been deleted. Apache Kafka never shows this state."""
+    """A deleted group. Apache Kafka never reports this state."""
 
 
 class MemberState(IntEnum):
     """A member's progress towards its target assignment; the values are the numbers in stored records."""
 
     STABLE = 0
-    """It is at the epoch of its target, and has all of it."""
+    """The member has the epoch of its target assignment, and all partitions of it."""
     UNREVOKED = 1
-    """It has to give up partitions before its epoch moves on."""
+    """The member has to give up partitions before its epoch advances."""
     UNRELEASED = 2
-    """It is at the epoch of its target, and waits for partitions that other members hold."""
+    """The member has the epoch of its target assignment, and waits for partitions that other members hold."""
     UNKNOWN = 127
-    """A newer version of the broker has written it."""
+    """A state that a newer version of the broker has stored."""
 
 
 class ConsumerSubscription(NamedTuple):
@@ -72,7 +72,7 @@ class ConsumerSubscription(NamedTuple):
     client_id: str = ""
     client_host: str = ""
     topics: tuple[str, ...] = ()
-    """In alphabetical order."""
+    """The names of the subscribed topics, in alphabetical order."""
     regex: str = ""
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
@@ -93,7 +93,7 @@ class Current(NamedTuple):
     state: MemberState = MemberState.STABLE
     assigned: Mapping[Partition, int] = {}
     revoking: Mapping[Partition, int] = {}
-    """What the member has to give up, and may still own."""
+    """The partitions that the member has to give up, and may still own, with their assignment epochs."""
 
 
 class Resolved(NamedTuple):
@@ -138,7 +138,7 @@ class SetCurrent(NamedTuple):
 
 
 class SetRegex(NamedTuple):
-    """A change of the topics of a regular expression; None removes it, if no member uses it any more."""
+    """A change of the topics that a regular expression matches; None removes the expression."""
 
     regex: str
     value: Resolved | None
@@ -166,12 +166,12 @@ class GroupState:
         self.instances: dict[str, str] = {}
         """The member ids of static members, by instance id."""
         self.owners: dict[Partition, str] = {}
-        """The member that holds a partition, as assigned or as to be given up."""
+        """The id of the member that holds each partition, including partitions that it has to give up."""
         self.names_bytes = 0
         self.targeted = 0
-        """How many partitions the target assignments have."""
+        """The number of partitions in all target assignments."""
         self.regex_members = 0
-        """How many members subscribe by a regular expression."""
+        """The number of members that subscribe by a regular expression."""
         self._topics: frozenset[str] | None = None
 
     def copy(self) -> GroupState:

@@ -25,9 +25,10 @@ Assignment = dict[str, frozenset[Partition]]
 def assign(members: Mapping[str, Subscriber], partitions: Mapping[bytes, Iterable[int]]) -> Assignment:
     """Return the target assignment of every member.
 
-    `partitions` are the assignable partitions, by topic id. Every subscribed partition has at least one
-    member, and every member gets a partition of each topic or, if all subscriptions are equal, at least one
-    partition. Numbers of members per partition, and of partitions per member, differ by at most one.
+    `partitions` are the assignable partitions, by topic id. They are distributed topic by topic or, if all
+    subscriptions are equal, all together. In each distribution every partition gets at least one of its
+    subscribers, and every subscriber at least one partition. The numbers of members per partition differ by
+    at most one, and so do the numbers of partitions per member.
     """
     everything = {topic: [(topic, index) for index in sorted(found)] for topic, found in partitions.items()}
     found: dict[str, set[Partition]] = {member_id: set() for member_id in members}
@@ -79,7 +80,7 @@ def _fill(
     held: Mapping[str, dict[Partition, None]],
     found: Mapping[str, set[Partition]],
 ) -> None:
-    """Assign a partition to members that have too few, in turn."""
+    """Assign a partition to one more member: the first suitable one in `short`, the members with too few."""
 
     def give(given: Partition, member_id: str) -> None:
         holders[given][member_id] = None

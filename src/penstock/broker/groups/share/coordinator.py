@@ -1,8 +1,8 @@
-"""All share groups of a broker: finds the group of a request, and keeps the timers of members.
+"""The coordinator of share groups: it passes each request to its group, and keeps the members' timers.
 
-No I/O: requests come in with `now`, in seconds of the monotonic clock, and `now_ms`, the wall clock's
-milliseconds. The result of a request or a timer is a `SharePlan`; its changes are stored, and then applied by
-`accept`.
+This module does no I/O. Each request comes with `now`, in seconds of the monotonic clock, and `now_ms`, in
+milliseconds of the wall clock. A request or a timer results in a `SharePlan`, which has the changes to store
+and the response. The caller stores the changes, and then calls `accept`, which applies them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 SHARE = "share"
-"""The type of the groups here, and their protocol type."""
+"""The group type of share groups, and their protocol type."""
 
 GROUP_BYTES = 2500
-"""About what a group takes in memory beside its name and members."""
+"""The approximate memory of a group in bytes, without its name and its members."""
 
 MEMBER_ID_CHARACTERS_MAX = 36
 
@@ -85,11 +85,13 @@ class ShareGroupCoordinator:
     def heartbeat(
         self, group_id: str, beat: ShareHeartbeat, now_ms: int, *, makes_group: bool = True
     ) -> SharePlan:
-        """Handle ShareGroupHeartbeat; return the plan. A member that joins an unknown group creates it.
+        """Handle ShareGroupHeartbeat; return the changes to store, and the response.
+
+        A member that joins a group that does not exist creates it, unless `makes_group` is False.
 
         Raises:
-            KafkaError: the error to respond with: INVALID_REQUEST (42) for invalid fields,
-                GROUP_ID_NOT_FOUND (69), and those of `ShareGroup.heartbeat` and `ShareGroup.leave`.
+            KafkaError: the error to respond with: INVALID_REQUEST (42) for invalid fields, GROUP_ID_NOT_FOUND
+                (69), and those of `ShareGroup.heartbeat` and `ShareGroup.leave`.
         """
         problem = _problem(group_id, beat)
         if problem:
@@ -110,11 +112,11 @@ class ShareGroupCoordinator:
         return SharePlan(group, draft, answer, beat.member_id, settings.session_timeout_ms, initialize)
 
     def note(self, group: ShareGroup, change: ShareInitialization) -> SharePlan:
-        """Return the plan that stores which share partitions of a group are (being) initialized."""
+        """Return a `SharePlan` that stores `change`: which share partitions of a group are initialized."""
         return SharePlan(group, group.note(change))
 
     def accept(self, plan: SharePlan, now: float, now_ms: int) -> None:
-        """Apply the changes of a plan, which have been stored."""
+        """Apply the changes of a request or timer after they were stored."""
         group, before = plan.group, plan.group.stored
         self.groups.setdefault(group.id, group)
         group.accept(plan.draft)
@@ -141,7 +143,7 @@ class ShareGroupCoordinator:
                 self._touch(group, member_id, session_ms, now)
 
     def forget(self, group_id: str) -> None:
-        """Drop the group with an id, if there is one."""
+        """Remove the group `group_id` from memory, if it is there."""
         group = self.groups.pop(group_id, None)
         if group is not None:
             for member_id in group.stored.members:
@@ -165,7 +167,7 @@ class ShareGroupCoordinator:
         self._members.set(group.id, member_id, SESSION, now + session_ms / 1000)
 
     def _fence(self, group_id: str, member_id: str) -> SharePlan:
-        """Return the plan that removes a member whose session has expired."""
+        """Return the changes that remove a member whose session has expired."""
         group = self.groups[group_id]
         return SharePlan(group, group.remove(member_id, self._view))
 

@@ -41,7 +41,7 @@ Draft: TypeAlias = drafts.Draft[ShareState]
 
 
 SOON_MS = 20
-"""How long after the assignment interval has passed a heartbeat comes that is waited for."""
+"""The time, in ms, from the end of the assignment interval to the heartbeat that gets the new assignment."""
 
 
 class ShareHeartbeat(NamedTuple):
@@ -78,9 +78,9 @@ class ShareGroup:
         self.id = group_id
         self.stored = ShareState()
         self.asked_ms: dict[bytes, int] = {}
-        """When the initialization of a topic was asked for, by this node; wall-clock time in milliseconds."""
+        """The time of this node's last request to initialize a topic, in wall-clock ms, by topic id."""
         self._hashed: tuple[int, frozenset[str]] | None = None
-        """The version of the metadata that the hash was compared with last, and the topics in it."""
+        """The metadata version and the subscribed topics for which the stored hash was last up to date."""
 
     def __repr__(self) -> str:
         members = f"{len(self.stored.members)} members"
@@ -227,9 +227,10 @@ class ShareGroup:
     def _initialize(
         self, draft: Draft, settings: ShareGroupSettings, view: TopicsView, now_ms: int
     ) -> InitializeStates | None:
-        """Record and return the partitions of subscribed topics that have no state yet.
+        """Mark the partitions of subscribed topics that have no state yet as initializing, and return them.
 
-        Partitions whose initialization was not answered for long are returned again.
+        A partition is returned again if its initialization has not been answered within
+        `initialize_retry_interval_ms`.
         """
         state = draft.state
         noted = state.initialization or ShareInitialization()
@@ -278,14 +279,14 @@ class ShareGroup:
     # --- share partitions --------------------------------------------------------------------------------
 
     def note(self, change: ShareInitialization) -> Draft:
-        """Return the change of which share partitions are initialized or being initialized."""
+        """Return the draft that stores which share partitions are initialized or being initialized."""
         draft: Draft = drafts.Draft(self.stored)
         draft.make(SetInitialization(change))
         return draft
 
     @property
     def initialization(self) -> ShareInitialization:
-        """Return which share partitions are initialized or being initialized."""
+        """The share partitions that are initialized, being initialized, or being deleted."""
         return self.stored.initialization or ShareInitialization()
 
     # --- properties --------------------------------------------------------------------------------------

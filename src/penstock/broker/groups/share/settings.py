@@ -7,7 +7,7 @@ from typing import NamedTuple
 SIMPLE = "simple"
 
 ASSIGNOR_NAMES = (SIMPLE, "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
-"""The names that `group.share.assignors` may give the one assignor there is."""
+"""The names of `simple`, the only assignor, that are valid in `group.share.assignors`."""
 
 
 class ShareGroupSettings(NamedTuple):
@@ -18,4 +18,4 @@ class ShareGroupSettings(NamedTuple):
     assignment_interval_ms: int = 1_000
     max_size: int = 200
     initialize_retry_interval_ms: int = 30_000
-    """When the initialization of share partitions is asked for again that was not answered."""
+    """The time after which an unanswered initialization of share partitions is requested again."""

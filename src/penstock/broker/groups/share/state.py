@@ -22,10 +22,10 @@ NO_TIME = 0
 """The time of a target assignment that was never computed."""
 
 MEMBER_BYTES = 1200
-"""About what a member takes in memory beside its names."""
+"""The approximate memory of a member in bytes, without its names."""
 
 PARTITION_BYTES = 200
-"""About what an assigned partition takes in memory, as target and as current assignment."""
+"""The approximate memory of an assigned partition in bytes, for target and current assignment together."""
 
 
 class State(StrEnum):
@@ -44,7 +44,7 @@ class Member(NamedTuple):
     client_id: str = ""
     client_host: str = ""
     topics: tuple[str, ...] = ()
-    """In alphabetical order."""
+    """The names of the subscribed topics, in alphabetical order."""
 
 
 class Current(NamedTuple):
@@ -67,9 +67,10 @@ Topics: TypeAlias = Mapping[bytes, TopicPartitions]
 
 
 class ShareInitialization(NamedTuple):
-    """Which share partitions of the group have a state at the share coordinator, or will have one soon.
+    """The share partitions of a group that have a state at the share coordinator, or are about to get one.
 
-    `deleting` has the names of topics whose states are being deleted.
+    For those in `initializing` the state has been requested; those in `initialized` have one. `deleting` has
+    the names of topics whose states are being deleted. All three are by topic id.
     """
 
     initializing: Mapping[bytes, TopicPartitions] = {}
@@ -165,7 +166,7 @@ class SetCurrent(NamedTuple):
 
 
 class SetInitialization(NamedTuple):
-    """A change of which share partitions are initialized; None if the group is removed."""
+    """A change of the initialized and initializing share partitions; None if the group is removed."""
 
     value: ShareInitialization | None
 
@@ -189,7 +190,7 @@ class ShareState:
         self.currents: dict[str, Current] = {}
         self.targets: dict[str, frozenset[Partition]] = {}
         self.initialization: ShareInitialization | None = None
-        """None where the group has no record of it."""
+        """The initialized and initializing share partitions; None if the group has no record of them."""
         self.names_bytes = 0
         self._topics: frozenset[str] | None = None
 

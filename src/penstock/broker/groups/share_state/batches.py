@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 KEEPS_START = -1
-"""A start offset that leaves the one that is stored."""
+"""The start offset of an update that does not change the stored start offset."""
 
 
 _DONE = (2, 4)
@@ -22,7 +22,7 @@ class StateBatch(NamedTuple):
     last_offset: int
     state: int
     deliveries: int
-    """How often they have been delivered."""
+    """The delivery count of each of these records."""
 
 
 def combine(
@@ -33,8 +33,8 @@ def combine(
     `older` must be a result of this function.
 
     If a record has two states, the one with the higher delivery count wins, then the one with the higher
-    state, so that a record never goes back. Records below `start_offset` are dropped; -1 drops nothing.
-    Adjacent ranges that are equal are joined.
+    state, so that no record returns to an earlier state. Records below `start_offset` are dropped; -1 drops
+    nothing. Adjacent ranges with equal state and delivery count are joined.
     """
     added = [each for each in newer if each.last_offset >= start_offset]
     kept = list(older[bisect_left(older, start_offset, key=_last) :])
@@ -69,7 +69,10 @@ def _rank(batch: StateBatch) -> tuple[int, int]:
 
 
 def _pieces(ranges: list[StateBatch], start_offset: int) -> Iterator[tuple[int, int, StateBatch]]:
-    """Yield the intervals between all bounds of ranges, each with the range of the highest rank there."""
+    """Split overlapping ranges at their bounds; yield (first, last, range that wins) for each piece.
+
+    The range with the highest delivery count wins, then the one with the highest state.
+    """
     ranges.sort()
     edges = sorted(
         {max(each.first_offset, start_offset) for each in ranges} | {each.last_offset + 1 for each in ranges}

@@ -26,13 +26,13 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 FIRST_LEADER_EPOCH = 0
 
 ANY_EPOCH = -1
-"""An epoch of a request that is not compared."""
+"""The epoch in a request that is valid for every stored epoch."""
 
 NOTHING = SharePartitionState(0, 0, 0, NO_START, NO_COUNT, 0, 0)
 """The summary of a share partition that has no state."""
 
 HasPartition = Callable[[bytes, int], bool]
-"""Returns whether a topic, by its id, has a partition."""
+"""Returns True if the topic with this id has a partition with this index."""
 
 
 class WrittenShareState(NamedTuple):
@@ -46,9 +46,9 @@ class WrittenShareState(NamedTuple):
 
 
 class ShareCoordinator:
-    """Decides about requests. `updates_max` is the number of updates after a snapshot before the next one.
+    """Decides about requests for share partitions. `updates_max` returns the most updates between snapshots.
 
-    `has_partition` looks a partition up in the metadata.
+    `has_partition` looks up a partition in the metadata.
     """
 
     def __init__(self, updates_max: Callable[[], int], has_partition: HasPartition) -> None:
@@ -104,10 +104,10 @@ class ShareCoordinator:
     ) -> ShareStateChange:
         """Handle WriteShareGroupState: merge new delivery states of records; return the change.
 
-        The start offset only grows. If a leader's write was stored, but answered with an error because the
-        coordinator moved, the leader's next write has an earlier start offset. The states between the two
-        offsets are no longer stored, so going back would make the next leader deliver those records again.
-        Apache Kafka goes back.
+        The start offset never decreases. If a leader's write was stored, but answered with an error because
+        the coordinator moved, the leader's next write has an earlier start offset. The states between the two
+        offsets are no longer stored, so accepting it would make the next leader deliver those records again.
+        Apache Kafka accepts it.
 
         Raises:
             KafkaError: INVALID_REQUEST (42), FENCED_LEADER_EPOCH (74), FENCED_STATE_EPOCH (124) or
@@ -178,8 +178,8 @@ class ShareCoordinator:
 def cold_snapshots(states: ShareStates, interval_ms: int, now_ms: int) -> list[ShareStateChange]:
     """Return new snapshots of share partitions whose last one is older than `interval_ms`.
 
-    They allow old records of the log to be deleted. If all share partitions are that old, there are none:
-    nothing is being written, so nothing needs to be deleted.
+    After a new snapshot, older records of the log can be deleted. The result is empty if all share partitions
+    have such old snapshots: nothing is being written, so nothing needs to be deleted.
     """
     old = {
         key: entry.state

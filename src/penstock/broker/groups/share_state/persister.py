@@ -1,7 +1,7 @@
 """The interface of the share coordinator for other parts of a broker: requests that are answered later.
 
-A single broker answers at once. In a cluster, another node may be the coordinator, and replicas have to
-follow.
+A single broker answers at once. In a cluster, another node may be the coordinator, and the response waits
+until the in-sync replicas have the records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Done: TypeAlias = Callable[[Any], None]
 
 
 Send: TypeAlias = Callable[[Any, Done], None]
-"""Sends a request, and has a function called with the answer."""
+"""Sends a request, and calls the function once with the response."""
 
 
 class Persister:
@@ -45,7 +45,7 @@ class Persister:
     def write_state(self, request: WriteShareGroupStateRequest, done: Done) -> None:
         """Send WriteShareGroupState (85), which adds delivery states.
 
-        A response without error means durable.
+        A response without an error means that the states are durable.
         """
         self.send(request, done)
 

@@ -1,6 +1,7 @@
 """The five requests to the share coordinator: splits them by share partition, and joins the results.
 
-Used to answer clients as well as other brokers. `ASKED` has the response class of each request.
+These requests come from clients as well as from other brokers. `KINDS` has the function that handles each
+request, and the classes of its response.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.broker.groups.share_state.service import ShareStateOutcome, ShareStateService
 
 Ask = Callable[["ShareStateService", ShareKey, Any], "ShareStateOutcome"]
-"""Asks the coordinator about one share partition, as its part of a request says."""
+"""Calls the share coordinator for one share partition, with that partition's part of a request."""
 
 
 class ShareStateApi(NamedTuple):
@@ -105,7 +106,7 @@ KINDS: dict[int, ShareStateApi] = {
         _fill_summary,
     ),
 }
-"""The requests to the share coordinator, by API."""
+"""The handling of the requests to the share coordinator, by API key."""
 
 
 def keys_of(request: Any) -> list[tuple[ShareKey, Any]]:

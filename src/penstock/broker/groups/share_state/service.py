@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 CHANGES_AT_ONCE = 500
-"""How many records maintenance puts into one batch."""
+"""The most records that `maintain` puts into one batch."""
 
 
 class ShareStateHost(Protocol):
@@ -193,8 +193,7 @@ class ShareStateService:
 
         Raises:
             KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), the changes could not be written;
-                nothing
-                has changed.
+                nothing has changed.
         """
         records = [record_of(change) for change in changes]
         what, now_ms = "the states of share groups", self._host.clock.now_ms()

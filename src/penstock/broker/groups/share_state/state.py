@@ -12,22 +12,22 @@ from penstock.broker.groups.share_state.batches import KEEPS_START, StateBatch, 
 from penstock.broker.groups.share_state.keys import ShareKey
 
 NO_START = -1
-"""The start offset of a share partition that nothing has been fetched of."""
+"""The start offset of a share partition of which no records have been fetched yet."""
 
 NO_COUNT = -1
-"""The number of completed deliveries where it is unknown."""
+"""The value of `complete_count` if the number is unknown."""
 
 STATE_BYTES = 700
-"""About what a share partition takes in memory beside the group's name and its batches."""
+"""The approximate memory of a share partition in bytes, without the group's name and the batches."""
 
 BATCH_BYTES = 120
-"""About what a range of records takes in memory."""
+"""The approximate memory of a range of records in bytes."""
 
 
 class SharePartitionState(NamedTuple):
     """The state of a share partition.
 
-    The times, in wall-clock milliseconds, are those of its last snapshot.
+    `created_ms` is the wall-clock time of its initialization, `written_ms` that of its last snapshot.
     """
 
     snapshot_epoch: int
@@ -35,7 +35,7 @@ class SharePartitionState(NamedTuple):
     leader_epoch: int
     start_offset: int
     complete_count: int
-    """How many records behind the start offset need no delivery any more; -1 where that is unknown."""
+    """The number of records after the start offset that need no further delivery; -1 if it is unknown."""
     created_ms: int
     written_ms: int
     batches: tuple[StateBatch, ...] = ()
@@ -75,13 +75,16 @@ class StoredShareState:
     def __init__(self, state: SharePartitionState) -> None:
         self.state = state
         self.updates = 0
-        """Updates since the last snapshot."""
+        """The number of updates since the last snapshot."""
         self.leader_epoch = state.leader_epoch
-        """The highest leader epoch that was ever stored: leaders with a lower one are fenced."""
+        """The highest leader epoch that was ever stored. Leaders with a lower epoch are fenced."""
         self.state_epoch = state.state_epoch
         """The highest state epoch that was ever stored."""
         self.snapshot_offset = 0
-        """The offset of the record that the state begins with: what lies before it is not needed."""
+        """The log offset of the last snapshot. Records before it are not needed.
+
+        Where the log begins with an update instead of a snapshot, it is the offset of that update.
+        """
 
 
 class ShareStates:
@@ -90,7 +93,7 @@ class ShareStates:
     def __init__(self) -> None:
         self.entries: dict[ShareKey, StoredShareState] = {}
         self.size_bytes = 0
-        """About what they take in memory."""
+        """The approximate memory of all states in bytes."""
 
     def apply(self, change: ShareStateChange, offset: int) -> None:
         """Apply a change, whose record has this offset in the log."""

@@ -29,9 +29,9 @@ def assign(
 ) -> Assignment:
     """Return the target assignment of every member.
 
-    `tasks` are the numbers of tasks by subtopology, `stateful` the subtopologies that have state, `standbys`
-    the number of standby copies of each of their tasks, on other processes. If there are too few
-    processes, there are fewer copies.
+    `tasks` has the number of tasks of each subtopology. `stateful` are the subtopologies that have state:
+    each of their tasks gets `standbys` standby copies on other processes, or fewer if there are too few
+    processes.
     """
     if not members:
         return {}
@@ -61,7 +61,7 @@ class _Process:
 
 
 class _Quota:
-    """The greatest number of tasks for a member that keeps former tasks: an equal share of the rest."""
+    """The most tasks per member while members keep their former tasks: an equal share of the tasks left."""
 
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks = tasks
@@ -69,7 +69,7 @@ class _Quota:
         self.each = -(-tasks // members)
 
     def note(self, count: int) -> None:
-        """Recompute the quota for the other members when a member with `count` tasks has its full share."""
+        """Recompute the limit for the other members if `count`, one member's tasks, has reached it."""
         if count == self.each:
             self._members -= 1
             self._tasks -= count

@@ -14,10 +14,10 @@ from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 NAMES_MAX = 3
-"""How many topics a status names."""
+"""The most topics that the detail text of a status lists."""
 
 TASKS_MAX = 10_000
-"""Most tasks of one group: as many as the partitions that one request may make."""
+"""The most tasks of one group, which is also the most partitions that one request may create."""
 
 
 class Status(IntEnum):
@@ -41,14 +41,14 @@ class Problem(NamedTuple):
 class Configured(NamedTuple):
     """A topology checked against the existing topics.
 
-    `tasks` are the numbers of tasks by subtopology, in order of ids, or None if they cannot be decided.
+    `tasks` has the number of tasks of each subtopology, in order of ids; None if it cannot be decided.
     """
 
     tasks: Mapping[str, int] | None
     internal: Mapping[str, InternalTopic] = {}
-    """All internal topics, with their numbers of partitions."""
+    """All internal topics by name, with their decided partition counts."""
     missing: tuple[InternalTopic, ...] = ()
-    """Those of them that are to be made."""
+    """The internal topics that do not exist yet, and have to be created."""
     problem: Problem | None = None
 
     @property
@@ -58,11 +58,11 @@ class Configured(NamedTuple):
 
 
 NOT_CONFIGURED = Configured(None)
-"""A topology of which nothing is decided."""
+"""The result for a topology whose tasks and topics cannot be decided."""
 
 
 class _WrongPartitions(Exception):
-    """Raised if topics do not have the numbers of partitions that the topology needs."""
+    """Raised if topics do not have the partition counts that the topology needs."""
 
 
 def check_topology(topology: Topology) -> None:
@@ -96,10 +96,10 @@ def check_topology(topology: Topology) -> None:
 
 
 def configure(topology: Topology, counts: Mapping[str, int]) -> Configured:
-    """Decide about partitions and tasks; `counts` are the numbers of partitions of existing topics.
+    """Decide about partitions and tasks; `counts` has the partition counts of the existing topics.
 
     Raises:
-        KafkaError: STREAMS_INVALID_TOPOLOGY (130), numbers of partitions depend on each other in a cycle, a
+        KafkaError: STREAMS_INVALID_TOPOLOGY (130), partition counts depend on each other in a cycle, a
             repartition topic has no writer, or there would be more than `TASKS_MAX` tasks.
     """
     repartitions = {topic.name for each in topology.subtopologies for topic in each.repartition_sources}
@@ -139,9 +139,10 @@ def configure(topology: Topology, counts: Mapping[str, int]) -> Configured:
 
 
 def _repartition_counts(subtopologies: Iterable[Subtopology], counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the numbers of partitions of repartition topics.
+    """Return the partition counts of repartition topics, by topic name.
 
-    A number is given, or else the largest of any input of the subtopology that writes the topic.
+    The topology sets the count, or else it is the largest partition count among the inputs of the subtopology
+    that writes the topic.
     """
     decided = {
         topic.name: topic.partitions
@@ -172,7 +173,7 @@ def _repartition_counts(subtopologies: Iterable[Subtopology], counts: Mapping[st
 def _make_equal(
     subtopologies: Iterable[Subtopology], counts: Mapping[str, int], decided: dict[str, int]
 ) -> None:
-    """Set the repartition topics of each copartition group to the number of partitions that all need."""
+    """Give the repartition topics of each copartition group the partition count of its other topics."""
     fixed = {topic.name for each in subtopologies for topic in each.repartition_sources if topic.partitions}
     for each in subtopologies:
         repartitions = {topic.name for topic in each.repartition_sources}

@@ -1,8 +1,8 @@
-"""All streams groups of a broker: finds the group of a request, and keeps the timers of groups and members.
+"""The coordinator of streams groups: it passes each request to its group, and keeps the groups' timers.
 
-No I/O: requests come in with `now`, in seconds of the monotonic clock, and `now_ms`, the wall clock's
-milliseconds. The result of a request or a timer is a `StreamsPlan`; its changes are stored, and then applied
-by `accept`.
+This module does no I/O. Each request comes with `now`, in seconds of the monotonic clock, and `now_ms`, in
+milliseconds of the wall clock. A request or a timer results in a `StreamsPlan`, which has the changes to
+store and the response. The caller stores the changes, and then calls `accept`, which applies them.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from penstock.broker.requests.string_lengths import STRING_BYTES_MAX
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 STREAMS = "streams"
-"""The type of the groups here, and their protocol type."""
+"""The group type of streams groups, and their protocol type."""
 
 GROUP_BYTES = 3500
-"""About what a group takes in memory beside its name, its members and its topology."""
+"""The approximate memory of a group in bytes, without its name, its members and its topology."""
 
 
 class StreamsPlan(NamedTuple):
@@ -87,11 +87,13 @@ class StreamsGroupCoordinator:
         *,
         makes_group: bool = True,
     ) -> StreamsPlan:
-        """Handle StreamsGroupHeartbeat; return the plan. A member that joins an unknown group creates it.
+        """Handle StreamsGroupHeartbeat; return the changes to store, and the response.
+
+        A member that joins a group that does not exist creates it, unless `makes_group` is False.
 
         Raises:
-            KafkaError: the error to respond with: INVALID_REQUEST (42) for invalid fields,
-                GROUP_ID_NOT_FOUND (69), and those of `StreamsGroup.heartbeat` and `StreamsGroup.leave`.
+            KafkaError: the error to respond with: INVALID_REQUEST (42) for invalid fields, GROUP_ID_NOT_FOUND
+                (69), and those of `StreamsGroup.heartbeat` and `StreamsGroup.leave`.
         """
         problem = _problem(group_id, beat)
         if problem:
@@ -122,7 +124,7 @@ class StreamsGroupCoordinator:
         return StreamsPlan(group, draft, answer, beat.member_id, session_ms, shut_down_by, begins_ms)
 
     def accept(self, plan: StreamsPlan, now: float) -> None:
-        """Apply the changes of a plan, which have been stored."""
+        """Apply the changes of a request or timer after they were stored."""
         group, before = plan.group, plan.group.stored
         self.groups.setdefault(group.id, group)
         if plan.shut_down_by is not None and group.shut_down_by is None:
@@ -151,7 +153,7 @@ class StreamsGroupCoordinator:
                 self._touch(group, member_id, now, session_ms)
 
     def forget(self, group_id: str) -> None:
-        """Drop the group with an id, if there is one."""
+        """Remove the group `group_id` from memory, if it is there."""
         group = self.groups.pop(group_id, None)
         if group is not None:
             for member_id in group.stored.members:
@@ -183,7 +185,7 @@ class StreamsGroupCoordinator:
         return None if delay is None else max(0, round((delay.when - now) * 1000))
 
     def _end_delay(self, group: StreamsGroup, timer: Timer, now_ms: int) -> StreamsPlan | None:
-        """Return the plan that assigns tasks to the members that have joined a new group during its delay."""
+        """Return the changes that assign tasks after a new group's initial delay, or None without members."""
         if self._delays.get(group.id) is not timer:
             return None
         del self._delays[group.id]  # should the assignment not be stored, the next heartbeat assigns
@@ -191,7 +193,7 @@ class StreamsGroupCoordinator:
         return None if draft is None else StreamsPlan(group, draft)
 
     def _touch(self, group: StreamsGroup, member_id: str, now: float, session_ms: int) -> None:
-        """Renew the session of a member, and time how long it takes to give up tasks."""
+        """Renew a member's session, and set or stop its deadline for giving up tasks."""
         self._members.set(group.id, member_id, SESSION, now + session_ms / 1000)
         current = group.stored.current(member_id)
         if current.state is not MemberState.UNREVOKED:
@@ -201,7 +203,7 @@ class StreamsGroupCoordinator:
             self._members.set(group.id, member_id, REVOCATION, now + timeout_ms / 1000, current.epoch)
 
     def _fence(self, group_id: str, member_id: str) -> StreamsPlan:
-        """Return the plan that removes a member that has timed out, in its session or in giving up tasks."""
+        """Return the changes that remove a member whose session or revocation deadline has expired."""
         group = self.groups[group_id]
         return StreamsPlan(group, group.remove(member_id))
 
@@ -231,7 +233,7 @@ def _problem(group_id: str, beat: StreamsHeartbeat) -> str:
 
 
 def _too_long(group_id: str, beat: StreamsHeartbeat) -> str:
-    """Return the error message if a text is too long for a record's key or an old string, or else ""."""
+    """Return the error message for a group id or member id too long to be stored, or an empty string."""
     texts = [group_id, beat.member_id]
     if any(len(text) * 4 > STRING_BYTES_MAX < len(text.encode()) for text in texts):
         return f"a text is longer than {STRING_BYTES_MAX} bytes, the most that can be stored"

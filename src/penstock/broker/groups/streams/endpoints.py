@@ -18,7 +18,7 @@ class EndpointPartitions(NamedTuple):
 
 
 def endpoint_partitions(state: StreamsState, counts: Mapping[str, int]) -> tuple[EndpointPartitions, ...]:
-    """Return the partitions of every member with an endpoint; `counts` has those of existing topics."""
+    """Return the partitions of every member with an endpoint; `counts` has the topics' partition counts."""
     found = []
     for member_id, member in state.members.items():
         if member.endpoint is not None:
@@ -32,7 +32,7 @@ def endpoint_partitions(state: StreamsState, counts: Mapping[str, int]) -> tuple
 def _partitions(
     tasks: Iterable[Task], state: StreamsState, counts: Mapping[str, int]
 ) -> dict[str, list[int]]:
-    """Return the partitions that tasks read. A topic may have fewer partitions than there are tasks."""
+    """Return the partitions that the tasks read, by topic. A topic may have fewer partitions than tasks."""
     topology = state.topology
     inputs = {} if topology is None else {each.id: tuple(each.inputs()) for each in topology.subtopologies}
     found: dict[str, list[int]] = {}

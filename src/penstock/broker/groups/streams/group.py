@@ -44,7 +44,7 @@ Draft: TypeAlias = drafts.Draft[StreamsState]
 """A streams group as one request or timer would change it, before the change is stored."""
 
 SOON_MS = 20
-"""How long after an assignment has become due a heartbeat comes that is waited for."""
+"""The time, in ms, from the end of an assignment delay to the heartbeat that gets the new assignment."""
 
 
 class StreamsHeartbeat(NamedTuple):
@@ -60,9 +60,9 @@ class StreamsHeartbeat(NamedTuple):
     endpoint: tuple[str, int] | None = None
     tags: tuple[tuple[str, str], ...] | None = None
     endpoint_epoch: int = 0
-    """The endpoint information that the member has."""
+    """The epoch of the endpoint information that the member has."""
     shuts_down: bool = False
-    """Whether every member is to be asked to shut down."""
+    """True if the member requests the shutdown of the application, that is of all its members."""
     client_id: str = ""
     client_host: str = ""
 
@@ -78,7 +78,7 @@ class StreamsAnswer(NamedTuple):
     endpoint_epoch: int = 0
     endpoints: tuple[EndpointPartitions, ...] | None = None
     to_make: tuple[InternalTopic, ...] = ()
-    """Internal topics that are to be made."""
+    """The internal topics that do not exist yet, and have to be created."""
 
 
 class StreamsGroup:
@@ -94,9 +94,9 @@ class StreamsGroup:
         self.shut_down_by: str | None = None
         self.endpoint_epoch = 0
         self._configured: tuple[int, Topology, Configured] | None = None
-        """The topology with the topics of this version of the metadata."""
+        """The last result of `configured`, with its metadata version and its topology."""
         self._hashed: tuple[int, int] | None = None
-        """The version of the metadata, and the hash of the topics that the group needs."""
+        """The metadata version, and the hash of the topology's topics in that version."""
 
     def __repr__(self) -> str:
         members = f"{len(self.stored.members)} members"
@@ -182,8 +182,8 @@ class StreamsGroup:
     def _check(self, beat: StreamsHeartbeat, settings: StreamsGroupSettings) -> None:
         """Check that a member may join, or that the epoch that it sends is valid.
 
-        0 is always valid. The epoch before the present one is valid while the member has only assigned tasks:
-        a response to it was lost.
+        Epoch 0 is always valid. The member's previous epoch is valid as long as the member has only tasks
+        that are assigned to it: it has not got the response with the new epoch.
         """
         if beat.member_id not in self.stored.members:
             if beat.epoch != JOIN_EPOCH:
@@ -288,7 +288,7 @@ class StreamsGroup:
     ) -> int | None:
         """Compute the target assignment, if it is older than the group epoch and the interval has passed.
 
-        Return how many milliseconds of the interval are left, or None if nothing waits for it.
+        Returns the milliseconds until the interval has passed, or None if no assignment waits for that.
         """
         state = draft.state
         if state.epoch <= state.target_epoch:
@@ -347,7 +347,7 @@ class StreamsGroup:
         return self.endpoint_epoch + 1 if has_moved and has_endpoint else self.endpoint_epoch
 
     def assign_delayed(self, settings: StreamsGroupSettings, view: TopicsView, now_ms: int) -> Draft | None:
-        """Return the first assignment of a group after its initial delay, or None if there is none."""
+        """Return the changes that assign tasks after a group's initial delay, or None without members."""
         topology = self.stored.topology
         if not self.stored.members or topology is None:
             return None
@@ -389,7 +389,8 @@ class StreamsGroup:
     ) -> None:
         """Check the member of an OffsetCommit. `partitions` are pairs of a topic's name and a partition.
 
-        An older epoch is valid for the inputs of active tasks that the member has had since then.
+        An older epoch is valid for partitions that are read by active tasks which the member has had since
+        that epoch. `has_epochs` is False for API versions without member epochs.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID (25), STALE_MEMBER_EPOCH (113), or UNSUPPORTED_VERSION (35) without
@@ -435,7 +436,7 @@ class StreamsGroup:
         )
 
     def subscribed_topics(self) -> frozenset[str]:
-        """Return the topics that the members read, which are none if there are no members."""
+        """Return the topics that the members read; an empty set if there are no members."""
         if not self.stored.members or self.stored.topology is None:
             return frozenset()
         return frozenset(self.stored.topology.readers())
@@ -453,7 +454,7 @@ class StreamsGroup:
         return not self.stored.members
 
     def offset_expiration(self) -> OffsetExpiration:
-        """Return which offsets may expire: each from its commit, except those of topics that members read."""
+        """Return the expiration rule: only offsets of topics that no member reads expire."""
         return OffsetExpiration(subscribed_topics=self.subscribed_topics())
 
 

@@ -12,7 +12,7 @@ from penstock.broker.groups.streams.state import Current, MemberState
 from penstock.broker.groups.streams.tasks import NO_TASKS, Task, Tasks
 
 IsHeld = Callable[[Task, bool], bool]
-"""Returns whether a member has to wait for a task, which it is to have as active or not."""
+"""Returns True if another member still holds a task; the bool is True if it is to become an active task."""
 
 
 def reconcile(

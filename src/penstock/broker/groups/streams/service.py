@@ -1,6 +1,7 @@
 """Streams groups (KIP-1071) of a broker: connects their coordinator to store, settings and topics.
 
-Does the I/O for the coordinator: stores the changes of a plan, and then applies them.
+This module does the I/O for the coordinator: it stores the changes that a request or timer results in, and
+then applies them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class StreamsGroupService:
-    """The streams groups of one broker. `is_other` is True for a group of another type."""
+    """The streams groups of one broker. `is_other` returns True for the id of a group of another type."""
 
     def __init__(
         self, host: GroupHost, view: TopicsView, timers: Timers, is_other: Callable[[str], bool]
@@ -73,7 +74,7 @@ class StreamsGroupService:
         now: float,
         first: Sequence[KeyAndValue] = (),
     ) -> StreamsAnswer:
-        """Handle StreamsGroupHeartbeat: store the plan, after the records `first`, and return the response.
+        """Handle StreamsGroupHeartbeat: store its changes after the records `first`; return the response.
 
         Raises:
             KafkaError: the error to respond with.
@@ -87,13 +88,13 @@ class StreamsGroupService:
         return plan.answer
 
     def work_off(self, store: GroupStore, now: float) -> None:
-        """Carry out the plans of timers that have fired."""
+        """Store and apply the changes of the timers that have fired."""
         self.planned.work_off(store, now, lambda plan: self._carry_out(store, plan, now))
 
     def _carry_out(
         self, store: GroupStore, plan: StreamsPlan, now: float, first: Sequence[KeyAndValue] = ()
     ) -> None:
-        """Store the changes of a plan, after the records `first`, then apply them.
+        """Store the changes of a request or timer, after the records `first`, and apply them.
 
         Raises:
             KafkaError: NOT_COORDINATOR (16) or UNKNOWN_SERVER_ERROR (-1), the changes could not be stored.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 STICKY = "sticky"
-"""The one assignor of tasks that there is."""
+"""The only task assignor."""
 
 STANDBY_CONFIG = "num.standby.replicas"
 """The name under which the number of standby tasks is stored with the group."""
@@ -18,6 +18,6 @@ class StreamsGroupSettings(NamedTuple):
     heartbeat_interval_ms: int = 5_000
     assignment_interval_ms: int = 1_000
     initial_rebalance_delay_ms: int = 3_000
-    """How long a group that was empty waits for more members before the first assignment."""
+    """The time for which a group that was empty waits for more members before the first assignment."""
     num_standby_replicas: int = 0
     max_size: int = 2**31 - 1

@@ -17,24 +17,25 @@ FIRST_EPOCH = 1
 """The epoch of a group that has no record of its own yet; its first change makes it 2."""
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
-"""The member epochs of a heartbeat that joins, of one that leaves, and of one of a static member, which
-streams groups do not have.
+"""The member epochs of heartbeats that join, that leave, and by which a static member leaves for a while.
+
+Streams groups have no static members, and refuse the last one.
 """
 
 NO_TIME = 0
 """The time of a target assignment that was never computed."""
 
 NO_EPOCH = -1
-"""The epoch of a topology where there is none."""
+"""The topology epoch if there is no topology."""
 
 MEMBER_BYTES = 1800
-"""About what a member takes in memory beside its names."""
+"""The approximate memory of a member in bytes, without its names."""
 
 TASK_BYTES = 260
-"""About what an assigned task takes in memory, as target and as current assignment."""
+"""The approximate memory of an assigned task in bytes, for target and current assignment together."""
 
 TOPIC_BYTES = 400
-"""About what a topic of the topology takes in memory beside its name and settings."""
+"""The approximate memory of a topic of the topology in bytes, without its name and settings."""
 
 
 class State(StrEnum):
@@ -43,7 +44,7 @@ class State(StrEnum):
     EMPTY = "Empty"
     """A group without members; it may have offsets."""
     NOT_READY = "NotReady"
-    """A group whose topology cannot be worked on: topics are missing, or have wrong numbers of partitions."""
+    """A group whose topology cannot run: topics are missing, or have wrong partition counts."""
     ASSIGNING = "Assigning"
     """A group whose epoch is ahead of its target assignment."""
     RECONCILING = "Reconciling"
@@ -56,13 +57,13 @@ class MemberState(IntEnum):
     """A member's progress towards its target assignment; the values are the numbers in stored records."""
 
     STABLE = 1
-    """At the epoch of its target, with all of it."""
+    """The member has the epoch of its target assignment, and all tasks of it."""
     UNREVOKED = 2
-    """To give up tasks before its epoch moves on."""
+    """The member has to give up tasks before its epoch advances."""
     UNRELEASED = 3
-    """At the epoch of its target, without tasks that others still hold."""
+    """The member has the epoch of its target assignment, and waits for tasks that other members hold."""
     UNKNOWN = 127
-    """Written by a newer version of the broker."""
+    """A state that a newer version of the broker has stored."""
 
 
 class Member(NamedTuple):
@@ -77,9 +78,9 @@ class Member(NamedTuple):
     process_id: str = ""
     """The instance of the application, which may have several members: one for each of its threads."""
     endpoint: tuple[str, int] | None = None
-    """The host and port where others may query the state of the instance."""
+    """The host and port at which other instances can query the state of the member's instance."""
     tags: tuple[tuple[str, str], ...] = ()
-    """In alphabetical order."""
+    """The client tags as pairs of key and value, in alphabetical order."""
 
 
 class Current(NamedTuple):
@@ -92,7 +93,7 @@ class Current(NamedTuple):
     revoking: Tasks = NO_TASKS
     """Tasks that the member has to give up, and may still have."""
     epochs: Mapping[Task, int] = {}
-    """The member epoch at which each active task was assigned (KIP-1251), those to be given up included."""
+    """The member epoch at which each active task was assigned (KIP-1251), including tasks to be given up."""
 
     def has_same_tasks(self, other: Current) -> bool:
         """Return True if the assigned tasks are equal, and were assigned at the same epochs."""
@@ -107,9 +108,9 @@ class Epoch(NamedTuple):
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
     validated_topology: int = NO_EPOCH
-    """The epoch of the topology whose topics are all there."""
+    """The epoch of the topology if all its topics exist and are valid, otherwise `NO_EPOCH`."""
     configs: tuple[tuple[str, str], ...] = ()
-    """The settings that the assignor is given."""
+    """The settings for the assignor, as pairs of name and value."""
 
 
 class SetEpoch(NamedTuple):
@@ -170,11 +171,11 @@ class StreamsState:
         self.currents: dict[str, Current] = {}
         self.targets: dict[str, Tasks] = {}
         self.owners: dict[Task, str] = {}
-        """The member that has a task as active, assigned or still to be given up."""
+        """The id of the member that has each active task, including tasks that it has to give up."""
         self.holders: dict[Task, frozenset[str]] = {}
-        """The members that have a task in another role."""
+        """The ids of the members that have each task as a standby or warm-up task."""
         self.target_tasks = 0
-        """How many tasks the members are to have, in all roles."""
+        """The number of tasks in all target assignments, in all roles."""
         self.names_bytes = 0
         self.topology_bytes = 0
 

@@ -56,7 +56,7 @@ NO_TASKS = Tasks()
 
 
 def by_subtopology(tasks: Iterable[Task]) -> dict[str, list[int]]:
-    """Return the numbers of partitions by subtopology, both in order."""
+    """Return the partition indices of each subtopology, with subtopologies and indices in ascending order."""
     found: dict[str, list[int]] = {}
     for subtopology, partition in sorted(tasks):
         found.setdefault(subtopology, []).append(partition)

@@ -19,7 +19,7 @@ class InternalTopic(NamedTuple):
 
 
 class CopartitionGroup(NamedTuple):
-    """Topics that need equal numbers of partitions, by their indexes in the lists of the subtopology."""
+    """Topics that need equal partition counts, as indices into the topic lists of their subtopology."""
 
     source_topics: tuple[int, ...] = ()
     source_regexes: tuple[int, ...] = ()
@@ -41,13 +41,13 @@ class Subtopology(NamedTuple):
     copartition_groups: tuple[CopartitionGroup, ...] = ()
 
     def inputs(self) -> Iterator[str]:
-        """Yield the topics that are read."""
+        """Yield the names of the topics that the subtopology reads."""
         yield from self.source_topics
         for topic in self.repartition_sources:
             yield topic.name
 
     def topics(self) -> Iterator[str]:
-        """Yield the topics that must exist: those that are read, and changelogs."""
+        """Yield the names of the topics that must exist: the inputs and the changelogs."""
         yield from self.inputs()
         for topic in self.changelogs:
             yield topic.name
@@ -80,5 +80,5 @@ class Topology(NamedTuple):
         return list(dict.fromkeys(names))
 
     def readers(self) -> dict[str, str]:
-        """Return the subtopology that reads each topic."""
+        """Return the id of the subtopology that reads each topic, by topic name."""
         return {name: each.id for each in self.subtopologies for name in each.inputs()}
