@@ -36,10 +36,10 @@ class DamagedLogError(StorageError):
 
 
 NEVER = (1 << 63) - 1
-"""Stands for a limit that is never reached, as in Kafka's configuration."""
+"""The value of a limit that is never reached, as in Kafka's configuration."""
 
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
-"""How far from its segment's base an offset may be: the indexes keep the distance in 31 bits."""
+"""The greatest distance of an offset from its segment's base: the indexes store it in 31 bits."""
 
 Bytes = bytes | memoryview
 
@@ -48,11 +48,11 @@ class LogConfig(NamedTuple):
     """The settings of a topic for its logs, with Kafka's defaults (`segment.bytes` and so on)."""
 
     segment_bytes: int = 1 << 30
-    """A segment that would grow past this is closed and a new one begun. At most 2^31 - 1."""
+    """The size in bytes above which a new segment is begun. At most 2^31 - 1."""
     segment_ms: int = 7 * 24 * 3600 * 1000
-    """So is one whose first batch is older than this."""
+    """The age of a segment's first batch after which a new segment is begun, in ms."""
     segment_jitter_ms: int = 0
-    """Up to so much is taken off `segment_ms`, differently for each log and segment."""
+    """The most that is subtracted from `segment_ms`: a different amount for each log and segment."""
     segment_index_bytes: int = 10 << 20
     """Size limit of each index file of a segment."""
     index_interval_bytes: int = 4096
@@ -66,7 +66,7 @@ class LogConfig(NamedTuple):
     flush_ms: int = NEVER
     """Milliseconds after which unflushed data are forced to disk."""
     compacted: bool = False
-    """Whether batches may be missing between segments without anything being wrong."""
+    """True if offsets may be missing between segments, because the topic is compacted: that is no damage."""
 
 
 class FileRegion:
@@ -152,14 +152,14 @@ class Segment(ABC):
     def __init__(self, base_offset: int, now_ms: int) -> None:
         self.base_offset = base_offset
         self.end_offset = base_offset
-        """The next segment's base; in the last one, the offset after the last batch."""
+        """The next segment's base offset; in the last segment, the offset after the last batch."""
         self.size = 0
         self.created_ms = now_ms
         self.last_append_ms = now_ms
         self.first_timestamp = -1
         """Greatest timestamp of the first append: the segment's age counts from it."""
         self.full = False
-        """An index has no room left."""
+        """True if an index has no room left."""
 
     @property
     @abstractmethod
@@ -183,7 +183,7 @@ class Segment(ABC):
         up_to_offset: int,
         at_least_one: bool,
     ) -> tuple[int, bool]:
-        """Append batches from `offset` on to `pieces`; return (their bytes, whether the end was reached)."""
+        """Append batches from `offset` on to `pieces`; return (size in bytes, True at the segment's end)."""
 
     @abstractmethod
     def entries(self, offset: int) -> Iterator[BatchEntry]:
@@ -247,7 +247,7 @@ class Segment(ABC):
 
     @property
     def oldest_ms(self) -> int:
-        """The time of the first append's records, or of the last append if unknown or without a time."""
+        """The greatest timestamp of the first append; if there is none, the time of the last append."""
         # Of a segment from an earlier run the first timestamp is known once its indexes are.
         return (
             self.first_timestamp if self.max_timestamp >= 0 <= self.first_timestamp else self.last_append_ms
@@ -260,7 +260,7 @@ class Segment(ABC):
         return latest if latest >= 0 else self.last_append_ms
 
     def batch_since(self, timestamp_ms: int, start_offset: int) -> BatchEntry | None:
-        """Return the first batch from `start_offset` on with a greatest timestamp of `timestamp_ms` or later.
+        """Return the first batch from `start_offset` on whose greatest timestamp is at least `timestamp_ms`.
 
         None if the segment has no such batch.
         """
@@ -305,7 +305,7 @@ class Log(Protocol):
     start_offset: int
     """The first offset that may be read."""
     end_offset: int
-    """The offset after the last one: what the next record gets."""
+    """The offset after the last record, which the next record gets."""
     recovery_point: int
     """The offset up to which the log is known to be on the disk for good."""
     leader_epochs: LeaderEpochs
@@ -313,11 +313,11 @@ class Log(Protocol):
     config: LogConfig
     """The settings in force; `configure` changes them."""
     cleaned_to: int
-    """The offset below which compaction has looked at every key."""
+    """The offset up to which compaction has read every key."""
     is_closed: bool
-    """Whether `close` was called."""
+    """True after a call of `close`."""
     flushes_itself: bool
-    """Whether an append that makes a flush due does it; see `leave_flushing`."""
+    """True if an append that makes a flush due also flushes; see `leave_flushing`."""
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -334,10 +334,10 @@ class Log(Protocol):
     def read(
         self, offset: int, max_bytes: int, *, up_to_offset: int | None = None, at_least_one: bool = True
     ) -> Slice:
-        """Return whole batches from the one that contains `offset`, or the next one, on.
+        """Return whole batches, beginning with the one that contains `offset`, or else the next one.
 
-        At most `max_bytes` of them; with `at_least_one`, the first batch is returned whole at any
-        size. No batch that reaches `up_to_offset` is returned. The result is empty at the end of the log.
+        The batches have at most `max_bytes`. With `at_least_one`, the first batch is returned at any size.
+        No batch that reaches `up_to_offset` is returned. The result is empty at the end of the log.
         """
 
     @property
@@ -345,7 +345,7 @@ class Log(Protocol):
         """The greatest timestamp of all batch headers, also below `start_offset`; -1 if there is none."""
 
     def batch_since(self, timestamp_ms: int, start_offset: int) -> tuple[BatchEntry, Bytes] | None:
-        """Return the first batch from `start_offset` on with a greatest timestamp of `timestamp_ms` or later.
+        """Return the first batch from `start_offset` on whose greatest timestamp is at least `timestamp_ms`.
 
         None if there is no such batch. `times.record_since` finds the record in it; if no record from
         `start_offset` on is late enough, a later batch may have one.
@@ -354,7 +354,7 @@ class Log(Protocol):
     def offset_for_timestamp(
         self, timestamp_ms: int, budget: UnpackBudget | None = None
     ) -> tuple[int, int] | None:
-        """Return (offset, timestamp) of the first record at or after the time, or None if there is none.
+        """Return (offset, timestamp) of the first record not earlier than `timestamp_ms`, or None.
 
         `budget`, by default a new one for each batch, limits the bytes to decompress. For a batch that
         exceeds it or cannot be read, the result is its first offset and greatest timestamp, from the header.
@@ -363,23 +363,23 @@ class Log(Protocol):
     def offset_of_max_timestamp(self, budget: UnpackBudget | None = None) -> tuple[int, int] | None:
         """Return (offset, timestamp) of the first record with the greatest timestamp, or None without one.
 
-        `budget` has the meaning that it has for `offset_for_timestamp`.
+        `budget` has the same meaning as in `offset_for_timestamp`.
         """
 
     def segment_offsets(self, before_ms: int, now_ms: int) -> list[int]:
         """Return the offsets that ListOffsets v0 returns, newest first.
 
-        These are the start of every segment last written at or before `before_ms`, and the end of
-        the log, which counts as written now. With -1 they are all offsets, with -2 only the first.
+        These are the start of every segment last written at or before `before_ms`, and the end of the log,
+        which counts as written now. A `before_ms` of -1 returns all these offsets, -2 only the first.
         """
 
     def delete_before(self, offset: int) -> None:
         """Raise `start_offset` to `offset`; delete the segments that lie wholly below it."""
 
     def begin_at(self, offset: int) -> None:
-        """Remove all batches and leader epochs; the next record gets `offset`, `end_offset` or a later one.
+        """Remove all batches and leader epochs; the next record gets `offset` (at least `end_offset`).
 
-        A replica does so when its leader has deleted all that the replica lacks.
+        A replica does this if its leader has deleted records that the replica does not have yet.
         """
 
     def retention_offset(self, now_ms: int, up_to_offset: int | None = None) -> int:
@@ -404,31 +404,31 @@ class Log(Protocol):
         """
 
     def configure(self, config: LogConfig) -> None:
-        """Apply other settings from now on."""
+        """Change the settings, from now on."""
 
     def flush(self) -> None:
         """Flush all appended batches to disk."""
 
     def flush_if_due(self, now_ms: int) -> bool:
-        """Return whether `flush.ms` has passed since the oldest unflushed append.
+        """Return True if `flush.ms` has passed since the oldest unflushed append.
 
-        If so, the log is flushed first, unless `leave_flushing` has left that to the caller.
+        The log is then flushed first, unless `leave_flushing` has left flushes to the caller.
         """
 
     def leave_flushing(self) -> None:
-        """Leave flushes that take time to the caller; appends then only set `flush_is_due`."""
+        """Leave flushes to the caller if they take time; appends then only make `flush_is_due` True."""
 
     @property
     def flush_is_due(self) -> bool:
-        """Whether `flush.messages` records are unflushed, so that the caller has to flush.
+        """True if `flush.messages` records are unflushed, so that the caller has to flush.
 
         Always False in a log that flushes itself.
         """
 
     def pending_flush(self, *, sealed_only: bool = False) -> PendingFlush:
-        """Return the unflushed files, those of the last segment too unless `sealed_only`.
+        """Return the files to flush: those of sealed segments and, unless `sealed_only`, the last segment's.
 
-        After its `sync` has returned, the caller passes the result to `flushed`.
+        The caller calls `sync` of the result, and then passes the result to `flushed`.
 
         Raises:
             StorageError: a file cannot be opened.
@@ -445,12 +445,11 @@ class Log(Protocol):
         """
 
     def replace(self, old: Sequence[Segment], new: Segment) -> bool:
-        """Put a compacted segment in the place of sealed ones; return False if those have left the log.
+        """Replace the sealed segments `old` by a compacted one; return False if `old` have left the log.
 
         Raises:
             StorageError: a file cannot be changed. Either the log is unchanged and the files of `new` are
-                removed;
-                or `new` is in place, and `settle` does the remaining work in the directory.
+                removed; or `new` is in place, and `settle` does the remaining work in the directory.
         """
 
     def settle(self) -> None:

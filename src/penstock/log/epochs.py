@@ -1,8 +1,8 @@
 """The leader epochs of a log, each with the offset at which it began.
 
 A leader writes its epoch into every batch, so the list can always be rebuilt from the log; the file
-`leader-epoch-checkpoint` only saves reading it (`penstock.log.directory.epoch_checkpoint`). Answers where an
-epoch ended (OffsetForLeaderEpoch, KIP-101).
+`leader-epoch-checkpoint` only saves reading the log (`penstock.log.directory.epoch_checkpoint`). The list
+gives the end offset of an epoch (OffsetForLeaderEpoch, KIP-101).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 Entries = Sequence[tuple[int, int]]
-"""(epoch, first offset), both ascending."""
+"""Pairs of (epoch, first offset); both ascend."""
 
 
 class LeaderEpochs:

@@ -14,7 +14,7 @@ from penstock.log.segmented import SegmentedLog
 from penstock.log.walk import BatchEntry, walk_buffer
 
 JOIN_BYTES = 4096
-"""Pieces of a slice that are smaller than this on average are joined: few are cheaper to send."""
+"""The average size in bytes below which the pieces of a slice are joined: few pieces are cheaper to send."""
 
 
 class MemorySegment(Segment):

@@ -41,7 +41,7 @@ from penstock.records.format.batch_header import (
 logger = logger_named("penstock.log")
 
 LOOK_EVERY_MS = 1000
-"""How long an append trusts that the files it writes to are still where they were."""
+"""The time after which an append checks again that its files were not moved or removed, in ms."""
 
 _LENGTH_AND_EPOCH = Struct(">ii")
 
@@ -61,10 +61,10 @@ class _InstantFlush:
 
 
 class SegmentedLog(ABC):
-    """The contract `Log` over segments; subclasses create the segments and flush them."""
+    """A `Log` that consists of segments. Subclasses create the segments and flush them."""
 
     flush_is_instant = True
-    """Whether flushing takes no time, so that it need not be left to a caller."""
+    """True if a flush takes no time, so that it need not be left to the caller."""
 
     def __init__(
         self, config: LogConfig, segments: Sequence[Segment], epochs: LeaderEpochs, *, jitter_seed: int = 0
@@ -79,7 +79,7 @@ class SegmentedLog(ABC):
         self._bases = [segment.base_offset for segment in segments]
         self._active = self._segments[-1]
         self._doomed: list[Segment] = []
-        """Segments that are not part of the log any more, whose files the system has refused to remove."""
+        """Segments that were removed from the log, but whose files the system has refused to delete."""
         self.start_offset = self._bases[0]
         self.end_offset = self._active.end_offset
         self.recovery_point = self.start_offset
@@ -87,12 +87,12 @@ class SegmentedLog(ABC):
         self._epoch = epochs.latest
         self._unflushed_since_ms = -1
         self._looked_ms = NEVER
-        """When an append last called `check_in_place`; NEVER has the next one call it."""
+        """The time of the last `check_in_place` by an append; NEVER makes the next append call it."""
         self.cleaned_to = 0
-        """The offset below which compaction has looked at every key."""
+        """The offset up to which compaction has read every key."""
         self.is_closed = False
         self.flushes_itself = True
-        """Whether an append that makes a flush due does it; otherwise the caller looks at `flush_is_due`."""
+        """True if an append that makes a flush due also flushes; otherwise the caller does."""
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:
@@ -435,12 +435,11 @@ class SegmentedLog(ABC):
         """Create an empty segment that will replace `first` and perhaps segments after it."""
 
     def replace(self, old: Sequence[Segment], new: Segment) -> bool:
-        """Put a compacted segment in the place of sealed ones; return False if those have left the log.
+        """Replace the sealed segments `old` by a compacted one; return False if `old` have left the log.
 
         Raises:
             StorageError: a file cannot be changed. Either the log is unchanged and the files of `new` are
-                removed;
-                or `new` is in place, and `settle` does the remaining work in the directory.
+                removed; or `new` is in place, and `settle` does the remaining work in the directory.
         """
         if old[0] not in self._segments or old[-1] is self._active:
             return False

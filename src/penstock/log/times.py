@@ -63,7 +63,7 @@ def latest_record(
 
 
 def by_header(entry: BatchEntry, start_offset: int) -> OffsetAndTime:
-    """Return the first offset and the greatest timestamp in the header of a batch."""
+    """Return a batch's first offset (at least `start_offset`) and its greatest timestamp, from the header."""
     return max(entry.base_offset, start_offset), entry.max_timestamp
 
 

@@ -1,7 +1,7 @@
 """Walk over the batches in a part of a log by reading only their headers.
 
 One batch of magic 2, or one message of magic 0 or 1 (a compressed wrapper counts as one), is an *entry*.
-Promises to read nothing but headers, never past the given end, and to raise `CorruptRecordError` at the first
+A walk reads nothing but headers, never reads past the given end, and raises `CorruptRecordError` at the first
 invalid header. An incomplete entry at the end is not an error: the walk ends before it.
 """
 
@@ -29,27 +29,27 @@ from penstock.records.format.crc import crc32
 # base timestamp (skipped), max timestamp
 _HEADER = Struct(">qiib4xhi8xq")
 unpack_head = _HEADER.unpack_from
-"""Read from a buffer what a walk looks at: offset, length, epoch, magic, attributes, offset delta, time."""
+"""Unpack a header's fields for a walk: offset, length, epoch, magic, attributes, offset delta, time."""
 
 _INT64 = Struct(">q")
 _INT32 = Struct(">i")
 _UINT32 = Struct(">I")
 
 HEAD_BYTES = _HEADER.size
-"""Bytes of an entry that a walk looks at: 43."""
+"""The number of bytes at the start of an entry that a walk unpacks: 43."""
 
 _LENGTH_MIN = tuple(LENGTH_MIN[magic] for magic in range(3))
 _ENTRY_BYTES_MIN = LENGTH_EXTRA_BYTES + _LENGTH_MIN[0]
 _ZEROS = bytes(HEAD_BYTES)
 
 FETCH_BYTES = 4096
-"""What a walk over a file reads at a time: as much as lies between two index entries."""
+"""The bytes that a walk over a file reads at a time: the usual distance of two index entries."""
 
 CHECKED_FETCH_BYTES = 1 << 20
-"""Bytes that a walk which checks every byte reads at a time."""
+"""The bytes that a walk reads at a time if it checks every byte."""
 
 Fetch = Callable[[int, int], bytes | memoryview]
-"""Return up to so many bytes from a position: fewer only at the end of what there is."""
+"""A function of a position and a size that returns the bytes there: fewer only at the end of the data."""
 
 
 class BatchEntry(NamedTuple):
@@ -58,13 +58,13 @@ class BatchEntry(NamedTuple):
     position: int
     size: int
     base_offset: int
-    """Magic 0 and 1: as `last_offset`; what a compressed wrapper holds begins earlier."""
+    """For magic 0 and 1, equal to `last_offset`, even if a compressed wrapper has earlier messages."""
     last_offset: int
     max_timestamp: int
     leader_epoch: int
-    """-1 where there is none."""
+    """The leader epoch; -1 if there is none."""
     attributes: int
-    """0 for magic 0 and 1."""
+    """The attributes of a batch; 0 for magic 0 and 1."""
     magic: int
 
 
@@ -125,7 +125,7 @@ def walk_whole(fetch: Fetch, position: int, end: int) -> Iterator[BatchEntry]:
     """Yield the entries from `position` to `end`, where the last of them must end.
 
     Raises:
-        CorruptRecordError: as `walk`; or the last entry does not end at `end`.
+        CorruptRecordError: a header is invalid, or the last entry does not end at `end`.
     """
     stopped = yield from walk(fetch, position, end)
     if stopped != end:
@@ -190,7 +190,7 @@ def _shifted(view: memoryview, start: int) -> Fetch:
 
 
 def has_valid_checksum(buffer: bytes | memoryview, start: int, entry: BatchEntry) -> bool:
-    """Return whether the checksum of the entry at `start` of `buffer` fits its bytes."""
+    """Return True if the checksum of the entry at `start` of `buffer` is correct."""
     end = start + entry.size
     if entry.magic < 2:
         expected = _UINT32.unpack_from(buffer, start + MESSAGE_CRC_POSITION)[0]

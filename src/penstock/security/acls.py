@@ -41,7 +41,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How an entry's name is compared with a resource's. ANY and MATCH occur in filters only."""
+    """The way in which an entry's name matches resource names. ANY and MATCH occur in filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -72,7 +72,7 @@ class Operation(IntEnum):
 
 
 class Permission(IntEnum):
-    """Whether an entry allows or denies. ANY occurs in filters only."""
+    """The effect of an entry: ALLOW or DENY. ANY occurs in filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -176,7 +176,7 @@ class Acl(NamedTuple):
         return self.host in (host, WILDCARD) or canonical_address(self.host) in (host, without_zone(host))
 
     def by_address(self) -> Acl:
-        """Return the entry with its host in the canonical form of addresses."""
+        """Return the entry with its host as a canonical IP address."""
         host = canonical_address(self.host)
         return self if host == self.host else self._replace(host=host)
 
@@ -205,12 +205,12 @@ class AclFilter(NamedTuple):
 
     @property
     def has_zero(self) -> bool:
-        """Whether one of the four codes is 0 (UNKNOWN), which no client can mean."""
+        """True if one of the four codes is 0 (UNKNOWN), which is no valid filter."""
         return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission)
 
     @property
     def has_unknown(self) -> bool:
-        """Whether one of the four codes is 0 (UNKNOWN), or is not defined."""
+        """True if one of the four codes is 0 (UNKNOWN) or is not defined."""
         codes = self.resource_type, self.pattern_type, self.operation, self.permission
         kinds = ResourceType, PatternType, Operation, Permission
         return any(code == 0 or code not in tuple(kind) for code, kind in zip(codes, kinds, strict=True))
@@ -276,7 +276,7 @@ def parse_rule(text: str) -> list[Acl]:
 
 
 def rule_of(acl: Acl) -> str:
-    """Return an entry as text that `parse_rule` reads."""
+    """Return an entry as a rule in the syntax of `parse_rule`."""
     permission = Permission(acl.permission).name.lower()
     user = acl.principal.removeprefix("User:")
     name = acl.resource_name + (WILDCARD if acl.pattern_type == PatternType.PREFIXED else "")
@@ -287,7 +287,7 @@ def rule_of(acl: Acl) -> str:
 
 
 def why_invalid(acl: Acl) -> str | None:
-    """Return why an entry cannot be created, or None if it can.
+    """Return the reason why an entry cannot be created, or None if it can.
 
     As in Apache Kafka, operations that do not exist for the type of resource, and hosts that no address
     equals, are accepted; `warning_of` describes them.
@@ -310,7 +310,7 @@ def why_invalid(acl: Acl) -> str | None:
 
 
 def warning_of(acl: Acl) -> str | None:
-    """Return why an entry that can be created never applies, or None if it can apply."""
+    """Return the reason why a valid entry never applies, or None if it can apply."""
     fitting = FITTING_OPERATIONS.get(ResourceType(acl.resource_type), 0)
     if acl.operation != Operation.ALL and not fitting >> acl.operation & 1:
         kind = ResourceType(acl.resource_type).name

@@ -1,8 +1,8 @@
 """JAAS configurations of Java programs: the text of `sasl.jaas.config`, and files with sections.
 
 A text of `sasl.jaas.config` is one login module, its flag and its options; a file has sections of such
-entries. The grammar is that of Java's ``StreamTokenizer`` as Apache Kafka's JaasConfig uses it. Errors show
-the place with a caret, and no quoted value. No class is loaded by its name.
+entries. The grammar is that of Java's ``StreamTokenizer`` as Apache Kafka's JaasConfig uses it. Errors mark
+the position with a caret, and show no quoted value. No class is loaded by its name.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ MECHANISMS: Mapping[str, str] = {
     "Krb5LoginModule": "GSSAPI",
     "IAMLoginModule": "AWS_MSK_IAM",
 }
-"""The SASL mechanisms by the last part of a login module's class name."""
+"""The SASL mechanism of each login module, by the module's class name without its package."""
 
 REFUSED = frozenset(("JndiLoginModule", "LdapLoginModule"))
-"""Modules that Apache Kafka refuses as well, because they look names up at servers of an attacker's
-choice."""
+"""Login modules that Apache Kafka also refuses: they look up names at servers of an attacker's choice."""
 
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
@@ -68,7 +67,7 @@ class _Token(NamedTuple):
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """Return the entry in the text. Values such as ``"${file:/path}"`` are replaced by the file's text.
+    """Return the only entry in a text. Values such as ``"${file:/path}"`` are replaced by the file's text.
 
     Raises:
         ConfigError: the text does not follow the grammar, holds several entries, or names a refused module;
@@ -93,8 +92,8 @@ class JaasEntry(NamedTuple):
 def parse_jaas_file(text: str, path: str) -> dict[str, list[JaasEntry]]:
     """Return the entries of a file of sections ``NAME { ENTRY; ENTRY; };``, by the names of the sections.
 
-    The text of each entry is one for `parse_jaas`. What values refer to is not looked up. `path` is what
-    errors call the file.
+    Each entry's text can be passed to `parse_jaas`, which resolves references in values. `path` is the name
+    of the file in error messages.
 
     Raises:
         ConfigError: the text does not follow the grammar, has a section twice, or names a refused module.
@@ -119,7 +118,7 @@ def parse_jaas_file(text: str, path: str) -> dict[str, list[JaasEntry]]:
 
 
 class _Reader:
-    """A reader of the tokens of a text. `subject` is the setting or the file, for errors."""
+    """A reader of the tokens of a text. `subject` is the name of the setting or file in error messages."""
 
     def __init__(self, text: str, subject: str) -> None:
         if len(text) > TEXT_CHARACTERS_MAX:
@@ -129,30 +128,30 @@ class _Reader:
         self.tokens = self._tokens()
         self.index = 0
         self.end = 0
-        """Where the entry that was read last ends, with its semicolon."""
+        """The position after the semicolon of the entry that was read last."""
 
     def next(self) -> _Token | None:
-        """Return the next token without passing it, or None at the end."""
+        """Return the next token without consuming it, or None at the end of the text."""
         return self.tokens[self.index] if self.index < len(self.tokens) else None
 
     def position(self) -> int:
-        """Return the position at which the next token begins, or at which the text ends."""
+        """Return the position of the next token, or the end of the text if there is none."""
         token = self.next()
         return len(self._text.rstrip()) if token is None else token.position
 
     def is_mark(self, text: str) -> bool:
-        """Return True if the next token is the mark `text`."""
+        """Return True if the next token is the punctuation mark `text`, such as ``{``."""
         token = self.next()
         return token is not None and token.kind == "mark" and token.text == text
 
     def mark(self, text: str, why: str) -> None:
-        """Pass the mark `text`. Raise ConfigError with the reason `why` if the next token is another one."""
+        """Consume the punctuation mark `text`; raise ConfigError with reason `why` if it is not next."""
         if not self.is_mark(text):
             raise self.error(why)
         self.index += 1
 
     def entry(self) -> tuple[str, str, dict[str, str]]:
-        """Pass one entry, and return its module, its flag and its options."""
+        """Consume one entry; return the class of its module, its flag and its options."""
         name = self.next()
         if name is None or name.kind != "word":
             raise self.error("the class of a login module is expected")
@@ -180,7 +179,7 @@ class _Reader:
         return module, flag.text.lower(), options
 
     def _option(self, options: dict[str, str]) -> None:
-        """Pass one ``key=value``, and add it to `options`."""
+        """Consume one ``key=value``, and add it to `options`."""
         key = self.next()
         if key is None:
             raise self.error("the entry does not end with a semicolon")
@@ -211,11 +210,11 @@ class _Reader:
         return found
 
     def error(self, why: str) -> ConfigError:
-        """Return the error at the next token."""
+        """Return an error with the reason `why` that points to the next token."""
         return self._error(self.position(), why)
 
     def _error(self, position: int, why: str) -> ConfigError:
-        """Return the error with the words before the place, values hidden, and a caret under the place."""
+        """Return an error that shows the text before `position`, without values, and a caret below it."""
         text = self._text
         begin = max(text.rfind("\n", 0, position) + 1, 0)
         hidden = _without_values(text[begin:position])[-60:]

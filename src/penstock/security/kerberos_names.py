@@ -21,7 +21,7 @@ RULES_MAX = 1000
 
 
 class NameRule(NamedTuple):
-    """One rule for user names. `parts` is 0 for DEFAULT."""
+    """One rule that maps principals of `parts` components to user names. `parts` is 0 for DEFAULT."""
 
     parts: int = 0
     format: str = ""
@@ -37,7 +37,7 @@ class NameRule(NamedTuple):
         The components are realm, user or service, and host.
 
         Raises:
-            ValueError: the resulting name is still a principal.
+            ValueError: the resulting name still contains ``/`` or ``@``.
         """
         if not self.parts:
             return components[1] if components[0] == own_realm else None
@@ -56,7 +56,7 @@ class NameRule(NamedTuple):
 
 
 def parse_name_rules(text: str) -> list[NameRule]:
-    """Return the rules of a text, in which commas separate them.
+    """Return the rules in `text`, where they are separated by commas.
 
     Raises:
         ConfigError: a rule is malformed.
@@ -95,10 +95,10 @@ def _rule(found: re.Match[str]) -> NameRule:
 
 
 def short_name(principal: str, rules: list[NameRule], own_realm: str) -> str:
-    """Return the user name for a principal.
+    """Return the user name for a principal; a text without realm and host is a user name already.
 
     Raises:
-        ValueError: the text is not a principal, or no rule applies to it.
+        ValueError: the text is malformed, or no rule applies to it.
     """
     found = _PRINCIPAL.fullmatch(principal)
     if found is None:

@@ -18,13 +18,13 @@ from penstock.security.secrets import Secret, revealed
 
 SEPARATOR = "\x01"
 DUMMY_ANSWER = b"\x01"
-"""A client's message to a server that has refused its token, after which the server ends the exchange."""
+"""The client's message after the server has refused its token. The server then ends the exchange."""
 
 UNSECURED_LOGIN = "unsecuredLogin"
-"""The beginning of the options of `sasl.jaas.config` that ask for tokens without a signature (KIP-255)."""
+"""The prefix of the options of `sasl.jaas.config` for tokens without a signature (KIP-255)."""
 
 MESSAGE_BYTES_MAX = 256 << 10
-"""The largest message that is read; tokens have a few kilobytes."""
+"""The largest message of a client that is read, in bytes; tokens have a few kilobytes."""
 
 TOKEN_TEXT = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 EXTENSION_NAME = re.compile(r"[A-Za-z]+")
@@ -55,12 +55,13 @@ class ClientMessage(NamedTuple):
 
 
 def token_of(value: object) -> Token:
-    """Return a callback's result as a token: text, a `Token`, or librdkafka's tuple of two to four parts.
+    """Return the result of a token callback as a `Token`.
 
-    The tuple is text, expiry in seconds (or milliseconds, as the AWS signer gives it), principal, extensions.
+    The result is a `Token`, the token's text, or librdkafka's tuple: text, expiry in seconds (from the AWS
+    signer in milliseconds), then optionally principal and extensions.
 
     Raises:
-        OAuthError: the value is none of these, or the text is no token.
+        OAuthError: the result has another type, or the text is no bearer token.
     """
     if isinstance(value, Token):
         token = value
@@ -161,7 +162,7 @@ def unsecured_token(claims: Mapping[str, object], now_s: float, lifetime_s: floa
 
 
 def refusal_of(challenge: bytes) -> str:
-    """Return a server's refusal of a token, which is JSON (RFC 7628), as one line."""
+    """Return the reason in a server's refusal of a token, which is JSON (RFC 7628), as one line."""
     try:
         said = json.loads(challenge)
     except (ValueError, RecursionError):
@@ -179,7 +180,7 @@ def base64url(data: bytes) -> str:
 
 
 def base64url_decoded(text: str) -> bytes:
-    """Return the bytes that `base64url` has encoded. Raises ValueError."""
+    """Return the bytes that `base64url` has encoded. Raises ValueError if the text is malformed."""
     try:
         return base64.b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except binascii.Error as error:

@@ -1,8 +1,8 @@
 """The server's side of SASL mechanisms: PLAIN, SCRAM-SHA-256 and -512, OAUTHBEARER. Tokens in, tokens out.
 
-GSSAPI needs a library, and is in the broker. `step` takes each token of the client and returns the response.
-It raises `AuthenticationFailed` for a token that proves no identity; the messages for clients are Apache
-Kafka's.
+GSSAPI, which needs a library, is in `penstock.broker.security.kerberos`. `step` is called with each token of
+the client and returns the response. It raises `AuthenticationFailed` for a token that proves no identity;
+the messages for clients are Apache Kafka's.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Identity:
         self.name = name
         self.expiry_ms = expiry_ms
         self.is_token = is_token
-        """Whether a delegation token was used: a session with one may not create others."""
+        """True if the login used a delegation token: such a session may not create delegation tokens."""
 
 
 class Users(Protocol):
@@ -84,8 +84,8 @@ class BearerToken(Protocol):
 
 
 ValidateToken = Callable[[str], BearerToken]
-"""A function that returns a valid token, and raises PenstockError with a message for the log for any
-other."""
+"""A function that checks a token's text and returns the valid token. For an invalid one, it raises
+PenstockError with a message for the log."""
 
 
 class Exchange(Protocol):
@@ -95,7 +95,7 @@ class Exchange(Protocol):
     """The authenticated identity; None until the exchange is complete."""
 
     def step(self, token: bytes) -> bytes | None:
-        """Process a token of the client, and return the response; None if raw tokens have none at all.
+        """Process a token of the client; return the response, or None for no response, not even an empty one.
 
         Raises:
             AuthenticationFailed: the token does not prove the identity.
@@ -110,7 +110,7 @@ class PlainExchange:
         self._users = users
 
     def step(self, token: bytes) -> bytes:
-        """Check name and password, in a time that says nothing about the password; return no bytes."""
+        """Check name and password in constant time; return an empty response."""
         parts = token.decode(errors="replace").split("\0", 4)
         if len(parts) != 3:
             raise AuthenticationFailed(
@@ -135,7 +135,7 @@ class PlainExchange:
 
 
 class ScramExchange:
-    """The mechanism SCRAM (RFC 5802). An unknown user fails at the end, as a wrong password does."""
+    """The mechanism SCRAM (RFC 5802). An unknown user fails in the last step, like a wrong password."""
 
     def __init__(self, mechanism: str, users: Users, now_ms: Callable[[], int]) -> None:
         from penstock.security.scram import ScramServer
@@ -165,7 +165,7 @@ class ScramExchange:
             raise AuthenticationFailed from None
 
     def _find(self) -> ScramCredential:
-        """Return the credential of the named user or token, or a fake one if there is none."""
+        """Return the credential of the user or token in the first message; a fake one if there is none."""
         name, mechanism = self._server.username, self._server.mechanism
         # Made for names that exist as well, so that it takes as long.
         fake = self._users.fake_credential(name, mechanism, is_token=self._server.is_token)
@@ -189,7 +189,7 @@ INVALID_TOKEN = b'{"status":"invalid_token"}'
 
 
 def _insufficient_scope(scopes: Sequence[str]) -> bytes:
-    """Return the response to a token that lacks scopes (RFC 7628), which names all that it must have."""
+    """Return the response to a token that lacks scopes (RFC 7628): it names all required scopes."""
     said = {"status": "insufficient_scope", "scope": " ".join(scopes)}
     return json.dumps(said, separators=(",", ":")).encode()
 
@@ -204,7 +204,7 @@ class BearerExchange:
         self._refusal = b""
 
     def step(self, token: bytes) -> bytes:
-        """Check the token, and return the response. The client confirms a refusal with a byte 1."""
+        """Check the token; return the response. After a refusal, the client answers with the byte 1."""
         if self._refusal and token == b"\x01":
             raise AuthenticationFailed(self._refusal.decode())
         match = _BEARER.fullmatch(token)

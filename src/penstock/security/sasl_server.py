@@ -1,8 +1,8 @@
-"""SASL on the server (KIP-43, 152, 368): which frames may come, their responses, and ends of sessions.
+"""SASL on the server (KIP-43, 152, 368): which frames a client may send, the responses, the session's end.
 
-This module does no I/O: whole frames and times go in, a `FrameVerdict` comes out, which says what to send and
-whether to close. Before authentication only ApiVersions, SaslHandshake and SaslAuthenticate are served. A
-failure is answered after a delay, so that guessing is slow, and then the connection is closed.
+This module does no I/O: whole frames and times go in, and a `FrameVerdict` comes out: what to send, and
+whether to close the connection. Before authentication, only ApiVersions, SaslHandshake and SaslAuthenticate
+are served. A failure is answered after a delay, so that guessing is slow; then the connection is closed.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ FRAME_BYTES_MAX = 524_288
 """The largest frame before authentication: the default of `sasl.server.max.receive.size`."""
 
 REAUTHENTICATION_PAUSE_MS = 1000
-"""The least time between two re-authentications. A SaslHandshake that comes sooner is an ordinary request."""
+"""The least time between two re-authentications. An earlier SaslHandshake is handled as any other request."""
 
 _HANDSHAKE_VERSIONS = (0, 1)
 _AUTHENTICATE_VERSIONS = (0, 2)
 _LIFETIME_SINCE = 1
 _WRAPPED_SINCE = 1
-"""The version of SaslHandshake from which tokens are wrapped in SaslAuthenticate."""
+"""The first version of SaslHandshake after which tokens are sent in SaslAuthenticate requests."""
 
 VERSION_QUESTIONS_MAX = 8
-"""How many ApiVersions requests in unsupported versions a client may send before it begins to log in."""
+"""The most ApiVersions requests in unsupported versions that a client may send before its login."""
 
 _PROTOCOL_HINT = "is it a client without SASL, or one that speaks another protocol?"
 
 
 class LoginState(Enum):
-    """The state of a connection's login, which says what it may send next."""
+    """The state of a connection's login. The value describes what the client may send next."""
 
     INITIAL = "ApiVersions or SaslHandshake"
     HANDSHAKE = "SaslHandshake"
@@ -50,7 +50,7 @@ class LoginState(Enum):
 
 
 class LoginOutcome(Enum):
-    """How a login has ended, or the session that came of it."""
+    """The outcome of a login, or EXPIRED: the end of the session after a login."""
 
     SUCCESSFUL = "successful"
     FAILED = "failed"
@@ -58,32 +58,32 @@ class LoginOutcome(Enum):
 
 
 class FrameVerdict(NamedTuple):
-    """The outcome of a frame: the response, whether to delay it, and whether to close the connection."""
+    """The server's reaction to a frame: a response, a delay, or the end of the connection."""
 
     reply: bytes | None = None
-    """The response to send, with its size, or None."""
+    """The framed response to send, or None."""
     closes: bool = False
-    """Whether to close the connection, after the response."""
+    """True if the connection must be closed after the response."""
     delays: bool = False
-    """Whether to wait for `connection.failed.authentication.delay.ms` before that."""
+    """True if response and close must wait for `connection.failed.authentication.delay.ms`."""
     reason: str = ""
     """The reason for closing the connection, for the log. It contains no secret."""
     authenticated: Identity | None = None
     """The identity that this frame has authenticated, or None."""
     outcome: LoginOutcome | None = None
-    """The outcome of a login that this frame has ended, or of a session; None while it goes on."""
+    """The outcome of the login or session that this frame has ended; None if the frame ends neither."""
 
 
 PASS = FrameVerdict()
-"""The verdict on an ordinary request, which is to be dispatched."""
+"""The verdict on a request that the server must dispatch to its handler."""
 
 
 class SaslServer:
     """The SASL state machine of one connection.
 
-    `mechanisms` are those that the listener offers; `exchange` begins one. `answer_api_versions` handles a
-    frame with ApiVersions and returns the framed response. `lifetime_max_ms` returns
-    `connections.max.reauth.ms` for a mechanism, 0 for none.
+    `mechanisms` are those that the listener offers; `exchange` creates the `Exchange` of a mechanism.
+    `answer_api_versions` handles a frame with ApiVersions and returns the framed response.
+    `lifetime_max_ms` returns `connections.max.reauth.ms` for a mechanism; 0 means no limit.
     """
 
     __slots__ = (
@@ -116,7 +116,7 @@ class SaslServer:
         self._lifetime_max_ms = lifetime_max_ms
         self.state = LoginState.INITIAL
         self.identity: Identity | None = None
-        """The authenticated identity or None; it stays during a re-authentication."""
+        """The authenticated identity, or None. It is kept during a re-authentication."""
         self._exchange: Exchange | None = None
         self._mechanism = ""
         self._is_wrapped = False
@@ -133,7 +133,7 @@ class SaslServer:
 
     @property
     def expires_at(self) -> float | None:
-        """When the session expires, in seconds of the monotonic clock, or None if it does not."""
+        """The time when the session expires, in seconds of the monotonic clock; None if it never does."""
         return self._expires_at
 
     def end_session(self, now: float) -> None:
@@ -269,7 +269,7 @@ class SaslServer:
     def _refuse_other(self, frame: memoryview, key: int, version: int) -> FrameVerdict:
         """Return the verdict on another API amid a login: close, after error 34 (ILLEGAL_SASL_STATE).
 
-        The error is sent if the API's response has a place for it.
+        The error is sent if the API's response has an `error_code` field.
         """
         api = API_TABLE.get(ApiKey(key)) if key in API_TABLE else None
         if api is None:
@@ -282,7 +282,7 @@ class SaslServer:
         return self._fail(f"{api.name} amid the tokens of {self._mechanism}", reply, delays=True)
 
     def _succeed(self, identity: Identity, now: float, now_ms: int) -> int:
-        """Note the identity; return the lifetime of the session in milliseconds, 0 for no end."""
+        """Store the identity; return the session's lifetime in milliseconds, 0 if it is unlimited."""
         limits = [self._lifetime_max_ms(self._mechanism)]
         if identity.expiry_ms is not None:
             limits.append(max(identity.expiry_ms - now_ms, 1))
@@ -299,7 +299,7 @@ class SaslServer:
     def _receive_ordinary(self, frame: memoryview, now: float) -> FrameVerdict:
         """Return the verdict on a request of an authenticated client.
 
-        Without an expiry this is one comparison.
+        If the session has no expiry, this takes one comparison.
         """
         expires_at = self._expires_at
         if expires_at is None:
@@ -322,7 +322,7 @@ class SaslServer:
         return FrameVerdict(reply, closes=True, delays=delays, reason=reason, outcome=outcome)
 
     def _told(self, error: AuthenticationFailed) -> str:
-        """Return the message for the client after a failure."""
+        """Return the error message that the client gets after a failed authentication."""
         again = "re-" if self.identity is not None else ""
         return str(error) or (
             f"Authentication failed during {again}authentication due to invalid credentials"
@@ -334,7 +334,7 @@ class SaslServer:
 
 
 def _answered(reply: bytes, identity: Identity | None) -> FrameVerdict:
-    """Return the verdict on a token that was not refused; `identity` is None while more tokens follow."""
+    """Return the verdict on a token that was accepted; `identity` is None if more tokens must follow."""
     outcome = None if identity is None else LoginOutcome.SUCCESSFUL
     return FrameVerdict(reply, authenticated=identity, outcome=outcome)
 

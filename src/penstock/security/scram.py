@@ -1,7 +1,7 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512, for client and server: RFC 5802 and 7677, as Apache Kafka applies them.
 
-- Bytes go in and out; nonces are arguments. Each half accepts each message once, and in order.
-- A peer's message that breaks a rule raises ScramError, whose text holds no password and no key.
+- Bytes go in and out; nonces are arguments. Client and server accept each message once, and in order.
+- A peer's message that breaks a rule raises ScramError, whose text contains no password and no key.
 - Proofs and signatures are compared in constant time. The client accepts no server without its signature.
 
 Differences from the RFC, as in Apache Kafka: passwords are raw UTF-8 (`saslprep` exists for peers that need
@@ -29,7 +29,7 @@ HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The SCRAM mechanisms with the names of their hashes in hashlib."""
 
 ITERATIONS_MIN = 4096
-"""The least iterations; both halves refuse fewer (RFC 7677)."""
+"""The least number of iterations; client and server refuse fewer (RFC 7677)."""
 
 ITERATIONS_MAX = 1_000_000
 """The most iterations that a client accepts, since the server chooses and the client computes
@@ -39,11 +39,11 @@ SERVER_ITERATIONS_MAX = 16_384
 """The most iterations that Apache Kafka allows to be stored."""
 
 MESSAGE_BYTES_MAX = 64 << 10
-"""The largest message that either half reads."""
+"""The largest message that client or server reads, in bytes."""
 
 NONCE_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 NONCE_LENGTH = 26
-"""26 characters of 36 are 134 random bits; Apache Kafka takes 130."""
+"""The length of a nonce: 26 characters out of 36 are 134 random bits; Apache Kafka uses 130."""
 
 NONCE = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 SASL_NAME = re.compile(r"(?:[^\x00,=]|=2C|=3D)+")
@@ -56,7 +56,7 @@ class ScramError(AuthenticationError):
 
 
 class _Step(Enum):
-    """The next message that a half expects."""
+    """The next message that the client or server expects."""
 
     FIRST = "the first message"
     CREDENTIAL = "the user's credential"
@@ -67,7 +67,7 @@ class _Step(Enum):
 
 
 def new_nonce() -> str:
-    """Return a random text for a single use."""
+    """Return a random nonce of `NONCE_LENGTH` characters."""
     return "".join([secrets.choice(NONCE_CHARACTERS) for _ in range(NONCE_LENGTH)])
 
 
@@ -108,7 +108,7 @@ _PROHIBITED = (
 
 
 def salted_password(mechanism: str, password: Secret | str, salt: bytes, iterations: int) -> bytes:
-    """Return PBKDF2 of the password's UTF-8. It takes 2 ms for 4,096 iterations, and more for more."""
+    """Return the salted password: PBKDF2 of the password in UTF-8. 4,096 iterations take 2 ms."""
     data = revealed(password).encode("utf-8", "surrogatepass")
     return hashlib.pbkdf2_hmac(HASHES[mechanism], data, salt, iterations)
 
@@ -128,7 +128,7 @@ class ScramCredential:
     def of_password(
         cls, mechanism: str, password: Secret | str, salt: bytes, iterations: int = ITERATIONS_MIN
     ) -> ScramCredential:
-        """Return the credential for a password. It takes the time of `salted_password`."""
+        """Return the credential for a password. This takes as long as `salted_password`."""
         salted = salted_password(mechanism, password, salt, iterations)
         return cls.of_salted_password(mechanism, salted, salt, iterations)
 
@@ -164,7 +164,7 @@ def new_salt() -> bytes:
 
 
 class ScramClient:
-    """The client's half: `first`, then `final` with the server's response, then `verify` with the next."""
+    """The client of SCRAM. Call `first`, then `final` and `verify` with the server's two messages."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class ScramClient:
         return b"n,," + self._bare.encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """Return the proof, in up to half a second, depending on the iterations that the server demands.
+        """Return the final message with the proof. It takes up to 0.5 s, depending on the iterations.
 
         Raises:
             ScramError: the server's message is malformed, does not continue the client's nonce, or demands
@@ -248,7 +248,7 @@ class ScramClient:
         """Verify the server's signature.
 
         Raises:
-            ScramError: the server refuses, or its signature is wrong, so that it does not have the password.
+            ScramError: the server refuses, or its signature is wrong: it does not have the credential.
         """
         self._take(_Step.SIGNATURE, _Step.FAILED)
         text = _text_of(server_final)
@@ -266,7 +266,7 @@ class ScramClient:
 
     @property
     def is_done(self) -> bool:
-        """Whether the server's signature was verified."""
+        """True after the server's signature was verified."""
         return self._step is _Step.DONE
 
     def _take(self, wanted: _Step, following: _Step) -> None:
@@ -276,10 +276,10 @@ class ScramClient:
 
 
 class ScramServer:
-    """The server's half: `receive_first`, then `challenge` with the user's credential, then `receive_final`.
+    """The server of SCRAM. Call `receive_first`, `challenge` with the user's credential, `receive_final`.
 
-    After `receive_first`, `username` and `extensions` say which credential is needed. After `receive_final`,
-    `is_done` means that the client has the password.
+    After `receive_first`, `username` and `is_token` identify the credential. After `receive_final`, `is_done`
+    is True if the client has the password.
     """
 
     def __init__(self, mechanism: str, *, nonce: str | None = None) -> None:
@@ -299,12 +299,12 @@ class ScramServer:
 
     @property
     def is_token(self) -> bool:
-        """Whether the user name is the id of a delegation token: extension ``tokenauth=true``."""
+        """True if the user name is the id of a delegation token (extension ``tokenauth=true``)."""
         return self.extensions.get("tokenauth", "").lower() == "true"
 
     @property
     def is_done(self) -> bool:
-        """Whether the client has proved that it has the password."""
+        """True after the client has proved that it has the password."""
         return self._step is _Step.DONE
 
     def receive_first(self, client_first: bytes) -> None:
@@ -358,7 +358,7 @@ class ScramServer:
         """Check the client's proof; return the server's final message, with its signature.
 
         Raises:
-            ScramError: the message is malformed, of another exchange, or proves another password.
+            ScramError: the message is malformed, belongs to another exchange, or proves a wrong password.
         """
         self._take(_Step.FINAL)
         credential = self._credential
@@ -384,7 +384,7 @@ class ScramServer:
         return f"v={_encoded(_mac(self.mechanism, credential.server_key, message))}".encode()
 
     def _take(self, wanted: _Step) -> None:
-        """Move on from the state `wanted`. The state becomes failed until the step has succeeded."""
+        """Check that the state is `wanted`, and set it to FAILED until the caller has completed the step."""
         step, self._step = self._step, _Step.FAILED
         if step is not wanted:
             raise ScramError("a message of SCRAM came twice or out of its turn")
@@ -439,7 +439,7 @@ def _xor(left: bytes, right: bytes) -> bytes:
 
 
 def base36(data: bytes) -> str:
-    """Return `NONCE_LENGTH` nonce characters that are computed from the bytes of a digest."""
+    """Return `NONCE_LENGTH` characters as in nonces, computed from the bytes of a digest."""
     number = int.from_bytes(data, "big")
     digits = []
     for _ in range(NONCE_LENGTH):

@@ -68,7 +68,7 @@ class Secret:
 
 
 def secret(value: object) -> Secret:
-    """Return a setting's value as a secret. Raises ValueError, which does not quote it, if it is no text."""
+    """Return a setting's value as a `Secret`. If it is no text, raise ValueError without quoting it."""
     if isinstance(value, Secret):
         return value
     if not isinstance(value, str):
@@ -107,7 +107,7 @@ def secret_from_environment(name: str, environment: Mapping[str, str] = os.envir
 
 
 ENVIRONMENT, FILE, DIRECTORIES = "env", "file", ("dir", "directory")
-"""The names of providers in references, as Apache Kafka's documentation names ``EnvVarConfigProvider``,
+"""The names of providers in references. Apache Kafka's documentation uses them for ``EnvVarConfigProvider``,
 ``FileConfigProvider`` and ``DirectoryConfigProvider`` (KIP-297, KIP-632)."""
 
 
@@ -127,7 +127,7 @@ class SecretReference(NamedTuple):
 
 
 def reference(text: str) -> SecretReference | None:
-    """Return the reference that a text such as ``${env:NAME}`` is, or None for any other text.
+    """Parse a text such as ``${env:NAME}``; return None for a text that is no reference.
 
     ``${env:NAME}`` is a variable, ``${file:/path}`` a whole file, ``${file:/path:key}`` one entry of a
     properties file, ``${dir:/path:name}`` (or ``directory``) a whole file in a directory.

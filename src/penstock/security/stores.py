@@ -21,7 +21,7 @@ JKS_MAGIC, JCEKS_MAGIC = b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce"
 KEY_ENTRY, CERTIFICATE_ENTRY = 1, 2
 WHITENER = b"Mighty Aphrodite"
 KEY_PROTECTOR = bytes.fromhex("060a2b060104012a02110101")
-"""The object identifier 1.3.6.1.4.1.42.2.17.1.1 in DER: the algorithm by which JKS encrypts keys."""
+"""The object identifier (1.3.6.1.4.1.42.2.17.1.1, in DER) of the algorithm with which JKS encrypts keys."""
 
 DIGEST_BYTES = 20
 
@@ -42,7 +42,7 @@ class JavaStore(NamedTuple):
 
 
 def read_truststore(path: str, data: bytes, password: Secret | None) -> list[str]:
-    """Return the certificates of a store as PEM texts. The password of a JKS file may be missing.
+    """Return the certificates of a store as PEM texts. A JKS file needs no password.
 
     Raises:
         ConfigError: a wrong password, a damaged file, or another kind of file.
@@ -60,7 +60,7 @@ def read_truststore(path: str, data: bytes, password: Secret | None) -> list[str
 def read_keystore(
     path: str, data: bytes, password: Secret | None, key_password: Secret | None
 ) -> tuple[Secret, list[str], Secret | None]:
-    """Return the first private key of a store, its chain, and the password that its PEM text still needs.
+    """Return a store's first private key and its chain as PEM texts, and None: the key needs no password.
 
     Raises:
         ConfigError: the password is missing or wrong, there is no key, or the file is damaged or of another
@@ -84,7 +84,7 @@ def read_keystore(
 
 
 def read_jks(path: str, data: bytes, password: Secret | None) -> JavaStore:
-    """Return the entries of a JKS file. Without a password, its digest is not verified.
+    """Return the entries of a JKS file. Without `password`, the digest of the file is not verified.
 
     Raises:
         ConfigError: a wrong password, or a damaged file.
@@ -143,7 +143,7 @@ def _piece(body: bytes, position: int, layout: str) -> tuple[bytes, int]:
 
 
 def unprotected(path: str, protected: bytes, password: Secret) -> bytes:
-    """Return the private key (PKCS8) that a JKS file encrypts. Raises ConfigError for a wrong password."""
+    """Decrypt a private key of a JKS file; return it as PKCS8. Raises ConfigError for a wrong password."""
     try:
         outer, _ = _der(protected, 0, 0x30)
         algorithm, position = _der(outer, 0, 0x30)
@@ -179,7 +179,7 @@ def _der(data: bytes, position: int, tag: int) -> tuple[bytes, int]:
 
 
 def _read_pkcs12(path: str, data: bytes, password: Secret | None) -> tuple[bytes | None, list[bytes]]:
-    """Return the key in PKCS8, or None, and the certificates in DER, the key's own first."""
+    """Return the private key of a store as PKCS8, or None, and the certificates in DER, the key's first."""
     if data[:4] == JCEKS_MAGIC:
         raise ConfigError(f"{path} is a JCEKS store, which is not read: {convert(path)}")
     if data[:1] != b"\x30":
@@ -212,7 +212,7 @@ def _read_pkcs12(path: str, data: bytes, password: Secret | None) -> tuple[bytes
 
 
 def convert(path: str) -> str:
-    """Return the command that converts a store to a readable one."""
+    """Return the keytool command that converts a store to PKCS12, for error messages."""
     return f"keytool -importkeystore -srckeystore {path} -destkeystore new.p12 -deststoretype PKCS12"
 
 

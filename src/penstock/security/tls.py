@@ -1,11 +1,11 @@
 """A TLS connection without I/O, for either side: ciphertext in, plaintext out, and the reverse.
 
-- The least version is TLS 1.2. What OpenSSL has for the peer, including alerts of a failed handshake, is in
-`to_send`.
+- The least version is TLS 1.2. `to_send` returns all bytes for the peer, including alerts of a failed
+handshake.
 - Plaintext is read into the caller's buffer. Neither OpenSSL nor the queues hold more than `SLICE_BYTES` and
 one record between calls, so that an idle connection takes a tenth of the memory of asyncio's.
-- Failures raise TlsError with one line that says which end refused what. A peer without TLS is recognised by
-its first byte.
+- Failures raise TlsError with one line: which end refused, and why. A peer without TLS is recognised by its
+first byte.
 - An end without close_notify counts as an end (Apache Kafka sends none), since requests and responses have
 lengths.
 """
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 SLICE_BYTES = 32 << 10
-"""How many bytes of ciphertext OpenSSL gets at a time, because its buffers never shrink."""
+"""The most bytes of ciphertext that are passed to OpenSSL at a time, because its buffers never shrink."""
 
 SEND_BYTES = 64 << 10
-"""How many bytes are encrypted at a time, as records of 16 KiB, and collected in OpenSSL's buffer."""
+"""The most bytes that are encrypted at a time: records of 16 KiB, collected in OpenSSL's buffer."""
 
 INTERNAL_ERROR_ALERT = bytes.fromhex("15030300020250")
 """Apache Kafka's response to bytes that are not TLS, which clients recognise."""
@@ -44,7 +44,7 @@ ASKED_NAME = "penstock_asked_name"
 
 
 def keep_asked_name(tls: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
-    """Keep the server name of a client (SNI). This is the ``sni_callback`` of a context."""
+    """Store the server name in a client's first message (SNI). Used as ``sni_callback`` of a context."""
     setattr(tls, ASKED_NAME, name)
 
 
@@ -96,9 +96,9 @@ class TlsConnection:
         self._queue: deque[memoryview] = deque()
         self._written: list[bytes] = []
         self.is_ready = False
-        """Whether the handshake is over on this side."""
+        """True after this side has completed the handshake."""
         self.is_ended = False
-        """Whether the peer has sent close_notify."""
+        """True after the peer has sent close_notify or has closed the socket."""
 
     @property
     def asked_name(self) -> str | None:
@@ -129,11 +129,11 @@ class TlsConnection:
         self._shake_hands()
 
     def receive(self, data: Buffer) -> None:
-        """Take ciphertext. `data` must stay valid until `read_into` returns 0, since it is read in slices.
+        """Process received ciphertext: `data`, which must stay valid until `read_into` returns 0.
 
         Raises:
-            TlsError: the peer does not speak TLS, or the handshake failed. Send what `to_send` has, then
-                close.
+            TlsError: the peer does not speak TLS, or the handshake failed. Send the bytes that `to_send`
+                returns, then close the socket.
         """
         view = memoryview(data)
         if not view.nbytes:
@@ -153,7 +153,7 @@ class TlsConnection:
         """Note that the peer has closed the socket.
 
         Raises:
-            TlsError: it was closed during the handshake, after the peer had begun to answer.
+            TlsError: the socket was closed during the handshake, after the peer had sent something.
         """
         self._incoming.write_eof()
         self.is_ended = True
@@ -164,8 +164,8 @@ class TlsConnection:
         """Read plaintext into `buffer`; return the number of bytes, 0 if there is no more now.
 
         Raises:
-            TlsError: the peer refuses this side's certificate (TLS 1.3 reports it so late), or a record is
-                damaged.
+            TlsError: the peer refuses this side's certificate (TLS 1.3 reports that after the handshake), or
+                a record is damaged.
         """
         if not self.is_ready:
             return 0
@@ -201,7 +201,7 @@ class TlsConnection:
         return filled
 
     def write(self, data: Buffer) -> None:
-        """Encrypt `data`. Before the end of the handshake it is queued, and must stay valid until then."""
+        """Encrypt `data`. Before the end of the handshake, `data` is queued and must stay valid till then."""
         view = memoryview(data)
         if view.nbytes != len(view):
             view = view.cast("B")
@@ -220,7 +220,7 @@ class TlsConnection:
         return written
 
     def close(self) -> None:
-        """Put close_notify into `to_send`. Nothing more is sent after it."""
+        """Add close_notify to the bytes of `to_send`. No data can be sent afterwards."""
         if self.is_ready:
             try:
                 self._tls.unwrap()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PEM_BEGIN = "-----BEGIN"
 PRIVATE_KEY = "private key"
 PATH_LIKE = re.compile(r"\.\w{1,8}$")
-"""Matches text that ends like a file name, which neither a key in base64 nor PEM does."""
+"""Matches a text that ends in a file extension. Neither PEM nor a key in base64 does."""
 CERTIFICATES = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 STORE_BYTES_MAX = 16 << 20
 """The largest file that is read as a certificate, key or store."""
@@ -59,10 +59,10 @@ class TlsSettings:
     truststore_password: Secret | None = None
     crl: str | None = None
     verify: bool = True
-    """Whether a server's certificate is verified at all."""
+    """False if a server's certificate is not verified at all."""
     verify_host: bool = True
     client_auth: str = "none"
-    """Whether a server requires certificates of clients: a key of `CLIENT_AUTH`."""
+    """The server's demand for client certificates: a key of `CLIENT_AUTH`."""
     versions: tuple[str, ...] = ()
     """The allowed versions, such as ``TLSv1.2``; empty means 1.2 and 1.3."""
     ciphers: str | None = None
@@ -263,7 +263,7 @@ def _own_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _own_pair(settings: TlsSettings) -> tuple[Secret, Secret | None, str] | None:
-    """Return key and chain as PEM text, their password or None, and their name in messages."""
+    """Return key and chain as PEM text, the key's password or None, and their source for error messages."""
     if settings.keystore is not None:
         name, password = settings.keystore, settings.keystore_password
         data = read_store(name, "keystore")
@@ -285,7 +285,7 @@ def _own_pair(settings: TlsSettings) -> tuple[Secret, Secret | None, str] | None
 
 
 def _pem(given: str, what: str) -> tuple[str, str]:
-    """Return the PEM text that is given, or is in the given file, and its name in messages."""
+    """Return the PEM text (`given` is the text itself or a file's path) and its name in error messages."""
     if PEM_BEGIN in given:
         return _unfolded(given), f"the {what} in the settings"
     if what == PRIVATE_KEY and not PATH_LIKE.search(given) and not os.path.exists(os.path.expanduser(given)):
@@ -295,9 +295,9 @@ def _pem(given: str, what: str) -> tuple[str, str]:
 
 
 def _unfolded(text: str) -> str:
-    r"""Return PEM text with line ends.
+    r"""Return PEM text with line ends restored.
 
-    Properties files have it on one line, with spaces or ``\n`` instead.
+    In properties files, PEM text is on one line, with spaces or ``\n`` instead of line ends.
     """
     text = text.replace("\\n", "\n").strip()
     if "\n" in text:
@@ -310,7 +310,7 @@ def _unfolded(text: str) -> str:
 
 
 def read_store(path: str, what: str) -> bytes:
-    """Return the bytes of a file of certificates or keys. Raises ConfigError."""
+    """Return the bytes of a file of certificates or keys. Raises ConfigError if it cannot be read."""
     try:
         with open(os.path.expanduser(path), "rb") as file:
             data = file.read(STORE_BYTES_MAX + 1)
@@ -344,7 +344,7 @@ def _load_pair(context: ssl.SSLContext, text: str, password: Secret | None, sour
 
 
 class _Asked:
-    """The function that OpenSSL calls for a key's password. It notes whether it was called."""
+    """The function that OpenSSL calls for a key's password. `was_asked` is True after a call."""
 
     def __init__(self, password: Secret | None) -> None:
         self._password = password
@@ -361,7 +361,7 @@ class _Asked:
 
 @contextmanager
 def _in_memory(data: bytes) -> Iterator[str]:
-    """Yield a path under which OpenSSL can read `data`: it takes certificates with keys only from files."""
+    """Yield a path at which OpenSSL can read `data`: it reads certificates with keys only from files."""
     create: Callable[[str], int] | None = getattr(os, "memfd_create", None)
     descriptor = -1 if create is None else create("penstock")
     if descriptor < 0 or not os.path.exists(f"/proc/self/fd/{descriptor}"):

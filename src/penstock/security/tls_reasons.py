@@ -48,11 +48,11 @@ REASONS: Mapping[str, str] = {
     "EE_KEY_TOO_SMALL": "the certificate's key is too short for today's security level",
     "CA_MD_TOO_WEAK": "a certificate is signed with a hash that is too weak (SHA-1 or MD5)",
 }
-"""Explanations of OpenSSL's reason names."""
+"""Explanations for error messages, by the name of OpenSSL's reason."""
 
 
 def not_tls(beginning: bytes, *, is_server: bool) -> str | None:
-    """Return what a peer's first bytes show it to speak, or None if they begin like TLS."""
+    """Return an explanation for the error message if a peer's first bytes are not TLS; otherwise None."""
     if beginning[:1] in (bytes([HANDSHAKE_RECORD]), bytes([ALERT_RECORD])):
         return None
     if beginning[:4] in (b"GET ", b"POST", b"HTTP", b"HEAD", b"PUT "):
@@ -77,7 +77,7 @@ def certificate_names(tls: ssl.SSLObject) -> str:
 
 
 def why_refused(error: Exception, is_server: bool, name: str | None, names: str) -> str:
-    """Return one line: what failed, at which end, and what to do. `names` are the peer certificate's."""
+    """Return one line: what failed, at which end, what to do. `names` are those in the peer's certificate."""
     peer = "client" if is_server else "server"
     if isinstance(error, ssl.SSLCertVerificationError):
         code = error.verify_code

@@ -1,4 +1,4 @@
-"""The HMACs of delegation tokens, which their owners present, computed from their ids by a secret."""
+"""The HMACs of delegation tokens. They are computed from token ids with a secret; clients present them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def token_hmac(secret: Secret, token_id: str) -> bytes:
 
 
 class TokenCodes:
-    """The HMACs of all delegation tokens, and the tokens by them. To compute one takes microseconds."""
+    """The HMACs of all delegation tokens, and the token ids by HMAC. One HMAC takes microseconds."""
 
     def __init__(self, secret: Secret, token_ids: Iterable[str]) -> None:
         self.secret = secret
@@ -25,7 +25,7 @@ class TokenCodes:
             self.add(token_id)
 
     def add(self, token_id: str) -> None:
-        """Add a token, unless it is known already."""
+        """Add a token, unless it was added already."""
         if token_id not in self._codes:
             code = self._codes[token_id] = token_hmac(self.secret, token_id)
             self._ids[_digest(code)] = token_id
@@ -37,13 +37,13 @@ class TokenCodes:
             del self._ids[_digest(code)]
 
     def code(self, token_id: str) -> bytes:
-        """Return the HMAC of a known token."""
+        """Return the HMAC of a token that was added."""
         return self._codes[token_id]
 
     def token_id(self, code: bytes) -> str | None:
         """Return the id of the token with this HMAC, or None.
 
-        The look-up uses a digest, so that its time says nothing about how much of a wrong HMAC is right.
+        The look-up uses a digest of the HMAC, so that its time does not show how many bytes are right.
         """
         return self._ids.get(_digest(code))
 

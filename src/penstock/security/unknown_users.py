@@ -1,7 +1,7 @@
 """SCRAM credentials for users that do not exist, so that responses do not show which users exist.
 
-The response to a first message has salt and iterations. For an unknown name, both are derived from a secret
-of the server, in one of the shapes that credentials of real users have.
+SCRAM's first response has salt and iterations. For an unknown name, both are derived from a secret of the
+server. Salt length, salt form and iterations (the shape) are those of some real user's credential.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CredentialShape(NamedTuple):
 
     salt_length: int
     is_text: bool
-    """Whether the salt consists of characters for nonces, as Apache Kafka's tools make it."""
+    """True if the salt consists of characters as in nonces, as Apache Kafka's tools make it."""
     iterations: int
 
 
@@ -37,7 +37,7 @@ USUAL_SHAPE = CredentialShape(NONCE_LENGTH, True, ITERATIONS_MIN)
 
 
 def shape_of(credential: ScramCredential) -> CredentialShape:
-    """Return what the server's first message shows of a credential: salt length, form, iterations."""
+    """Return the properties that the server's first message shows: salt length, salt form, iterations."""
     salt = credential.salt
     is_text = all(byte in _NONCE_BYTES for byte in salt)
     return CredentialShape(len(salt), is_text, credential.iterations)
@@ -49,8 +49,8 @@ def fake_credential(
     """Return a credential that no password matches, for a user that does not exist.
 
     With the same `key`, a name always gets the same salt, so that repeated attempts do not show that the user
-    is unknown. `shapes` counts the users with credentials of each shape: unknown names get the shapes in the
-    same proportion, and one gets another shape only when these numbers have changed.
+    is unknown. `shapes` has the number of users with each shape. Unknown names get shapes in the same
+    proportion, and a name gets another shape only after these numbers have changed.
     """
     name = username.encode("utf-8", "surrogatepass")
     size = hashlib.new(HASHES[mechanism]).digest_size
@@ -64,7 +64,7 @@ def fake_credential(
 
 
 def derived_salt(key: bytes, name: bytes, shape: CredentialShape = USUAL_SHAPE) -> bytes:
-    """Return a salt that is derived from a name by a secret `key`."""
+    """Return a salt that is derived from a name with the secret `key`."""
     text = b""
     block = 0
     while len(text) < shape.salt_length:
@@ -75,7 +75,7 @@ def derived_salt(key: bytes, name: bytes, shape: CredentialShape = USUAL_SHAPE) 
 
 
 def _shape_for(name: bytes, key: bytes, shapes: Mapping[CredentialShape, int]) -> CredentialShape:
-    """Return salt length, form and iterations for a name, chosen in proportion to the counts.
+    """Return the shape for an unknown name, chosen with the probabilities that the counts in `shapes` give.
 
     The choice stays the same for a name (rendezvous hashing).
     """

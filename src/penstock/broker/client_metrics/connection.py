@@ -23,7 +23,7 @@ class PushingConnection:
 
 
 def origin_of(context: Context[Any]) -> Origin:
-    """Return the client id, software and address that the request in progress comes from."""
+    """Return the client id, software and address of the client that has sent the request in progress."""
     session = context.session
     return Origin(
         session.client_id or "",
@@ -35,7 +35,7 @@ def origin_of(context: Context[Any]) -> Origin:
 
 
 def keep_with_connection(context: Context[Any], service: ClientMetrics, client_instance_id: bytes) -> None:
-    """Let the state of a client instance end with this connection."""
+    """Drop the state of a client instance when this connection ends."""
     known = context.session.resource(PushingConnection)
     if known is None:
         context.session.keep(PushingConnection(service, client_instance_id))

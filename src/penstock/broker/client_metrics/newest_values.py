@@ -14,14 +14,14 @@ from penstock.broker.requests.kept_state import KeptState
 from penstock.telemetry.points import Labels, MetricKind, Point
 
 CLIENTS_MAX = 1000
-"""Clients whose values are kept."""
+"""The most clients whose values are kept."""
 
 SERIES_MAX = 2000
-"""Metrics with their labels that are kept of one client."""
+"""The most series of one client that are kept. A series is a metric with certain labels."""
 
 _CLIENT_BYTES = 1500
 _SERIES_BYTES = 500
-"""Memory of a client and of a series without their texts, estimated."""
+"""The estimated memory of a client and of a series, without their texts, in bytes."""
 
 
 class Pusher(NamedTuple):
@@ -37,9 +37,9 @@ class Pusher(NamedTuple):
 class ClientMetric(NamedTuple):
     """The newest value of one metric of one client.
 
-    `kind` is ``gauge`` or ``sum``; `value` of a sum is the total since the client began, whether it has
-    pushed totals or differences. `labels` are those of the metric, `attributes` those of the client, such as
-    its ``group_id``. `time_ms` is when the broker received it. `is_last` is True if the client has closed.
+    `kind` is ``gauge`` or ``sum``. The `value` of a sum is the total since the client's start, even if the
+    client pushes differences. `labels` belong to the metric, `attributes` to the client, such as its
+    ``group_id``. `time_ms` is the time when the broker received it. `is_last`: the client has closed.
     """
 
     client_instance_id: str

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from penstock.broker.client_metrics.newest_values import ClientMetric
 
 BYTES_MAX = 16 << 20
-"""The page ends with the client that would exceed it: those that have pushed last come first."""
+"""The largest page, in characters. Beyond it, values of the clients that pushed longest ago are left out."""
 
 
 def as_json(rows: Iterable[ClientMetric]) -> str:

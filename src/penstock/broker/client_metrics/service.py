@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 INSTANCES_MAX = 16384
-"""Clients whose state is kept, as in Apache Kafka; the one that has been silent for longest goes."""
+"""The most clients whose state is kept, as in Apache Kafka. Beyond it, the idlest client is dropped."""
 
 EXPIRY_S = 60.0
-"""How long a silent client is known at least; three of its intervals, if that is longer."""
+"""The least time that the state of a silent client is kept; or three push intervals, if that is longer."""
 
 EXPIRY_STEP_S = 10.0
 
 INSTANCE_BYTES = 1500
-"""Memory of one client's state, estimated."""
+"""The estimated memory of one client's state, in bytes."""
 
 _RESERVED = (ZERO_UUID, bytes(15) + b"\x01")
 _CODECS = range(5)
@@ -78,16 +78,16 @@ class Instance:
         self.asked = asked
         self.subscription_id = subscription_id
         self.generation = generation
-        """Of the subscriptions that `asked` is of."""
+        """The generation of the subscriptions from which `asked` was computed."""
         self.asked_at = self.pushed_at = -inf
         self.expires_at = inf
         self.is_terminating = False
         self.error = ErrorCode.NONE
-        """What the latest request was answered with."""
+        """The error code in the answer to the latest request."""
 
 
 class ClientMetrics:
-    """The state of a broker that takes client metrics.
+    """The state of a broker that accepts metrics from clients (KIP-714).
 
     `settings` returns the settings of subscriptions by name, and `version` a number that changes whenever
     they may have changed. `cpu_s` returns the CPU seconds that this thread has used.
@@ -102,7 +102,7 @@ class ClientMetrics:
         cpu_s: Callable[[], float],
     ) -> None:
         self.bytes_max = bytes_max
-        """`telemetry.max.bytes`."""
+        """The value of `telemetry.max.bytes`: the largest push."""
         self.values = NewestValues(kept)
         self._settings = settings
         self._version = version
@@ -121,7 +121,7 @@ class ClientMetrics:
     def subscribe(
         self, client_instance_id: bytes, origin: Origin, now: float
     ) -> tuple[ErrorCode, bytes, Instance]:
-        """Return an error code, the client instance's id (made here if it has none) and its state.
+        """Return an error code, the client instance's id (a new one if the client has none) and its state.
 
         THROTTLING_QUOTA_EXCEEDED (89): the client asks before its interval is over.
         """
@@ -151,7 +151,7 @@ class ClientMetrics:
     ) -> ErrorCode:
         """Check everything of a push except its metrics; return an error code.
 
-        INVALID_REQUEST (42): the id is reserved, or the client has said that the push before was its last.
+        INVALID_REQUEST (42): the id is reserved, or the client has marked its previous push as the last.
         THROTTLING_QUOTA_EXCEEDED (89): it comes too early. UNKNOWN_SUBSCRIPTION_ID (117): the subscription
         has changed. UNSUPPORTED_COMPRESSION_TYPE (76). TELEMETRY_TOO_LARGE (118): more than `bytes_max`.
         """
@@ -196,7 +196,7 @@ class ClientMetrics:
 
     @staticmethod
     def _is_due(instance: Instance, now: float) -> bool:
-        """Return True, and record the push, if a push is allowed now.
+        """Return True if a push is allowed now; then store the time of the push.
 
         The first push after a subscription request may come at any time: clients spread it over half to one
         and a half of the interval.
@@ -222,7 +222,7 @@ class ClientMetrics:
             del self._instances[key]
 
     def _instance(self, client_instance_id: bytes, origin: Origin, now: float) -> Instance:
-        """Return the state of a client, made anew if it is unknown or the subscriptions have changed."""
+        """Return the state of a client; create it if the client is new or the subscriptions have changed."""
         self._renew_subscriptions()
         instance = self._instances.get(client_instance_id)
         if instance is None or instance.generation != self._generation:

@@ -12,18 +12,18 @@ from typing import NamedTuple
 from penstock.broker.requests.patterns import Pattern, PatternWorkError, compile_pattern
 
 INTERVAL_MS = 300_000
-"""`interval.ms` where it is not set, and how often a client that nothing is asked of looks again."""
+"""The default of `interval.ms`. A client without subscriptions asks for them again at this interval."""
 
 EVERY_METRIC = "*"
 
 COMPARED_CHARACTERS_MAX = 255
-"""Longer attributes of clients match no expression: comparing takes time with their length."""
+"""The longest client attribute that can match: the time of matching grows with the length."""
 
 MATCHING_WORK_MAX = 20_000
-"""States that a pattern may visit for one client, about 10 ms: what takes longer does not match."""
+"""The most states that a pattern may visit for one client, about 10 ms. Beyond it, there is no match."""
 
 MATCHING_CPU_S = 0.02
-"""CPU time for comparing one client with all subscriptions; those that are not reached do not hold for it."""
+"""The CPU seconds for matching one client with all subscriptions. Those not reached do not apply to it."""
 
 
 class MetricsSubscription(NamedTuple):
@@ -44,7 +44,7 @@ class RequestedMetrics(NamedTuple):
     interval_ms: int
 
     def subscription_id(self, client_instance_id: bytes) -> int:
-        """Return one client's subscription id, a signed 32-bit number that differs when metrics differ."""
+        """Return one client's subscription id, a signed 32-bit number that changes with the metrics."""
         text = f"{','.join(self.metrics)};{self.interval_ms}"
         mixed = zlib.crc32(text.encode()) ^ zlib.crc32(client_instance_id)
         return mixed - (1 << 32) if mixed >> 31 else mixed

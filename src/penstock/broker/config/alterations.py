@@ -46,7 +46,7 @@ class _Topic(Protocol):
 
 
 class ConfigTarget(Protocol):
-    """The part of a broker's metadata that holds settings, as changes need it."""
+    """The part of a broker's metadata that is read and written when settings change."""
 
     @property
     def config(self) -> BrokerConfig: ...
@@ -78,20 +78,20 @@ A = TypeVar("A", bound=_Answer)
 
 MINIMUM = "min.insync.replicas"
 ELR_FEATURE = "eligible.leader.replicas.version"
-"""The feature with which replicas may lead without being in sync (KIP-966)."""
+"""The feature of eligible leader replicas, which may lead without being in sync (KIP-966)."""
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
-"""What may be done to a setting, as IncrementalAlterConfigs numbers it."""
+"""The operations on a setting, as IncrementalAlterConfigs numbers them."""
 
 KEPT_RESOURCES_MAX = 1000
-"""Groups and subscriptions for which something can be set."""
+"""The most groups and metrics subscriptions that may have settings."""
 
 BROKER_TEXTS_MAX = 1000
-"""Settings of the broker that can be set while it runs, whether there are such or not."""
+"""The most dynamic settings of a broker, including those with unknown names."""
 
 
 RESOURCE_CHARACTERS_MAX = 1000
-"""The longest name of something for which something can be set."""
+"""The longest name of a resource that may have settings, in characters."""
 
 
 class SettingChange(NamedTuple):
@@ -116,9 +116,9 @@ def answer_each(
     cluster: ConfigTarget,
     now_ms: int,
 ) -> list[A]:
-    """Make the changes that `plan` returns for each resource in one step; return an answer for each.
+    """Write the records that `plan` returns for the resources, in one step; return a result for each.
 
-    Resources with an error are left out of that step. With `validate_only` nothing is changed.
+    A resource with an error is left out of that step. With `validate_only` nothing is written.
     """
     config, suggestions = cluster.config, Suggestions()
     repeated = repeated_resources([(r.resource_type, r.resource_name) for r in resources])
@@ -171,10 +171,10 @@ def plan_replacement(
     wanted: Sequence[tuple[str, str | None]],
     suggestions: Suggestions,
 ) -> list[ConfigRecord]:
-    """Return the records after which a resource has only the settings `wanted`.
+    """Return the records that set the settings `wanted` of a resource and delete all its other settings.
 
     Raises:
-        KafkaError: as `plan_changes`.
+        KafkaError: for the same reasons as in `plan_changes`.
     """
     present = _texts_of(cluster, resource_type, name)
     named = {setting for setting, _ in wanted}
@@ -190,13 +190,13 @@ def plan_changes(
     changes: Sequence[SettingChange],
     suggestions: Suggestions,
 ) -> list[ConfigRecord]:
-    """Return the records that make `changes`; no record for a value that is set already.
+    """Return the metadata records for `changes`; no record for a value that is set already.
 
-    `suggestions` counts how many nearest names the errors of this request may still search for.
+    `suggestions` limits how often errors of one request search for a similar name.
 
     Raises:
         KafkaError: INVALID_REQUEST (42), INVALID_CONFIG (40), UNKNOWN_TOPIC_OR_PARTITION (3),
-            INVALID_TOPIC_EXCEPTION (17) or POLICY_VIOLATION (44), as it applies. Then no change may be made.
+            INVALID_TOPIC_EXCEPTION (17) or POLICY_VIOLATION (44), as it applies. No change may then be made.
     """
     check_changes(changes)
     present = _texts_of(cluster, resource_type, name)
@@ -225,7 +225,7 @@ def check_lengths(texts: Mapping[str, str | None]) -> None:
     Newer requests may carry texts of any length, older responses hold strings of 32,767 bytes.
 
     Raises:
-        KafkaError: INVALID_CONFIG (40).
+        KafkaError: INVALID_CONFIG (40): a name or a value is too long.
     """
     for name, text in texts.items():
         if len(name.encode()) > STRING_BYTES_MAX or len((text or "").encode()) > STRING_BYTES_MAX:
@@ -255,7 +255,7 @@ def _check_kept(resource_type: int, name: str, texts: Mapping[str, str]) -> None
 
 
 def check_changes(changes: Sequence[SettingChange]) -> None:
-    """Check that no setting is named twice, and that values are there.
+    """Check that no setting is named twice, and that each change except a DELETE has a value.
 
     Raises:
         KafkaError: INVALID_REQUEST (42): a name occurs twice, or a value is missing.
@@ -275,9 +275,9 @@ def _check_topic(cluster: ConfigTarget, texts: Mapping[str, str], suggestions: S
 
 
 def _check_minimum(cluster: ConfigTarget, changes: Sequence[SettingChange], name: str) -> None:
-    """Check changes of `min.insync.replicas` while replicas may be eligible leaders by it (KIP-966).
+    """Refuse some changes of `min.insync.replicas` while eligible leader replicas are enabled (KIP-966).
 
-    All brokers must have the same minimum.
+    All brokers must have the same minimum: it cannot be set for one broker, nor deleted for all brokers.
     """
     if not cluster.features.get(ELR_FEATURE):
         return
@@ -373,7 +373,7 @@ def _apply(
     resource: str,
     suggestions: Suggestions,
 ) -> None:
-    """Apply one change to `texts`."""
+    """Apply one change to `texts`, the settings of a resource."""
     setting, operation, value = change
     is_topic = resource_type == TOPIC_RESOURCE
     if operation == DELETE:

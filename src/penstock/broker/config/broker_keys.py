@@ -58,10 +58,10 @@ _ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
 
 
 def _timed_keys(kind: str, of: str, size: int, largest: int | None = None) -> tuple[ConfigKey, ...]:
-    """Return the settings of the group type `kind`: ``consumer``, ``share`` or ``streams``.
+    """Return the size, interval and timeout settings of groups of a `kind`: consumer, share or streams.
 
-    `size` is the default of the group's maximum size, `largest` the upper bound of that setting; `of` names
-    such a group in descriptions.
+    `size` is the default of the group's maximum size, `largest` the upper bound of that setting. `of` is the
+    phrase for the group in descriptions, such as ``streams group``.
     """
     rows = (
         (
@@ -126,7 +126,7 @@ _GROUP_KEYS = (
         at_least=10_000,
     )._replace(is_hidden=True),
 )
-"""Those of consumer groups (KIP-848)."""
+"""The settings of consumer groups (KIP-848)."""
 
 _STREAMS_KEYS = (
     *_timed_keys("streams", "streams group", INT_MAX),
@@ -159,7 +159,7 @@ _STREAMS_KEYS = (
         at_least=0,
     ),
 )
-"""Those of streams groups (KIP-1071)."""
+"""The settings of streams groups (KIP-1071)."""
 
 _SHARE_KEYS = (
     *_timed_keys("share", "share group", 200, 1000),
@@ -235,7 +235,7 @@ _SHARE_KEYS = (
         at_least=1,
     ),
 )
-"""Those of share groups (KIP-932) at their coordinators."""
+"""The settings of share groups (KIP-932) that their coordinators use."""
 
 _LOCKED_KEYS = (
     broker_key(
@@ -318,7 +318,7 @@ _LOCKED_KEYS = (
         at_most=3_600_000,
     ),
 )
-"""Those of share groups (KIP-932) at the leaders of partitions."""
+"""The settings of share groups (KIP-932) that the leaders of partitions use."""
 
 BROKER_KEYS = table(
     *_topic_defaults(),
@@ -712,10 +712,10 @@ DYNAMIC_KEYS = frozenset(
     "num.replica.fetchers",
     "producer.id.expiration.ms",
 }
-"""Broker settings that clients may change while it runs, for one broker or for all."""
+"""Broker settings that clients may change while the broker runs, for one broker or for all."""
 
 LISTENER_KEYS = frozenset(("max.connection.creation.rate", "max.connections", "num.network.threads"))
-"""Those of them that may be behind ``listener.name.NAME.``, for the connections of one listener."""
+"""Dynamic settings that may also be set for one listener, with the prefix ``listener.name.NAME.``."""
 
 THREAD_KEYS = frozenset(
     (
@@ -731,4 +731,4 @@ THREAD_KEYS = frozenset(
         "remote.log.reader.threads",
     )
 )
-"""Numbers of threads, which Kafka halves or doubles at most while it runs."""
+"""Thread counts. As in Kafka, a change while the broker runs may at most halve or double the count."""

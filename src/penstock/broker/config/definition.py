@@ -15,7 +15,7 @@ DAY_MS = 86_400_000
 class ConfigKey(NamedTuple):
     """The definition of one setting. `default` is text, or None if there is no default.
 
-    `choices`, `at_least` and `at_most` bound the value; `never` is one inside the bounds that is wrong.
+    `choices`, `at_least` and `at_most` bound the value; `never` is an invalid value inside the bounds.
 
     `synonyms` are the broker keys that give the default, strongest first, each with the factor that
     converts its unit to that of this key.
@@ -31,16 +31,16 @@ class ConfigKey(NamedTuple):
     at_most: float | None = None
     never: float | None = None
     item_pattern: str = ""
-    """What each item of a list must match, unless the list is a star."""
+    """The regular expression that each item of a list must match, unless the list is ``*``."""
 
     has_effect: bool = True
-    """False for a setting that is checked, kept and listed, and changes nothing."""
+    """False for a setting that is checked, stored and listed, but changes nothing."""
 
     is_any_case: bool = False
-    """Whether the choices, written in small letters, may come in capitals, too."""
+    """True if the value may be a choice in any case; `choices` are in lower case."""
 
     is_hidden: bool = False
-    """Whether the setting is listed only where it is set, as Kafka does with those that it calls internal."""
+    """True if DescribeConfigs lists the setting only if it is set, as Kafka does with internal settings."""
 
 
 def idle(key: ConfigKey) -> ConfigKey:

@@ -1,6 +1,6 @@
 """Finds the definition of a broker setting by its name: a known key, one without use here, or an unknown one.
 
-Apache Kafka accepts settings with unknown names; administration tools read its list and write to it.
+Apache Kafka accepts settings with unknown names. Administration tools read the list of settings and write it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _UNLISTED = frozenset(
         _MOVES,
     )
 )
-"""Limits of replication: Kafka's tools set them while partitions move. Listed where they are set."""
+"""Replication limits, which Kafka's tools set while partitions move. They are listed only if they are set."""
 
 _THROTTLED = "In a cluster, followers that are not in sync are held to it. One broker alone has none."
 
@@ -75,7 +75,7 @@ def _unknown_to_brokers(config: BrokerConfig) -> Collection[str]:
 
 
 def _is_of_old(name: str) -> bool:
-    """Return True if a setting is older than `listeners`; such settings are listed only if they are set."""
+    """Return True for a setting that is older than `listeners`. It is listed only if it is set."""
     return name in _OF_OLD or name.startswith("penstock.0.7.")
 
 

@@ -1,4 +1,4 @@
-"""Broker settings of all releases of Apache Kafka that mean nothing here, from ``inert_keys.txt``.
+"""Broker settings of all releases of Apache Kafka that have no effect here, from ``inert_keys.txt``.
 
 Apache Kafka lists some three hundred settings of a broker. Those that this broker has no use for are
 accepted, checked, stored and listed, too: files and tools carry them.
@@ -29,7 +29,7 @@ from penstock.broker.config.security_settings import KEYS, base_name, refuse_unp
 from penstock.broker.config.security_settings import check as check_security
 
 READ_ONLY, CLUSTER, BROKER, LISTENER = "no", "cluster", "broker", "listener"
-"""How a setting can be changed while a broker runs."""
+"""Scopes of a change while a broker runs: none, all brokers or one, one broker only, one listener only."""
 
 _TYPES = {
     "boolean": BOOLEAN,
@@ -48,7 +48,7 @@ _LISTENER_PREFIX = "listener.name."
 
 
 class BrokerSetting(NamedTuple):
-    """The definition of a broker setting, and how it can be changed: one of the four words above."""
+    """The definition of a broker setting; `change` is READ_ONLY, CLUSTER, BROKER or LISTENER."""
 
     key: ConfigKey
     change: str
@@ -56,7 +56,7 @@ class BrokerSetting(NamedTuple):
 
 @cache
 def settings_of_release(release: str) -> Mapping[str, BrokerSetting]:
-    """Return the settings that releases of Kafka with this major version, 3 or 4, list."""
+    """Return the settings in ``inert_keys.txt`` that Kafka of major version `release`, 3 or 4, lists."""
     return {
         name: setting for name, (releases, setting) in _read(release).items() if releases not in _UNLISTED
     }
@@ -107,14 +107,14 @@ def _number(text: str) -> float | None:
 
 
 def listener_setting(name: str) -> str:
-    """Return the SETTING of a name ``listener.name.NAME.SETTING``, or the name itself if it is another."""
+    """Return SETTING if `name` has the form ``listener.name.NAME.SETTING``, otherwise `name` unchanged."""
     if name.startswith(_LISTENER_PREFIX):
         return name.removeprefix(_LISTENER_PREFIX).partition(".")[2]
     return name
 
 
 def key_besides(name: str, text: str) -> ConfigKey | None:
-    """Return the key of a setting that is not in `BROKER_KEYS`, or None for an unknown name.
+    """Return the definition of a setting that is not in `BROKER_KEYS`, or None for an unknown name.
 
     Raises:
         ConfigError: the setting asks for protection that this broker does not have, or a security setting has

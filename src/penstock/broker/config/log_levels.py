@@ -1,7 +1,7 @@
 """The levels of the broker's loggers, which admin clients may change.
 
-A level is one of Apache Kafka's words. It holds until the process ends, and for all brokers in it. The
-logger `root` is the parent of all of Penstock's; loggers of the program around them are not changed.
+The names of levels are Apache Kafka's. A level is in force until the process ends, for all brokers in the
+process. The logger `root` is the parent of all loggers of Penstock; other loggers are not changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def loggers() -> dict[str, logging.Logger]:
 
 
 def level_of(logger: logging.Logger) -> str:
-    """Return Apache Kafka's word for the effective level of a logger."""
+    """Return Apache Kafka's name of the effective level of a logger."""
     level = logger.getEffectiveLevel()
     return next((word for word, number in LEVELS.items() if number >= level), "FATAL")
 

@@ -33,8 +33,8 @@ _NAMES_07 = (
     "zk.sessiontimeout.ms",
     "zk.connectiontimeout.ms",
 )
-"""The settings of Kafka 0.7. `penstock.v07.settings` reads them; few brokers import it, so they are named
-here, and a test compares the two."""
+"""The settings of Kafka 0.7. `penstock.v07.settings` reads them. Few brokers import that module, so the names
+are repeated here; a test compares the two lists."""
 
 PENSTOCK_KEYS = (
     *(broker_key(f"penstock.0.7.{name}", STRING, None, f"Kafka 0.7's own {name}.") for name in _NAMES_07),
@@ -146,4 +146,4 @@ PENSTOCK_KEYS = (
         at_least=0,
     ),
 )
-"""Limits, /metrics and the listener of Kafka 0.7."""
+"""All settings of this module: limits, /metrics, and the listener for Kafka 0.7."""

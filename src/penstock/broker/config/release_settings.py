@@ -23,7 +23,7 @@ _TOPIC_SETTINGS: tuple[tuple[str, Numbers, Numbers], ...] = (
     ("remote.log.delete.on.disable", (3, 9), ()),
     ("internal.segment.bytes", (4, 1), ()),
 )
-"""Settings of topics that not every release has: the first that does, the first later one that does not."""
+"""Topic settings that some releases lack, each with the first release that has it, and the next without."""
 
 _BROKER_SETTINGS_SINCE_4 = frozenset(
     (
@@ -52,7 +52,7 @@ _BROKER_SETTINGS_SINCE_4 = frozenset(
         "share.coordinator.write.timeout.ms",
     )
 )
-"""Settings of brokers, with an effect here, that releases before 4.0 do not have."""
+"""Broker settings that have an effect in Penstock, but that releases before 4.0 do not have."""
 
 _ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
 
@@ -69,7 +69,7 @@ _DEFAULTS: tuple[tuple[Numbers, str, str], ...] = (
     ((4, 0), "num.recovery.threads.per.data.dir", "1"),
     ((2, 0), "offsets.retention.minutes", "1440"),
 )
-"""Defaults that were different before a release; of several rows of a name the first that applies counts."""
+"""Rows (release, name, default in all releases before it). The first row that applies to a name counts."""
 
 
 class ReleaseSettings:
@@ -84,7 +84,7 @@ class ReleaseSettings:
         self.name = found.name
         self.numbers = numbers = found.numbers
         self.stored_magic = 0 if numbers < (0, 10) else 1 if numbers < (0, 11) else 2
-        """The magic of the record batches that its brokers store."""
+        """The magic of the record batches that brokers of the release store."""
         self.unknown = frozenset(
             name for name, since, until in _TOPIC_SETTINGS if numbers < since or (until and numbers >= until)
         )
@@ -92,7 +92,7 @@ class ReleaseSettings:
         self.unknown_to_brokers = _BROKER_SETTINGS_SINCE_4 if numbers < (4, 0) else frozenset()
         """Settings of brokers that the release does not have."""
         self.defaults: dict[str, str] = {}
-        """Defaults that differ from those of today."""
+        """The defaults of the release that differ from those of the newest release, by setting."""
         for before, name, text in _DEFAULTS:
             if numbers < before:
                 self.defaults.setdefault(name, text)

@@ -1,9 +1,9 @@
 """Settings of groups (KIP-848, KIP-932, KIP-1071) and of subscriptions to client metrics (KIP-714).
 
-They are checked and stored as in Apache Kafka. A setting that a group does not have comes from the broker.
+They are checked and stored as in Apache Kafka. A setting that is not set for a group has the broker's value.
 Subscriptions have an effect if the broker takes client metrics (`penstock.client.metrics`).
 
-A resource exists as soon as a setting of it is set, until its last setting is deleted.
+A resource exists from the time its first setting is set until its last setting is deleted.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _GROUP_KEYS: tuple[tuple[tuple[int, int], tuple[ConfigKey, ...]], ...] = (
         ),
     ),
 )
-"""Settings of groups by the release they came with. Without a default of its own, one has the broker's."""
+"""The settings of groups, by the release that introduced them. Default None stands for the broker's value."""
 
 _METRICS_KEYS = table(
     ConfigKey("interval.ms", INT, "300000", "How often clients push metrics, in milliseconds."),
@@ -144,7 +144,7 @@ def kept_keys(config: BrokerConfig, kind: int) -> dict[str, ConfigKey]:
 def kept_settings(
     config: BrokerConfig, kind: int, texts: Mapping[str, str]
 ) -> list[tuple[ConfigKey, list[Setting]]]:
-    """Return each setting of a resource, with the value in force and then every value set and the default."""
+    """Return each setting of a resource with its values: the one in force, those set, the default."""
     keys = kept_keys(config, kind)
     if kind == METRICS_RESOURCE:
         found = []
@@ -263,7 +263,7 @@ def _check_group(config: BrokerConfig, keys: Mapping[str, ConfigKey], texts: Map
 
 
 def _bound(config: BrokerConfig, name: str) -> int | None:
-    """Return the broker's value of a group setting or of its bound, or None if there is no such setting."""
+    """Return the broker's value of `name`, a group setting or its bound; None if no such setting exists."""
     key = BROKER_KEYS.get(name)
     if key is None:
         setting = inert_keys(config).get(name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 TOPIC_RESOURCE, BROKER_RESOURCE, LOGGER_RESOURCE, METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 8, 16, 32
-"""The kinds of resources as DescribeConfigs and ConfigRecord number them."""
+"""The types of resources, as DescribeConfigs and ConfigRecord number them."""
 
 
 class NumericSettings(Protocol):

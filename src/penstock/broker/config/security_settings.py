@@ -133,17 +133,17 @@ IDLE = frozenset(
         "ssl.trustmanager.algorithm",
     )
 )
-"""Settings that files for Apache Kafka have and that weaken nothing here by being without effect."""
+"""Security settings of Apache Kafka that are ignored, because that does not weaken the broker."""
 
 _PROTECTING = ("ssl.", "sasl.", "authorizer.", "security.", "super.users", "allow.everyone.if.no.acl.found")
-"""Beginnings of names that ask for protection."""
+"""Prefixes of security settings. A setting with such a prefix and an unknown name is refused."""
 
 HANDLER_CLASS = "sasl.server.callback.handler.class"
 
 UNSECURED_HANDLERS = (
     "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler",
 )
-"""The classes of Java that take tokens of OAUTHBEARER without a signature."""
+"""The Java classes that accept OAUTHBEARER tokens without a signature."""
 
 _CLASSES: dict[str, tuple[str, ...]] = {
     "principal.builder.class": (
@@ -159,7 +159,7 @@ _CLASSES: dict[str, tuple[str, ...]] = {
     ),
     "ssl.engine.factory.class": ("org.apache.kafka.common.security.ssl.DefaultSslEngineFactory",),
 }
-"""Classes of Java that decide who is let in, and those of them whose work is done here."""
+"""Settings for Java classes that decide about access, with the classes that Penstock has equivalents of."""
 
 PER_MECHANISM = frozenset(
     name
@@ -167,14 +167,14 @@ PER_MECHANISM = frozenset(
     if name.startswith(("sasl.oauthbearer.", "sasl.kerberos."))
     or name in ("sasl.jaas.config", "connections.max.reauth.ms", HANDLER_CLASS)
 )
-"""Settings that may stand behind the name of a mechanism."""
+"""Settings that may have the name of a SASL mechanism as a prefix."""
 
 _LISTENER = re.compile(r"listener\.name\.([^.]+)\.(.+)")
 _MECHANISM = re.compile(r"(plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\.(.+)")
 
 
 def base_name(name: str) -> str | None:
-    """Return the security setting in a name, without listener and mechanism; None for any other setting."""
+    """Return the name of a security setting without listener and mechanism; None for any other setting."""
     match = _LISTENER.fullmatch(name)
     rest = match[2] if match is not None else name
     mechanism = _MECHANISM.fullmatch(rest)
@@ -201,7 +201,7 @@ def refuse_unprotected(name: str, setting: str, text: str, *, is_known: bool) ->
 
 
 def _refuse_other_class(name: str, setting: str, text: str) -> None:
-    """Raise ConfigError if a setting, without its listener, names a Java class that has no counterpart."""
+    """Raise ConfigError if a setting names a Java class without an equivalent. `setting` has no listener."""
     match = _MECHANISM.fullmatch(setting)
     mechanism, base = (None, setting) if match is None else (match[1], match[2])
     classes = _CLASSES.get(base)
@@ -215,8 +215,8 @@ def check(name: str, text: str) -> bool:
     """Check a security setting; return False if the name is no security setting.
 
     Raises:
-        ConfigError: the value does not fit, or names a Java class that decides about access. The message does
-            not quote the value of a secret.
+        ConfigError: the value is invalid, or names a Java class without an equivalent that decides about
+            access. The message does not quote the value of a secret.
     """
     base = base_name(name)
     if base is None:
@@ -266,7 +266,7 @@ class BrokerSecuritySettings:
         """Return the value in force, or None.
 
         The value set for listener and mechanism overrides that for the listener, which overrides the plain
-        one, which overrides the default. `inherits` False skips the plain name.
+        one, which overrides the default. If `inherits` is False, the plain name is not looked up.
         """
         names = []
         behind_mechanism = f"{mechanism.lower()}.{name}" if mechanism is not None else None

@@ -17,22 +17,22 @@ from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 
 FILE_CHARACTERS_MAX = 1 << 20
-"""A hundred times the longest file of settings there is; what is larger, or has no end, is another file."""
+"""The longest file of settings that is read, in characters: a hundred times the longest usual file."""
 
 
 SUGGESTED_MAX = 20
-"""Unknown settings for which the most similar one is looked for, which takes milliseconds each."""
+"""The most unknown settings for which a similar name is searched, which takes milliseconds each."""
 
 
 class ReadProperties(NamedTuple):
-    """The settings in a file, and the place of each: ``PATH:LINE``."""
+    """The settings in a file, and the position of each: ``PATH:LINE``."""
 
     settings: dict[str, str]
     places: dict[str, str]
 
 
 def read_properties(path: str) -> ReadProperties:
-    """Read a file of settings. Of a name that occurs twice the last one counts.
+    """Read a file of settings. If a name occurs twice, the last value counts.
 
     Raises:
         ConfigError: the file cannot be read, or a line is malformed.
@@ -56,7 +56,7 @@ def read_properties(path: str) -> ReadProperties:
 def remarks(unheeded: Sequence[str], places: Mapping[str, str] | None = None) -> list[str]:
     """Return warnings about settings that change nothing: one for each unknown name, one for all the others.
 
-    `places` says where in files the settings are.
+    `places` has the position of each setting in its file: ``PATH:LINE``.
     """
     known = [name for name in unheeded if is_known(name)]
     lines: list[str] = []

@@ -327,4 +327,4 @@ TOPIC_KEYS = table(
 RETIRED_KEYS = frozenset(
     ("message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms")
 )
-"""Settings of topics that only old releases have: unknown unless the broker behaves as one."""
+"""Topic settings that only older releases have. They are unknown unless the broker behaves as one."""

@@ -7,7 +7,7 @@ import re
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 TOPIC_NAME_LENGTH_MAX = 249
-"""A partition's directory is the name, a dash and a number; file names end at 255 bytes."""
+"""The longest topic name. A partition's directory adds a dash and a number; file names have 255 bytes."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 

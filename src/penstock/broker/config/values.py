@@ -46,7 +46,7 @@ logger = logger_named("penstock.broker")
     SOURCE_METRICS,
     SOURCE_GROUP,
 ) = range(1, 9)
-"""Where a value comes from, as DescribeConfigs numbers it."""
+"""The sources of a setting's value, as DescribeConfigs numbers them."""
 
 _INTEGER_LIMITS = {INT: INT_MAX, SHORT: 2**15 - 1, LONG: LONG_MAX}
 
@@ -132,24 +132,24 @@ def _release_settings(as_version: str) -> ReleaseSettings:
 
 
 TOPIC_CHARACTERS_MAX = 16_384
-"""What the values that are set for one topic can have in all."""
+"""The most characters of all values that are set for one topic."""
 
 SUGGESTIONS_MAX = 3
-"""Unknown names in one request of a client that are compared with all known ones: each takes milliseconds."""
+"""The most unknown names of one request for which a similar name is searched: each takes milliseconds."""
 
 SUGGESTION_CHARACTERS_MAX = 64
-"""Longer names are no misspelt settings, and comparing takes time with the square of the length."""
+"""The longest name for which a similar one is searched: the time grows with the square of the length."""
 
 
 _NOT_A_DIRECTORY = compile_(r"(?:[\w.-]+|\[[0-9a-fA-F:]+\])(?P<port>:\d+)|\d+(?:\.\d+){1,3}")
-"""What is given in place of a directory by mistake: an address, or a release of Kafka."""
+"""Matches what is given by mistake instead of a directory: an address, or a release of Kafka."""
 
 _OURS = "penstock."
-"""The beginning of names that no file for Apache Kafka has: a misspelt one was meant for this broker."""
+"""The prefix of Penstock's settings. No file for Apache Kafka has it, so an unknown name is an error."""
 
 
 class Suggestions:
-    """How many more unknown names of one request are compared with the known names, to suggest one."""
+    """Counts for how many more unknown names of one request a similar known name is searched."""
 
     __slots__ = ("left",)
 
@@ -160,7 +160,7 @@ class Suggestions:
 def unknown_name(name: str, known: Mapping[str, ConfigKey], suggestions: Suggestions) -> ConfigError:
     """Return the error for an unknown name, with the most similar known one while `suggestions` last.
 
-    It begins as Apache Kafka's: that of a topic's setting in other words than that of a broker's.
+    The message begins like Apache Kafka's, which differs between topic settings and broker settings.
     """
     what = "configuration" if known is BROKER_KEYS else "topic config name:"
     hint = ""
@@ -171,7 +171,7 @@ def unknown_name(name: str, known: Mapping[str, ConfigKey], suggestions: Suggest
 
 
 def _is_heeded(name: str, text: str) -> bool:
-    """Return True if a setting that is not in `BROKER_KEYS` has an effect. Raises as `BrokerConfig`."""
+    """Return True if a setting that is not in `BROKER_KEYS` has an effect; raise ConfigError if invalid."""
     # Imported here because few brokers have other settings, and starting must be fast.
     from penstock.broker.config.kafka_keys import key_besides
 
@@ -225,7 +225,7 @@ def check_data_dir(data_dir: object) -> None:
 
 
 def log_unheeded(config: BrokerConfig, places: Mapping[str, str] | None = None) -> None:
-    """Log a warning about the settings without effect. `places` says where in files they are."""
+    """Log warnings about the settings without effect. `places` has their positions: ``PATH:LINE``."""
     if config.unheeded:
         from penstock.broker.config.server_properties import remarks
 
@@ -279,9 +279,9 @@ class BrokerConfig:
         """The release of Kafka whose settings these are; None for the newest."""
         unknown = RETIRED_KEYS if self.release is None else self.release.unknown
         self.topic_keys = {name: key for name, key in TOPIC_KEYS.items() if name not in unknown}
-        """The settings of topics that there are: those of the release."""
+        """The definitions of the topic settings that the release has."""
         self.unheeded: list[str] = []
-        """The settings that change nothing: unknown ones, and those without effect."""
+        """The names of the settings that change nothing: unknown ones, and those without effect."""
         for name, text in (settings or {}).items():
             key = BROKER_KEYS.get(name)
             if key is not None:
@@ -297,7 +297,7 @@ class BrokerConfig:
             if any(name.startswith(f"group.{kind}.") for name in self.settings):
                 _check_group_keys(kind, self.integer)
         self.started_with: dict[str, str] = {}
-        """What came of arguments and not of `settings`, such as the address: shown, and no more."""
+        """Settings that come from arguments, such as the address. They are only shown in DescribeConfigs."""
 
     def with_dynamic(self, own: Mapping[str, str], defaults: Mapping[str, str]) -> BrokerConfig:
         """Return these settings, overridden by those that clients set for this broker and for all brokers.
@@ -356,7 +356,7 @@ class BrokerConfig:
 
     @property
     def names_node(self) -> bool:
-        """Whether the node's id was set; otherwise the data directory decides."""
+        """True if the node's id was set; otherwise the id in the data directory is used."""
         return "node.id" in self.settings or "broker.id" in self.settings
 
     @property

@@ -1,7 +1,7 @@
 """Answers with a chosen error code, in the form that the API uses for errors.
 
-The answer to a request mirrors it: for each topic and partition in the request there is an entry of the same
-name. So the answer is built by walking both definitions side by side. Entries that must not fail come
+The answer has the structure of its request: an entry of the same name for each topic and partition in the
+request. So the answer is built from both message definitions in parallel. Entries that must not fail come
 from the broker, which gets a request for only those.
 """
 
@@ -23,7 +23,7 @@ from penstock.protocol.error_response import ResponseParts, error_arrays, fields
 from penstock.protocol.schema.definition import FieldSpec, StructSpec
 
 CodeOf = Callable[[Entity], int]
-"""The error code for a entity, 0 where it is not to fail."""
+"""A function that returns the error code for an entity, or 0 if the entity must not fail."""
 
 WHOLE_ANSWER_CODES = frozenset(
     (
@@ -37,7 +37,7 @@ WHOLE_ANSWER_CODES = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     )
 )
-"""The fields for one error of a whole response, where it has them."""
+"""Error codes that belong in the top-level `error_code` of a response, if it has this field."""
 
 
 def answering_faults(faults: Faults) -> Interceptor:
@@ -71,7 +71,7 @@ def failing(request: Request, failures: list[Fault]) -> Answerer:
 
 
 class Answerer:
-    """Answers one request with error codes: decides what the broker is asked, and changes its answer."""
+    """Answers one request with error codes: selects the part for the broker, and changes its answer."""
 
     def __init__(self, request: Request, code_of: CodeOf, *, applied: bool) -> None:
         self._request = request
@@ -84,7 +84,7 @@ class Answerer:
         self._classes = importlib.import_module(API_TABLE[request.key].response.__module__)
 
     def question(self, message: Any) -> Any:
-        """Return the request for the broker: all of it or a part, or None for no request.
+        """Return the part of the request that the broker handles: all, some entries, or None for nothing.
 
         `message` is the request as the broker has decoded it.
         """
@@ -101,10 +101,10 @@ class Answerer:
         return self._rest(message)
 
     def answer(self, message: Any, real: Any) -> Any:
-        """Return the answer with errors; `real` is the broker's answer to the question, or None without one.
+        """Return the answer with errors; `real` is the broker's answer to `question`, or None without one.
 
         Raises:
-            CloseConnection: the request is one that has no answer.
+            CloseConnection: the request has no answer (Produce with acks=0).
         """
         if self._request.key == ApiKey.METADATA:
             return self._metadata(real)
@@ -125,7 +125,7 @@ class Answerer:
         return next(filter(None, map(self._code_of, self._request.entities)), 0)
 
     def _code_for_all(self) -> int:
-        """Return the error code for the top of the answer, or 0 if its entries carry codes."""
+        """Return the error code for the answer's top-level field, or 0 if only its entries have codes."""
         root = self._definition.root
         has_top = any(field.attribute == "error_code" for field in fields_at(root, self._version))
         if not has_top:
@@ -177,7 +177,7 @@ class Answerer:
     # --- the answer ----------------------------------------------------------------------------------------
 
     def _mirror(self, spec: StructSpec, item: Any, asked: StructSpec, outer: Entity, real: Any) -> Any:
-        """Return the part of the answer for `item`: failed entries, and from `real` the others."""
+        """Return the answer to `item`, a part of the request: failed entries, and the others from `real`."""
         entity = self._guide.entity_of_struct(item, asked, outer)
         answer = real if real is not None else self._fresh(spec, item, 0)
         arrays = self._guide.array_fields(asked)
@@ -210,7 +210,7 @@ class Answerer:
         return self._fresh(spec, item, self._code_of(below[0]))
 
     def _fresh(self, spec: StructSpec, item: Any, code: int) -> Any:
-        """Return a new entry (or a whole answer) with an error code and the names in the request's item."""
+        """Return a new answer, or an entry of one, with an error code and the names in `item`."""
         if spec is self._parts.response.root:
             make = self._parts.top(repeats=True)
         else:
@@ -218,7 +218,7 @@ class Answerer:
         return make(item, code, "a fault on demand" if code else None)
 
     def _error_arrays(self, spec: StructSpec) -> list[FieldSpec]:
-        """Return the arrays whose entries, or entries inside of those, have an error code."""
+        """Return the arrays of a struct whose entries, or entries nested in them, have an error code."""
         return error_arrays(self._parts.response, spec, self._version)
 
     # --- Metadata ------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class Answerer:
         return answer
 
     def _log_dirs(self, answer: Any) -> Any:
-        """Set errors in the directories of a DescribeLogDirs answer, not in the topics of the request."""
+        """Set the error in every directory of a DescribeLogDirs answer: topics have no error code there."""
         code = self._any_code
         for directory in answer.results:
             directory.error_code, directory.topics = code, []

@@ -57,7 +57,7 @@ class ConnectionFaults:
     # --- before ------------------------------------------------------------------------------------------
 
     def handle(self, frame: memoryview) -> None:
-        """Handle a request, after the faults that apply to it."""
+        """Handle a request, with the faults that apply to it."""
         if not self._faults.active:
             self._connection.handle(frame)
             return
@@ -88,7 +88,7 @@ class ConnectionFaults:
         return topic.name if topic is not None else None
 
     def _suffer(self, frame: bytearray, request: Request, happening: list[Fault]) -> None:
-        """Apply the faults of the request itself, then answer it."""
+        """Apply the faults that happen before the request is handled, then answer the request."""
         before = {fault.kind: fault for fault in happening if not fault.applied}
         if "drop" in before:
             self._fall_silent()
@@ -124,7 +124,7 @@ class ConnectionFaults:
     # --- after -------------------------------------------------------------------------------------------
 
     def deliver(self, outcome: Outcome) -> None:
-        """Deliver an outcome, after the faults that apply to it."""
+        """Deliver the outcome of a request, with the faults that happen after the request was handled."""
         if isinstance(outcome, Unanswered) or (self._plan is None and not self._holds_something):
             self._connection.deliver(outcome)
             return
@@ -198,7 +198,7 @@ class ConnectionFaults:
     # --- ends --------------------------------------------------------------------------------------------
 
     def _fall_silent(self) -> None:
-        """Answer no request any more. Frames are still read for a while, to notice when the client closes."""
+        """Stop answering requests. Frames are still read, until the backlog is full, to notice a close."""
         self._connection.busy = True
 
     def _hang_up(self, fault: Fault) -> None:

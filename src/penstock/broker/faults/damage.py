@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.broker.faults.requests import Request
 
 _BODY_AT = 8
-"""Where the body of an answer begins: after its size and its correlation id."""
+"""The position of an answer's body: after the size and the correlation id."""
 
 
 def damaged(answer: bytes, damage: Damage | Change, request: Request) -> bytes:

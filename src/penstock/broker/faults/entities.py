@@ -1,7 +1,7 @@
 """The entities in a request: its topics, partitions and groups, found by the message definition.
 
 An *entity* is the smallest part of a request that its answer can give an error code of its own: a
-partition, a topic, a group, or a plain key. Definitions say which fields hold topics and groups
+partition, a topic, a group, or a plain key. Message definitions mark the fields that hold topics and groups
 (`entityType`), so every API is covered without a table.
 """
 
@@ -15,16 +15,16 @@ from penstock.protocol.schema.definition import Definition, FieldSpec, StructSpe
 from penstock.protocol.uuid import ZERO_UUID
 
 NAMED = ("topicName", "groupId", "transactionalId")
-"""Entities whose names, in an array, each have an entry of the answer."""
+"""Entity types whose names, if a request has an array of them, each have an entry in the answer."""
 
 NAMING_FIELDS = ("topic_id", "resource_name", "resource_name_filter", "member_id", "entity")
-"""So do structs with one of these."""
+"""Fields of structs that, if a request has an array of these structs, each have an entry in the answer."""
 
 TOPIC_RESOURCE = 2
 
 
 class Entity(NamedTuple):
-    """The topic, partition and group that a part of a request names; None for those that it does not name."""
+    """The topic, partition and group in a part of a request; each is None if the part does not name one."""
 
     topic: str | None = None
     partition: int | None = None
@@ -34,7 +34,7 @@ class Entity(NamedTuple):
 NO_ENTITY = Entity()
 
 TopicNames = Callable[[bytes], "str | None"]
-"""The name of the topic with an id, None where there is none."""
+"""A function that returns the name of the topic with an id, or None if there is no such topic."""
 
 
 class Guide:

@@ -24,7 +24,7 @@ from penstock.protocol.api import API_TABLE, ApiKey
 from penstock.protocol.error_codes import ErrorCode
 
 REQUESTS_KEPT = 10_000
-"""How many requests a fault keeps; older ones are dropped."""
+"""The most requests that a fault keeps; older ones are dropped."""
 
 When = Callable[[Request], bool]
 Change = Callable[[bytes], bytes]
@@ -54,7 +54,7 @@ _KINDS: dict[str, tuple[type, str]] = {
     "connection": (int, "a number"),
     "times": (int, "a number"),
 }
-"""The types of conditions: one of another type would hold for no request, and the fault never happen."""
+"""The types of conditions. With a value of another type, a fault would never happen."""
 
 
 def _check(where: FaultOptions) -> None:
@@ -83,7 +83,7 @@ def _check(where: FaultOptions) -> None:
 
 
 class FaultTarget:
-    """The conditions of a fault: it applies to requests that all of them hold for."""
+    """The conditions of a fault: it applies to the requests that meet all of them."""
 
     __slots__ = ("client_id", "connection", "group", "key", "partition", "topic", "when")
 
@@ -132,7 +132,7 @@ class FaultTarget:
 
 
 class Fault:
-    """One fault. `count` is how often it has been applied."""
+    """One fault. `count` is the number of requests that it has happened to."""
 
     def __init__(
         self,
@@ -161,12 +161,12 @@ class Fault:
         self.reset = reset
         self._skip = where.get("skip", 0)
         self.count = 0
-        """How often it has happened."""
+        """The number of requests that the fault has happened to."""
         self.requests: deque[Request] = deque(maxlen=REQUESTS_KEPT)
-        """The requests it has happened to."""
+        """The latest requests that the fault has happened to."""
 
     def happens_to(self, request: Request) -> bool:
-        """Return True if the fault happens to a request now, and count that."""
+        """Return True if the fault happens to a request now; then count and keep the request."""
         if (self.times is not None and self.count >= self.times) or not self.target.covers(request):
             return False
         if self._skip > 0:
@@ -209,23 +209,23 @@ class Fault:
 class Faults:
     """The faults of one broker. Each method adds a fault and returns it.
 
-    What they have in common:
+    The methods have these arguments in common:
 
     * `api` names the request (``"Produce"``, ``"JoinGroup"``); None is any. `topic`, `partition`,
       `group`, `client_id` and `connection` narrow it down; `when` is a predicate of a `Request`.
     * `times` is how often the fault happens, None for always; `skip` how many requests pass first.
-    * `applied` says whether the broker does what the request asks for, in spite of the fault: a Produce
-      that is dropped with ``applied=True`` was written, and its answer was lost.
+    * With `applied` the broker carries out the request in spite of the fault: a Produce that is dropped
+      with ``applied=True`` is written, and only its answer is lost.
     """
 
     def __init__(self, renewed: Callable[[], None] | None = None) -> None:
         self.changed = threading.Condition()
         self._renewed = renewed
-        """Called after other faults are in force than before."""
+        """A function that is called after faults were added or ended."""
         self.active: tuple[Fault, ...] = ()
-        """Those in force, oldest first; replaced as a whole."""
+        """The faults in force, oldest first. A change replaces the whole tuple."""
         self.planned: tuple[Request, list[Fault]] | None = None
-        """The request in progress and the error codes to answer it with; used in the broker's thread."""
+        """The request in progress and the `fail` faults for it; only the broker's thread uses this."""
 
     def __repr__(self) -> str:
         return f"<Faults: {len(self.active)} in force>"
@@ -238,7 +238,7 @@ class Faults:
         applied: bool = False,
         **where: Unpack[FaultOptions],
     ) -> Fault:
-        """Answer with an error code, at each topic and partition if the API allows that, else for all.
+        """Answer with an error code, per topic and partition if the API can, else for the whole request.
 
         The rest of the request is served. The connection of a Produce with acks=0, which has no answer, is
         closed.
@@ -309,10 +309,10 @@ class Faults:
         seconds: float = 0.1,
         **where: Unpack[FaultOptions],
     ) -> Fault:
-        """Let the next request of the connection overtake this one, if one comes within `seconds`.
+        """Let the next request of the connection overtake this one, if it arrives within `seconds`.
 
-        By default the requests are applied in the other order; with ``applied=True`` only the
-        answers change places.
+        By default the broker handles the two requests in reverse order; with ``applied=True`` only the
+        answers are sent in reverse order.
         """
         return self._add(Fault(self, "reorder", api, where, applied=applied, seconds=seconds))
 
@@ -375,7 +375,7 @@ def key_of(api: str | int) -> int:
 
 
 def code_of(error: str | int) -> int:
-    """Return the number of an error, by its name or number.
+    """Return the error code for a name, or for a number, which is only checked.
 
     Raises:
         ConfigError: there is no such error.
@@ -391,7 +391,7 @@ def code_of(error: str | int) -> int:
 
 
 def _errors_like(name: str) -> str:
-    """Return a text that suggests error names which contain `name`, or begin like it, or are similar."""
+    """Return a suggestion for an error message: error names that contain or resemble `name`."""
     names = [each for each in ErrorCode.__members__ if each != "NONE"]
     holding = [each for each in names if name and name in each]
     beginning = nearest(name, {each[: len(name)] for each in names})

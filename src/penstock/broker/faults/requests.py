@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Request:
     """One request of a client.
 
-    `api` is its name (``Produce``), `key` and `version` are its numbers; `connection` counts the
-    connections of the broker from 1. `message` is the decoded body, a copy that is never changed.
+    `api` is the API's name (``Produce``), `key` the API key, `version` the API version. `connection` is the
+    number of the connection, from 1. `message` is the decoded body, a copy that is never changed.
     """
 
     __slots__ = (

@@ -39,17 +39,14 @@ if TYPE_CHECKING:
     from penstock.broker.security.listener_security import ListenerSecurity
 
 TURN_SECONDS = 0.005
-"""How long requests that have arrived together may keep the loop before others have a turn."""
+"""The time for which pipelined requests of one connection may occupy the event loop at a stretch."""
 
 Outcome: TypeAlias = "list[Piece] | Unanswered | None"
-"""What becomes of a request: its answer, a wait for that, or no answer at all."""
+"""The outcome of a request: the pieces of its response, a wait for the response, or None (no response)."""
 
 
 class FrameFaults(Protocol):
-    """The faults of one connection.
-
-    Its `handle` and `deliver` are called in the place of the connection's own.
-    """
+    """The faults of one connection: `handle` and `deliver` are called instead of `ServedConnection`'s."""
 
     def handle(self, frame: memoryview) -> None:
         """Handle a request frame that has arrived. The frame's memory may be reused after this call."""
@@ -58,7 +55,7 @@ class FrameFaults(Protocol):
         """Deliver the outcome of a request: a response, a wait, or no response."""
 
     def go_on(self) -> None:
-        """Continue with held-back frames, when the connection continues with what has arrived meanwhile."""
+        """Continue with held-back frames, before the connection takes the requests that arrived meanwhile."""
 
     def end(self) -> None:
         """End the faults: the connection has ended."""
@@ -98,7 +95,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._wire = ServerConnection(server.scratch, self, server.frame_bytes_max)
         self._blocked = False
         self.busy = False
-        """Whether it takes no request now: one is at work, or faults keep it from that."""
+        """True while no request is taken: one is in progress, or a quota or a fault delays the next."""
         self.is_closing = False
         self._unanswered: Unanswered | None = None
         self._parked: DelayedOperation | None = None
@@ -108,11 +105,11 @@ class ServedConnection(asyncio.BufferedProtocol):
         self.peer = "?"
         self.number = server.next_number()
         self.faults: FrameFaults | None = None
-        """What happens on purpose to its requests and answers."""
+        """The faults that a test injects into requests and responses; None without faults."""
         self.listener: Listener | None = None
-        """The listener that has accepted it; None for the only one of a broker without security."""
+        """The listener that has accepted the connection; None for a broker's only one without security."""
         self.security: ListenerSecurity | None = None
-        """What its listener asks of clients, if anything."""
+        """The security of the connection's listener; None for PLAINTEXT."""
         self._respond: Callable[[memoryview, Context[Node]], Outcome] = answer
 
     # --- what the transport calls ------------------------------------------------------------------------
@@ -251,7 +248,7 @@ class ServedConnection(asyncio.BufferedProtocol):
     # --- frames ------------------------------------------------------------------------------------------
 
     def _take_requests(self) -> None:
-        """Handle the requests that have arrived completely, until one is at work or the turn's time is up."""
+        """Handle the requests that have arrived completely, until one waits or `TURN_SECONDS` are over."""
         wire, monotonic = self._wire, self._server.monotonic
         handle = self.handle if self.faults is None else self.faults.handle
         until = self.active_at + TURN_SECONDS
@@ -279,24 +276,24 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._continue()
 
     def lend(self, size: int) -> bytearray | None:
-        """Return memory for the frame that is arriving, or None if that closed this connection.
+        """Return a buffer for the frame that is arriving, or None if this connection was closed instead.
 
-        Other connections may be closed to make room.
+        Connections are closed if the buffers of all arriving requests take too much memory.
         """
         server = self._server
         return server.buffers.borrow(size) if server.make_room(size, self) else None
 
     def give_back(self, buffer: bytearray) -> None:
-        """Return a buffer from `lend` to the pool."""
+        """Put a buffer from `lend` back into the pool."""
         self._server.buffers.give_back(buffer)
 
     def drop_frame(self) -> None:
-        """Return the memory of the frame that is arriving to the pool. The connection cannot continue."""
+        """Release the buffer of the partly received frame. Nothing more can be read from the connection."""
         self._wire.end()
 
     @property
     def holds_buffer(self) -> bool:
-        """Whether a frame is arriving in a buffer from the pool."""
+        """True if the frame that is arriving is in a buffer from the pool."""
         return self._wire.holds_buffer
 
     # --- requests ----------------------------------------------------------------------------------------
@@ -342,7 +339,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._rest()
 
     def _rest(self) -> None:
-        """Send the answer of a client that exceeded its quota, then take no request for the throttle time."""
+        """Send the response to a client over quota, then take no request for the throttle time."""
         self.busy = True
         self.flush()
         seconds = self._context.throttle_ms / 1000
@@ -393,7 +390,7 @@ class ServedConnection(asyncio.BufferedProtocol):
     def fail(self, what: str) -> None:
         """Log an unexpected error, and end this connection, but not the broker.
 
-        Call it inside an ``except`` block; `what` says what the connection was doing.
+        Call it inside an ``except`` block; `what` describes for the log what the connection was handling.
         """
         self._server.node.failures.caught("request", f"{what} from {self._caller}; its connection is closed")
         try:
@@ -403,7 +400,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def _continue(self) -> None:
-        """Continue with requests, as a callback of the event loop; an error ends the connection."""
+        """Call `go_on` from the event loop; an exception ends the connection."""
         try:
             self.go_on()
         except Exception:
@@ -458,7 +455,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self.active_at = self._server.monotonic()
 
     def sent(self) -> None:
-        """Go on to the next request: the large answer has left, or will never leave."""
+        """Continue with the next request: the large response has been sent, or never will be."""
         self._sending = None
         self._server.answers.drop(self)
         self._wire.complete()
@@ -469,7 +466,7 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     @property
     def sends_from_files(self) -> bool:
-        """Whether `sendfile` can send bytes of files: the system has it, and the connection has no TLS."""
+        """True if `sendfile` can send bytes of files: the system has it, and the connection has no TLS."""
         return HAS_SENDFILE and (self.security is None or self.security.tls is None)
 
     # --- the end -----------------------------------------------------------------------------------------
@@ -506,14 +503,14 @@ class ServedConnection(asyncio.BufferedProtocol):
         self.close(reason)
 
     def set_aside(self) -> None:
-        """Let later answers overtake the answer to the open request, which comes later: a fault."""
+        """Let later responses overtake the response to the request in progress: a fault that reorders."""
         self._wire.set_aside()
 
     def _stop_sending(self) -> None:
         """Stop `sendfile` before the transport closes the socket.
 
-        While `sendfile` waits, the loop watches the socket's descriptor, and only the end of the task ends
-        that. The next connection with the same descriptor would never be read.
+        While `sendfile` waits, the event loop watches the socket's descriptor, until the sending task ends.
+        If the task did not end first, a later connection with the same descriptor would never be read.
         """
         if self._sending is not None:
             self._sending.cancel()
@@ -532,7 +529,7 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     @property
     def owes_answer(self) -> bool:
-        """Whether an answer is being sent that has not left this process completely."""
+        """True while a part of a response has not been passed to the operating system yet."""
         return not self.is_closing and (
             self._sending is not None
             or self._wire.queued_bytes > 0
@@ -541,7 +538,7 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the client does not read what is being sent."""
+        """True while the transport's buffer is full, because the client does not read."""
         return self._blocked
 
     @property
@@ -551,5 +548,5 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     @property
     def is_parked(self) -> bool:
-        """Whether a request of this connection waits in the purgatory."""
+        """True if a request of this connection waits in the purgatory."""
         return self._parked is not None

@@ -6,7 +6,7 @@ from penstock.common.suggestions import short_repr
 
 
 def wrong_protocol(data: bytes) -> str:
-    """Return words for the protocol that `data`, a connection's first bytes, belong to; "" if unknown."""
+    """Return a phrase on the protocol of `data`, a connection's first bytes, for the log; "" if unknown."""
     if data[:2] == b"\x16\x03":
         return ": a client with TLS at a listener without TLS"
     if data in (b"GET ", b"POST", b"HEAD", b"PUT "):

@@ -8,7 +8,7 @@ a length field alone claims no memory.
 from __future__ import annotations
 
 KEPT_BYTES_MAX = 16 << 20
-"""Free buffers kept for the next frame: enough for a few producers of 1 MiB requests."""
+"""The most bytes of free buffers that are kept for later frames: a few producers of 1 MiB requests."""
 
 
 class FrameBuffers:
@@ -39,7 +39,7 @@ class FrameBuffers:
         return found
 
     def give_back(self, buffer: bytearray) -> None:
-        """Return a borrowed buffer to the pool."""
+        """Put a borrowed buffer back into the pool."""
         self.lent_bytes -= len(buffer)
         if self._free_bytes + len(buffer) <= KEPT_BYTES_MAX:
             self._free.append(buffer)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TURN_S = 0.005
-"""How long handshakes may keep the loop before others have a turn."""
+"""The time in seconds for which handshakes may occupy the event loop at a stretch."""
 
 
 class HandshakeTurns:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.broker.node import Node
 
 REASONS_MAX = 20
-"""How many reasons are shown; a directory that has failed may be one for each of its logs."""
+"""The most reasons that are shown. A failed directory can give one reason for each of its logs."""
 
 
 class CheckedServer(Protocol):
@@ -32,7 +32,7 @@ class CheckedServer(Protocol):
 
 
 class Health:
-    """Whether a broker serves its clients, and the reasons if it does not."""
+    """The health of one broker: its state, and the reasons why it does not serve its clients in full."""
 
     def __init__(self, server: CheckedServer) -> None:
         self._server = server
@@ -48,7 +48,7 @@ class Health:
 
     @property
     def is_ready(self) -> bool:
-        """Whether clients are served in full."""
+        """True if clients are served in full."""
         return self.status == "serving"
 
     def as_json(self) -> str:
@@ -68,5 +68,5 @@ class Health:
 
 
 def live() -> str:
-    """Return the page ``/health/live``: the broker answers."""
+    """Return the text of the page ``/health/live``, which does not depend on the broker's state."""
     return '{"status": "live"}\n'

@@ -24,25 +24,25 @@ class Hosted(Protocol):
     """IP address of the client."""
 
     session: Session
-    """Who is at its other end."""
+    """The state of the connection: the client's identity and addresses."""
 
     listener: Listener | None
-    """The listener that has accepted it."""
+    """The listener that has accepted the connection."""
 
     active_at: float
-    """When bytes have last moved, in seconds of the monotonic clock."""
+    """The time of the last transfer of bytes, in seconds of the monotonic clock."""
 
     @property
     def holds_buffer(self) -> bool:
-        """Whether a frame is arriving in a buffer from the pool."""
+        """True if the frame that is arriving is in a buffer from the pool."""
 
     @property
     def is_parked(self) -> bool:
-        """Whether a request of this connection waits in the purgatory."""
+        """True if a request of this connection waits in the purgatory."""
 
     @property
     def owes_answer(self) -> bool:
-        """Whether an answer is being sent that has not left this process completely."""
+        """True while a part of a response has not been passed to the operating system yet."""
 
     @property
     def unsent_bytes(self) -> int:
@@ -52,7 +52,7 @@ class Hosted(Protocol):
         """Close the connection at once."""
 
     def drop_frame(self) -> None:
-        """Return the memory of the frame that is arriving to the pool."""
+        """Release the buffer of the partly received frame."""
 
 
 class ConnectionHost(Protocol):
@@ -69,11 +69,11 @@ class ConnectionHost(Protocol):
     frame_bytes_max: int
     is_stopping: bool
     login_limits: LoginLimits
-    """Connections whose clients are not known yet."""
+    """The limits of connections that have not authenticated themselves yet."""
     tls_scratch: memoryview
     """The buffer that ciphertext is read into."""
     handshake_turns: HandshakeTurns
-    """What shares the loop between TLS handshakes and other work."""
+    """The TLS handshakes that take turns with all other work of the event loop."""
 
     def next_number(self) -> int:
         """Return the number of a new connection."""
@@ -85,7 +85,7 @@ class ConnectionHost(Protocol):
         """Remove a connection that has ended."""
 
     def make_room(self, size: int, asking: Hosted) -> bool:
-        """Close idle connections until `size` bytes can be lent; return False if `asking` was closed."""
+        """Close the slowest senders until `size` bytes can be lent; return False if `asking` was closed."""
 
     def hold(self, size: int) -> bool:
         """Count the memory of a waiting request; return False if the limit would be exceeded."""

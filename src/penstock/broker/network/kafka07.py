@@ -1,8 +1,8 @@
-"""The second listener of a broker, for Kafka 0.7, with logs of its own beside today's protocol.
+"""A second listener of a broker, for the protocol of Kafka 0.7. It has its own logs.
 
 Offsets of a 0.7 log count bytes, those of a modern log count records, so the two share a process and a data
-directory, but no topics; `penstock mirror` copies from one to the other. The settings are those of 0.7's own
-server.properties with the prefix ``penstock.0.7.``, besides `host` and `port`.
+directory, but no topics; `penstock mirror` copies from one to the other. The settings are `host`, `port` and
+those of server.properties in Kafka 0.7, all with the prefix ``penstock.0.7.``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PREFIX = "penstock.0.7."
 
 DIRECTORY = "kafka-0.7"
-"""The logs, inside the data directory. No partition's directory can have this name."""
+"""The subdirectory of the data directory with the logs of Kafka 0.7. No partition can have this name."""
 
 
 @asynccontextmanager
@@ -29,10 +29,10 @@ async def serving07(
 ) -> AsyncIterator[tuple[str, int]]:
     """Listen for Kafka 0.7 on the running loop for the length of a block; yield host and port.
 
-    `failures` is called with exceptions that end one connection or one turn of the flusher.
+    `failures` logs and counts exceptions that end one connection or one round of the flusher.
 
     Raises:
-        ConfigError: a setting does not fit.
+        ConfigError: a setting is invalid.
         NetworkError: the address cannot be listened on, or ZooKeeper cannot be reached.
         StorageError: the directory cannot be used.
     """

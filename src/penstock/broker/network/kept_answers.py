@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.broker.requests.kept_state import KeptState
 
 LOSS = 2
-"""To give up a response is to close a connection; fetch sessions and member ids are given up first."""
+"""The rank of responses: fetch sessions and member ids are evicted before a connection is closed."""
 
 
 class Sending(Protocol):
@@ -21,7 +21,7 @@ class Sending(Protocol):
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the client does not read what is being sent."""
+        """True while the transport's buffer is full, because the client does not read."""
 
     def close(self, reason: str) -> None:
         """Close the connection at once."""
@@ -32,7 +32,7 @@ class KeptAnswers:
 
     def __init__(self, kept: KeptState) -> None:
         self.size_bytes = 0
-        """What all of them take in memory, in bytes."""
+        """The memory that these responses take, in bytes."""
         self._kept = kept
         self._sizes: dict[Sending, int] = {}
         kept.add("answers", lambda: self.size_bytes, self._hang_up_on_one, loss=LOSS)

@@ -15,10 +15,10 @@ INLINE_BYTES_MAX = 64 << 10
 """Answers up to this size are copied together and written at once; larger ones go piece by piece."""
 
 SENDFILE_BYTES_MAX = 4 << 20
-"""How much of a region is sent before the connection counts as active again: a slow reader is not idle."""
+"""The most bytes of one `sendfile` call. After each call the connection counts as active, not as idle."""
 
 WRITE_BYTES_MAX = 256 << 10
-"""How much of a piece in memory is handed to the transport at a time, which keeps what it cannot send."""
+"""The most bytes in memory that are passed to the transport at a time. It buffers what it cannot send."""
 
 
 class AnswerSender(Protocol):
@@ -26,23 +26,23 @@ class AnswerSender(Protocol):
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the transport's buffer is full."""
+        """True while the transport's buffer is full, because the client does not read."""
 
     @property
     def sends_from_files(self) -> bool:
-        """Whether `sendfile` can send bytes of a file to the socket."""
+        """True if `sendfile` can send bytes of a file to the socket."""
 
     def fail(self, what: str) -> None:
         """End the connection after an unexpected error; called inside an ``except`` block."""
 
     def hang_up(self, reason: str) -> None:
-        """End the connection."""
+        """Close the connection."""
 
     def note_activity(self) -> None:
         """Note that the client has read, so that the connection does not count as idle."""
 
     def sent(self) -> None:
-        """Go on to the next request: the large answer has left, or will never leave."""
+        """Continue with the next request: the large response has been sent, or never will be."""
 
 
 class LargeAnswer:

@@ -1,7 +1,7 @@
-"""`listeners` and `advertised.listeners` in all the spellings that Apache Kafka's files have.
+"""Parses `listeners` and `advertised.listeners` in all forms that occur in Apache Kafka's files.
 
-``PLAINTEXT://:9092`` listens on all addresses. ``CLIENTS://host:9092`` has a name, whose protocol
-`listener.security.protocol.map` says. ``CONTROLLER://:9093`` beside them is for controllers and left out.
+``PLAINTEXT://:9092`` listens on all addresses. ``CLIENTS://host:9092`` has a name of its own, for which
+`listener.security.protocol.map` gives the protocol. ``CONTROLLER://:9093`` is for controllers and left out.
 `host.name` and `port`, the settings of releases before 0.9, work as well.
 """
 
@@ -22,7 +22,7 @@ PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """The security protocols that a listener can have."""
 
 LISTENERS_MAX = 64
-"""Listeners of one broker."""
+"""The most listeners of one broker."""
 
 
 class Listener(NamedTuple):
@@ -33,10 +33,10 @@ class Listener(NamedTuple):
     port: int
     protocol: str = PLAINTEXT
     advertised: tuple[str, int] | None = None
-    """Host and port for clients; None where they get the address they have connected to."""
+    """Host and port for clients; None: each client gets the address that it has connected to."""
 
     def bound_to(self, port: int) -> Listener:
-        """Return this listener with the port that it listens on and the address that clients get.
+        """Return this listener with its real port and with the address that Metadata gives to clients.
 
         A listener whose host is a name advertises the name, as Apache Kafka does: certificates are for names.
         """
@@ -45,12 +45,12 @@ class Listener(NamedTuple):
 
     @property
     def has_tls(self) -> bool:
-        """Whether connections are encrypted."""
+        """True if connections are encrypted."""
         return self.protocol in ("SSL", "SASL_SSL")
 
     @property
     def has_sasl(self) -> bool:
-        """Whether clients authenticate themselves by SASL."""
+        """True if clients authenticate themselves by SASL."""
         return self.protocol.startswith("SASL_")
 
 
@@ -120,7 +120,7 @@ def listening_at(config: BrokerConfig) -> tuple[str, int]:
     """Return host and port of the first listener.
 
     Raises:
-        ConfigError: as `listeners_of`.
+        ConfigError: for the same reasons as in `listeners_of`.
     """
     first = listeners_of(config)[0]
     return first.host, first.port

@@ -35,10 +35,10 @@ BUCKETS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0
 
 
 SIZE_BYTES = 4
-"""The size in front of every frame."""
+"""The size in bytes of the length field in front of every frame."""
 
 HEADER_BYTES = SIZE_BYTES + 4
-"""Size and correlation id in front of a response; empty tagged fields, one byte, are not counted."""
+"""The bytes of length field and correlation id before a response. Empty tagged fields are not counted."""
 
 
 class ApiCounts:
@@ -58,10 +58,10 @@ class ApiCounts:
 
 
 CLIENT_IDS_MAX = 500
-"""Client ids that have counters. The one that was silent for longest is given up for a new one."""
+"""The most client ids with counters. A new id replaces the id that has sent no request for longest."""
 
 CLIENT_CHARACTERS_MAX = 100
-"""Longer client ids are counted by their beginning."""
+"""The length in characters to which client ids are cut for counting."""
 
 
 class ClientCounts:
@@ -80,7 +80,7 @@ class ClientIdCounters:
     def __init__(self) -> None:
         self.counts: OrderedDict[str, ClientCounts] = OrderedDict()
         self.given_up = 0
-        """How often the counters of a client id were dropped for those of another."""
+        """The number of client ids whose counters were dropped in favour of a new id."""
 
     def of(self, client_id: str | None) -> ClientCounts:
         """Return the counters of a client id; clients without an id share those of the empty id."""
@@ -103,12 +103,12 @@ class Metrics:
         self.apis: dict[int, ApiCounts] = {}
         self.clients = ClientIdCounters()
         self._client = ClientCounts()
-        """The counters of the client whose request is at work."""
+        """The counters of the client whose request is in progress."""
         self._size = 0
-        """Bytes of the request in progress."""
+        """The size of the request in progress, in bytes."""
         self.started_s = time.time()
         self._began_s = 0.0
-        """When the request in progress was decoded. Handling and encoding follow without a pause."""
+        """The time when decoding of the request in progress began. Handling and encoding follow at once."""
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
         """Return a route that counts its requests, from their decoding to the encoding of their responses."""

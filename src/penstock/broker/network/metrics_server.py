@@ -18,10 +18,10 @@ logger = logger_named("penstock.broker")
 
 REQUEST_BYTES_MAX = 8 << 10
 SECONDS_MAX = 5.0
-"""Seconds that a request may take to arrive."""
+"""The most seconds that a request may take to arrive."""
 
 CONNECTIONS_MAX = 32
-"""Connections at a time; more are closed. Monitoring needs one or two."""
+"""The most connections at a time; more are closed. Monitoring needs one or two."""
 
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -34,7 +34,7 @@ class Page(NamedTuple):
     text: Callable[[], str]
     type: str = PROMETHEUS
     is_ready: Callable[[], bool] | None = None
-    """Whether the answer is 200 rather than 503; None for a page that is always there."""
+    """Returns True for status 200, False for status 503; None for a page that always has status 200."""
 
 
 class MetricsServer:

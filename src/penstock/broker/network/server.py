@@ -1,7 +1,7 @@
 """The asyncio part of the broker: the listening sockets, their connections, and the timers.
 
-Everything runs in one event loop. The contents of responses are decided elsewhere; this module decides which
-connection gets a turn, which gets memory, and which is closed.
+Everything runs in one event loop. Handlers produce the responses. This module decides which connection is
+served next, which connection gets memory, and which connection is closed.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 SCRATCH_BYTES = 64 << 10
-"""The buffer every connection reads into first: small requests are answered from it."""
+"""The size of the buffer that every connection reads into first; small requests are handled in it."""
 
 BACKLOG_MIN = 512
-"""Connections that may wait to be accepted. Clients that find no room there try again after a second."""
+"""The least backlog of a listening socket. Clients that find the backlog full try again after a second."""
 
 WAITING_FACTOR = 16
-"""How many times its size a waiting request takes in memory: decoded, each number is an object."""
+"""The memory of a waiting request as a multiple of its size: each number of the request is an object."""
 
 WAITING_BYTES_SMALL = 4 << 10
-"""Requests up to this size may always wait. `max.connections` limits how many."""
+"""Requests up to this size in bytes may always wait. `max.connections` limits their number."""
 
 HOUSEKEEPING_S = 1.0
 """Seconds between two rounds of housekeeping: idle connections, logs, groups, the checkpoint."""
 
 DUE_ROUNDS_MAX = 100
-"""Rounds of due requests, each made due by the one before, that run before the loop has a turn."""
+"""The most rounds of due requests in one turn of the event loop. A round can make further requests due."""
 
 DUE_AGAIN_S = 0.1
-"""Seconds until due requests are looked for again, after an exception in looking for them."""
+"""The pause in seconds before due requests are taken again, after an exception while they were taken."""
 
 SHUTDOWN_GRACE_S = 2.0
-"""How long a clean shutdown waits for responses that are being sent."""
+"""The most seconds that a clean shutdown waits for responses that are being sent."""
 
 _SOCKET_BUFFERS = (
     ("socket.send.buffer.bytes", socket.SO_SNDBUF),
@@ -71,23 +71,23 @@ class Server:
     """
 
     def __init__(self, node: Node, loop: asyncio.AbstractEventLoop, numbers: Iterator[int]) -> None:
-        """Prepare to serve `node`. `numbers` yields the numbers of connections, which restarts continue."""
+        """Prepare to serve `node`. `numbers` yields the connection numbers, and continues after a restart."""
         config = node.config
         self.node = node
         self.dies = False
-        """Whether the server ends like a killed process: nothing is flushed, no clean shutdown is marked."""
+        """True if the server ends like a killed process: no flush, and no mark of a clean shutdown."""
         self._numbers = numbers
         self._faults_of: Callable[[ServedConnection], FrameFaults] | None = None
         self.login_limits = LoginLimits(
             config.integer("penstock.unauthenticated.connections.max"),
             config.integer("penstock.authentication.timeout.ms") / 1000,
         )
-        """Connections of listeners with security whose clients are not known yet."""
+        """The limits of connections that have not authenticated themselves yet."""
         self.securities: dict[str, ListenerSecurity] = {}
-        """What listeners ask of their clients, by name of the listener."""
+        """The security of each listener that is not PLAINTEXT, by listener name."""
         self._tokens_at = 0.0
         self.tls_scratch = memoryview(b"")
-        """Where ciphertext is read into, once there is a listener with TLS."""
+        """The buffer that ciphertext is read into; empty without a listener with TLS."""
         self.loop = loop
         self.monotonic = node.clock.monotonic
         self.now_ms = node.clock.now_ms
@@ -103,16 +103,16 @@ class Server:
         self._checkpoint_at = self.monotonic() + self._checkpoint_s
         self.is_stopping = False
         self._has_ended = False
-        """Whether nothing is run any more that waits for a time or an event."""
+        """True after the end, when no timer and no waiting request is run any more."""
         self.accepted = 0
-        """Connections so far, refused ones included."""
+        """The number of connections so far, including refused ones."""
         self.refused = 0
-        """Connections refused for a limit."""
+        """The number of connections refused because of a limit."""
         self._acceptors: list[Acceptor] = []
         self.addresses: dict[str, tuple[str, int]] = {}
-        """Host and port of each listener, by its name."""
+        """The host and port that each listener is bound to, by listener name."""
         self.endpoints: dict[str, tuple[str, int]] = {}
-        """Host and port of each listener for clients: those advertised, else where it listens."""
+        """The host and port of each listener for clients: those advertised, else those in `addresses`."""
         self._runs_due = False
         node.purgatory.earlier = self._set_deadline_timer
         node.call_soon = self._call_soon
@@ -122,19 +122,19 @@ class Server:
         self.storage_failures: set[str] = set()
         self.address = ("", 0)
         self.listeners = listeners_of(config)
-        """Where clients reach it, in the order of `listeners`."""
+        """The listeners for clients, in the order of the setting `listeners`."""
         self._quotas = ConnectionQuotas(config, [each.name for each in self.listeners], node.cluster)
         self.metrics_port: int | None = None
-        """The port of /metrics, None where it is not served."""
+        """The port of /metrics; None if /metrics is not served."""
         self.address07: tuple[str, int] | None = None
-        """Host and port of the listener for Kafka 0.7, None where there is none."""
+        """Host and port of the listener for Kafka 0.7; None if there is none."""
 
     # --- beginning and end -------------------------------------------------------------------------------
 
     async def start(self, host: str, port: int) -> None:
-        """Listen on all listeners. Port 0 takes any free port; `address` is the one taken.
+        """Listen on all listeners. Port 0 means any free port; `address` then has the chosen port.
 
-        `host` and `port` are those of the first listener; the others listen where `listeners` says.
+        `host` and `port` are those of the first listener; the setting `listeners` has those of the others.
 
         Raises:
             NetworkError: an address cannot be listened on.
@@ -194,7 +194,7 @@ class Server:
         return security is not None and security.settings.text("ssl.client.auth") == "required"
 
     def _maker_for(self, listener: Listener) -> Callable[[], asyncio.BaseProtocol]:
-        """Return the function that makes the protocol objects of connections to a listener."""
+        """Return the factory of asyncio protocol objects for connections to a listener."""
         security = self.securities.get(listener.name)
 
         def make() -> ServedConnection:
@@ -297,7 +297,7 @@ class Server:
 
     @property
     def waiting_connections(self) -> int:
-        """How many listeners have a connection that waits because of a limit of connections or their rate."""
+        """The number of listeners that hold back a connection because of a limit of connections or rates."""
         return sum(acceptor.holds_connection for acceptor in self._acceptors)
 
     # --- connections -------------------------------------------------------------------------------------
@@ -389,7 +389,7 @@ class Server:
         return self.node.purgatory.park(wait, resume)
 
     def _call_soon(self, action: Callable[[], None]) -> None:
-        """Run `action`, and what becomes due by it, in the loop's thread. Any thread may call this method."""
+        """Run `action`, then the requests that it made due, in the loop's thread. Callable in any thread."""
 
         def run() -> None:
             with self.node.failures.barrier("callback", "what a thread has finished"):
@@ -514,7 +514,7 @@ class Server:
         self.node.failures.caught("event loop", str(context.get("message")), error)
 
     def _report(self, failures: list[StorageError]) -> None:
-        """Log failures of storage, each once for as long as it lasts."""
+        """Log storage failures. A failure that lasts is logged only once."""
         messages = {str(failure) for failure in failures}
         for message in sorted(messages - self.storage_failures):
             logger.error("%s", message)

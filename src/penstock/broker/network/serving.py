@@ -37,8 +37,8 @@ async def serving(
     """Serve `store` on the running loop for the length of a block, then close the store.
 
     `interceptors` wrap every handler, the first outermost. `numbers` yields the numbers of connections,
-    from 1 by default. `make_node` takes the arguments of `Node`: a member of a cluster is made
-    in another way.
+    from 1 by default. `make_node` is called with the arguments of `Node`; for a member of a cluster, it is
+    another function.
     """
     server: Server | None = None
     loop = asyncio.get_running_loop()

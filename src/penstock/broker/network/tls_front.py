@@ -179,7 +179,7 @@ class TlsFront(asyncio.BufferedProtocol):
         self._transport.pause_reading()
 
     def write(self, data: Any) -> None:
-        """Encrypt `data` and send it. After `close` it is dropped, as asyncio's transports do."""
+        """Encrypt `data` and send it. After `close`, drop `data`, as asyncio's transports do."""
         if not self._transport.is_closing():
             self._tls.write(data)
             self.flush()

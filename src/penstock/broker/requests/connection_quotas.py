@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 UNLIMITED = 2**31 - 1
-"""The default of limits that are numbers of 32 bits."""
+"""The default of limits that are 32-bit numbers: no limit."""
 
 ADDRESSES_MAX = 10_000
-"""Addresses that are measured at a time; beyond that, the measurement of the least recent one is dropped."""
+"""The most addresses whose connection rate is measured; beyond it, the least recent one is dropped."""
 
 
 class SettingText(Protocol):
@@ -64,7 +64,7 @@ class HasQuotas(Protocol):
 
     @property
     def metadata_end_offset(self) -> int:
-        """The end of the metadata log, which changes whenever quotas change."""
+        """The end offset of the metadata log, which changes whenever quotas change."""
 
 
 class NamedListener(Protocol):
@@ -99,16 +99,16 @@ class ConnectionQuotas:
         self._seen_version: int | None = None
         self._limits: dict[str | None, float] = {}
         self.by_listener = dict.fromkeys(listeners, 0)
-        """How many connections each listener has."""
+        """The number of open connections of each listener."""
         self._by_address: dict[str, int] = {}
         self._used: dict[str, Usage] = {}
-        """What came lately to a listener, and under the empty name to all, where there are limits."""
+        """The recent connections of each listener with a rate limit, and of all listeners (empty name)."""
         self._of_address: dict[str, Usage] = {}
         overrides = config.text("max.connections.per.ip.overrides") or ""
         self._overrides = overrides, parse_overrides(overrides, looks_up=True)
         inter_broker = (config.text("inter.broker.listener.name") or "").upper()
         self._protected = inter_broker if len(listeners) > 1 else None
-        """The listener for brokers, which has room as long as it keeps within its own limit."""
+        """The listener between brokers, to which only its own limits apply; None if it is the only one."""
 
     # --- how many ----------------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class ConnectionQuotas:
         return sum(self.by_listener.values())
 
     def excess(self, connections: Iterable[C]) -> list[C]:
-        """Return the first of `connections` to close, because there are more than `max.connections`.
+        """Return as many of `connections` as exceed `max.connections`, from the first on, to be closed.
 
         That happens when the limit was lowered, or when connections of other brokers have arrived.
         """
@@ -191,7 +191,7 @@ class ConnectionQuotas:
         return delay_s
 
     def refuse(self, listener: str, address: str, now: float) -> float:
-        """Count an arrival from an address; return 0, or after how many seconds it must be closed.
+        """Count a connection from an address; return 0, or the seconds after which it must be closed.
 
         A connection that is closed for this reason is not counted.
         """
@@ -214,7 +214,7 @@ class ConnectionQuotas:
         return delay_s
 
     def _address_limits(self) -> Mapping[str | None, float]:
-        """Return the connections per second by address; None stands for all addresses without a quota."""
+        """Return the quotas of connections per second by address; key None: addresses without their own."""
         version = self._cluster.metadata_end_offset
         if version != self._seen_version:
             self._seen_version = version
@@ -251,7 +251,7 @@ class ConnectionQuotas:
 
 
 class ListenerGate:
-    """The limits of connections as the acceptor of one listener uses them."""
+    """The part of `ConnectionQuotas` that the acceptor of one listener uses."""
 
     def __init__(self, quotas: ConnectionQuotas, listener: str, monotonic: Callable[[], float]) -> None:
         self._quotas = quotas
@@ -282,8 +282,8 @@ class ListenerGate:
 def parse_overrides(text: str, *, looks_up: bool = False) -> dict[str, int]:
     """Return the limits of addresses in `max.connections.per.ip.overrides`: HOST:NUMBER,HOST:NUMBER.
 
-    With `looks_up`, host names are resolved, and the call waits for that; otherwise every host must be an
-    IP address.
+    With `looks_up`, host names are resolved, which blocks the caller; otherwise every host must be an IP
+    address.
 
     Raises:
         ConfigError: an item lacks its number, or its host is no address and cannot be resolved.

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 _KEY_AND_VERSION = Struct(">hh")
 
 PLAIN_REQUEST_BYTES_MAX = 4 << 20
-"""The largest request that carries no records. Millions of small entries would become large objects."""
+"""The largest request in bytes, except for Produce. Millions of small entries would become large objects."""
 
 WEIGHED_REQUEST_BYTES = 64 << 10
-"""Larger requests are looked through for how many entries they have, before these become objects."""
+"""The size in bytes above which the entries of a request are counted before they become objects."""
 
 WEIGHED_PRODUCE_BYTES = 1 << 20
-"""Of a larger Produce it is found out first how much of it are records."""
+"""The size in bytes above which a Produce request must consist mostly of records, which is checked first."""
 
 BESIDE_RECORDS_BYTES_MAX = 256 << 10
-"""What a large Produce may have beside its records: the names of thousands of topics."""
+"""The most bytes of a large Produce request that are not records: the names of thousands of topics."""
 
 
 class Dispatching(Parts, Protocol):
@@ -67,7 +67,7 @@ class Unanswered:
         self._correlation_id = correlation_id
         self._context = context
         self.frame_bytes = 0
-        """Size of the frame of the request, where the request is kept in memory."""
+        """The size in bytes of the request's frame if the request is kept in memory; otherwise 0."""
 
     def run(self) -> list[Piece] | Unanswered | None:
         """Call the handler again; return and raise the same as `answer`."""

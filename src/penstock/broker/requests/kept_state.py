@@ -1,10 +1,10 @@
-"""The memory that a broker keeps at the request of clients, all of it within one budget.
+"""The memory of a broker for state that it keeps for clients, within one budget.
 
 Fetch sessions, member ids given away, members of groups, committed offsets and unread answers are small, and
 clients can ask for any number of them. Every kind is registered here with a function that
 returns its bytes and, if it can be evicted, one that evicts its oldest. Callers ask `has_room_for`
-before they keep more. Kinds that cannot be evicted may fill three quarters of the budget, so that sessions
-and answers always find some.
+before they keep more. Kinds that cannot be evicted may fill three quarters of the budget, so that there is
+always room for sessions and answers.
 
 Bytes are estimates of what the objects take in memory. This module does not know the objects.
 """
@@ -31,15 +31,15 @@ class KeptState:
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.given_up: dict[str, int] = {}
-        """How often something of a kind was evicted because a limit was reached."""
+        """The number of evictions of each kind because the budget was used up."""
         self.refused = 0
-        """How often there was no room."""
+        """The number of calls of `has_room_for` that found no room."""
         self._kinds: list[_Kind] = []
 
     def add(
         self, name: str, size: Callable[[], int], give_up: Callable[[], bool] | None = None, *, loss: int = 0
     ) -> None:
-        """Register a kind of state. `size` returns its bytes now.
+        """Register a kind of state. `size` returns the memory that it takes now, in bytes.
 
         `give_up` evicts the least useful entry of this kind, and returns False if there is none. Kinds with
         the least `loss` are evicted first.
@@ -48,7 +48,7 @@ class KeptState:
         self._kinds.sort(key=lambda kind: kind.loss)
 
     def sizes(self) -> dict[str, int]:
-        """Return the bytes of every kind, by its name."""
+        """Return the memory that each kind takes, in bytes, by the kind's name."""
         return {kind.name: kind.size() for kind in self._kinds}
 
     def has_room_for(self, size: int, *, stays: bool = False) -> bool:

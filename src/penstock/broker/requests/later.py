@@ -23,7 +23,7 @@ class Later:
         self._left = 0
 
     def expect(self, take: Callable[[T], object]) -> Callable[[T], None]:
-        """Return a function to call once with the result of a call; it passes the result to `take`."""
+        """Return the callback of one more call, to be called once; it passes the call's result to `take`."""
         self._left += 1
 
         def done(outcome: T) -> None:
@@ -37,8 +37,8 @@ class Later:
         return done
 
     def answer(self, deadline: float, give: Callable[[], Any]) -> Any:
-        """Return what `give` returns, or a `Wait` that calls it once all calls are answered or time is up.
+        """Return what `give` returns. While calls are pending, return a `Wait` that calls `give` later.
 
-        `deadline` is in seconds of the monotonic clock.
+        `give` is called when all calls are answered, or at `deadline` (seconds of the monotonic clock).
         """
         return Wait((self,), deadline, answer=give) if self._left else give()

@@ -1,4 +1,4 @@
-r"""The syntax of patterns: RE2's, as Apache Kafka's brokers take it, parsed to a tree.
+r"""Parses regular expressions in RE2's syntax, which Apache Kafka's brokers accept, to a tree.
 
 Literals, ``.``, classes (``[a-z]``, ``[^a]``, ``[[:alpha:]]``, ``\d``, ``\pL``, ``\p{Lu}``), groups
 (plain, ``(?:)``, ``(?P<name>)``, ``(?<name>)``, with the flags i, m, s and U), ``|``, repetitions up to
@@ -13,7 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 
 NESTING_MAX = 100
-"""How deep groups may lie in each other. RE2 has 1,000."""
+"""The greatest nesting depth of groups. RE2 allows 1,000."""
 
 REPETITIONS_MAX = 1000
 """The greatest number in a repetition, as in RE2."""
@@ -26,7 +26,7 @@ class PatternError(ValueError):
 
 
 class At(Enum):
-    """A zero-width condition on a place between two characters, such as a word boundary."""
+    """A zero-width condition on a position between two characters, such as a word boundary."""
 
     TEXT_BEGIN = "\\A"
     TEXT_END = "\\z"
@@ -44,14 +44,14 @@ class One(NamedTuple):
 
 
 class Anchor(NamedTuple):
-    """A node that matches no character, but demands a condition of the place."""
+    """A node that matches the empty text at positions where a condition holds, such as a line's start."""
 
     at: At
     size: int = 1
 
 
 class Sequence(NamedTuple):
-    """A node of parts that follow one another. `size` is the number of states that the parts become."""
+    """A node of parts that follow one another. `size` is the number of the automaton's states for it."""
 
     parts: list[Node]
     size: int
@@ -82,8 +82,8 @@ def parse(text: str, states_max: int) -> Node:
     """Return the tree of a pattern.
 
     Raises:
-        PatternError: the pattern is malformed, uses an unsupported construct, or would become more than
-            `states_max` states, which is noticed before more of the tree is built.
+        PatternError: the pattern is malformed, uses an unsupported construct, or needs an automaton of more
+            than `states_max` states.
     """
     parser = _Parser(text, states_max)
     node = parser.choice(_Flags(), 0)
@@ -185,9 +185,9 @@ class _Parser:
         self.position = end + 1
 
     def _flags(self, flags: _Flags) -> tuple[_Flags, _Flags | None]:
-        """Parse the flags behind ``(?``; return those in force from here on, and those of the group.
+        """Parse the flags behind ``(?``; return the flags in force from here on, and the group's flags.
 
-        The latter are None if the flags begin no group.
+        The group's flags are None if no group begins, as in ``(?i)``.
         """
         found, value, any_read = flags, True, False
         while True:

@@ -1,10 +1,10 @@
 """Regular expressions from clients, of which neither parsing nor matching can take long.
 
-Clients list transactional ids by them, and choose by them which clients push metrics. Apache Kafka matches
-with RE2/J, which never backtracks; Python's `re` does, and a pattern of a few characters can keep it busy for
-hours. So a pattern becomes an automaton with a limited number of states, counted before any of them is made.
-The matcher follows all states that the automaton may be in side by side, and keeps each set of states that it
-met with the sets that follow. A set not met before costs work, of which each pattern has a limited amount.
+They filter the transactional ids in ListTransactions, and the clients of a metrics subscription. Apache Kafka
+matches with RE2/J, which never backtracks; Python's `re` does, and a pattern of a few characters can keep it
+busy for hours. So a pattern becomes an automaton with a limited number of states, counted before any of them
+is made. The matcher follows all states that the automaton may be in at once, and caches each set of states
+with the sets that follow it. A set that is not cached costs work, which is limited for each pattern.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from penstock.broker.requests.pattern_syntax import (
 )
 
 PATTERN_CHARACTERS_MAX = 1000
-"""The names that a pattern could match are far shorter."""
+"""The longest pattern, in characters. The names that a pattern can match are far shorter."""
 
 STATES_MAX = 2000
-"""How many states a pattern may have, repetitions written out: each character may visit all of them."""
+"""The most states of a pattern, with repetitions expanded: each character may visit all of them."""
 
 WORK_MAX = 250_000
-"""States that a pattern may visit in all: a tenth of a second. Sets of states that were met cost nothing."""
+"""The most states that a pattern may visit in all: a tenth of a second. Cached sets of states are free."""
 
 USUAL_CHARACTERS_MAX = 255
-"""Longer texts count as work, too: a state for every `CHARACTERS_A_STATE` characters."""
+"""The length above which a text counts as work itself: one state for `CHARACTERS_A_STATE` characters."""
 
 CHARACTERS_A_STATE = 4
 
 KEPT_MAX = 100_000
-"""States in all sets that a pattern keeps: some megabytes."""
+"""The most states in all cached sets of a pattern: some megabytes."""
 
 __all__ = ["Pattern", "PatternError", "PatternWorkError", "compile_pattern"]
 
@@ -47,7 +47,9 @@ class PatternWorkError(PatternError):
 
 
 def compile_pattern(pattern: str, work_max: int = WORK_MAX) -> Pattern:
-    """Return a function that returns True if all of a text matches. `pattern_syntax` has the syntax.
+    """Return a function that returns True for a text that matches as a whole.
+
+    `pattern_syntax` describes the syntax.
 
     Raises:
         PatternError: the pattern cannot be used.
@@ -58,7 +60,7 @@ def compile_pattern(pattern: str, work_max: int = WORK_MAX) -> Pattern:
 
 
 _EDGE, _WORD, _NEWLINE, _OTHER = range(4)
-"""Kinds of characters, as far as places depend on them. The edge is before the first and behind the last."""
+"""The classes of characters that anchors distinguish. The edge is the start or the end of the text."""
 
 
 def _kind_of(character: str) -> int:
@@ -80,7 +82,7 @@ def _holds(at: At, before: int, behind: int) -> bool:
 
 
 class _Met:
-    """A set of states that matching has met, and the set that follows it for each character."""
+    """A cached set of the automaton's states, with the set that follows it for each character."""
 
     __slots__ = ("accepts", "before", "following", "states")
 
@@ -89,7 +91,7 @@ class _Met:
         self.before = before
         self.following: dict[str, _Met] = {}
         self.accepts: bool | None = None
-        """Whether a text that ends here matches; None until it is asked."""
+        """True if a text that ends in these states matches; None before the first such text."""
 
 
 class Pattern:
@@ -159,7 +161,7 @@ class Pattern:
         return found
 
     def _reached(self, met: _Met, behind: int) -> set[int]:
-        """Return the states that are reachable without a character, if one of kind `behind` follows."""
+        """Return the states reachable without a character, if a character of class `behind` is next."""
         reached = set(met.states)
         waiting = list(reached)
         while waiting:
@@ -181,7 +183,7 @@ class Pattern:
         self._steps[begin].append((at, end))
 
     def _build(self, node: Node, begin: int) -> int:
-        """Build states that match `node` after `begin`, the newest state; return the newest after that."""
+        """Add states that match `node` from `begin`, the newest state; return the state after the match."""
         if isinstance(node, One):
             # `begin` is the last that was made: the state behind the test has the next number.
             self._tests[begin] = node.test

@@ -37,13 +37,13 @@ class Wait:
         self.amount = amount
         self.answer = answer
         self.keeps_request = answer is None
-        """Whether the decoded request stays in memory while it waits."""
+        """True if the decoded request stays in memory while it waits."""
 
 
 class DelayedOperation:
     """One waiting request.
 
-    `resume` is called once, when the request is due, unless that is cancelled before.
+    `resume` is called once, when the request is due, unless the request is cancelled before.
     """
 
     __slots__ = ("deadline", "is_waiting", "keys", "missing", "resume")
@@ -61,15 +61,15 @@ class Purgatory:
 
     def __init__(self) -> None:
         self.waiting: dict[Hashable, dict[DelayedOperation, None]] = {}
-        """What waits, by its keys. `notify` has nothing to do for a key that is not here."""
+        """The waiting requests by key. `notify` does nothing for a key that is not in this dictionary."""
         self._deadlines: list[tuple[float, int, DelayedOperation]] = []
         self._ticket = count()
         self._due: list[DelayedOperation] = []
         self.has_due = False
-        """Whether a notification has made something due. Deadlines are not considered."""
+        """True if a notification has made a request due. Deadlines are not considered."""
         self._waiting = 0
         self.earlier: Callable[[], None] = _ignore
-        """Called when something is parked whose deadline comes before all others."""
+        """A function that is called when a request is parked whose deadline is the earliest of all."""
 
     def __len__(self) -> int:
         return self._waiting
@@ -137,7 +137,7 @@ class Purgatory:
 
 
 _SLACK = 64
-"""Deadlines of requests that no longer wait are removed when they are half of the heap and this many more."""
+"""The heap of deadlines is rebuilt when it exceeds twice the number of waiting requests by this number."""
 
 
 def _ignore() -> None:

@@ -2,7 +2,7 @@
 
 A quota belongs to an entity: a client id, a user, both, or the clients that have no quota of their own.
 Clients that do not authenticate are the user `ANONYMOUS`. Use is measured as in Apache Kafka, in eleven
-windows of a second, and the throttle time is as long as brings the rate of those windows down to the quota.
+windows of a second. The throttle time is the time after which the rate of those windows is down to the quota.
 Partitions that are created or deleted (KIP-599) are taken out of a token bucket instead, which holds what
 those windows allow.
 
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from penstock.broker.quota_entities import Entity
 
 CLIENT_ID, USER, IP = ENTITY_TYPES = ("client-id", "user", "ip")
-"""What quotas can belong to, in the order in which Apache Kafka answers them."""
+"""The types of quota entities, in the order of Apache Kafka's responses."""
 
 IP_STANDS_ALONE = "combination: a quota of an ip has no user and no client-id"
-"""The end of two refusals that begin as Apache Kafka's do."""
+"""The end of two error messages, which begin like Apache Kafka's."""
 ANONYMOUS = "ANONYMOUS"
 
 PRODUCED, FETCHED, TIME = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
-"""Bytes per second, bytes per second, hundredths of the time of the broker's one thread."""
+"""Quotas: produced bytes per second, fetched bytes per second, percent of the broker thread's time."""
 
 MUTATIONS = "controller_mutation_rate"
-"""Partitions per second that are created or deleted."""
+"""The quota on partitions created or deleted, per second."""
 
 CONNECTIONS = "connection_creation_rate"
-"""Connections per second, of an ip."""
+"""The quota on connections from one IP address, per second."""
 
 WINDOW_S = 1.0
 WINDOWS = 11
 """The defaults of `quota.window.size.seconds` and `quota.window.num`."""
 
 TIME_DELAY_MAX_S = WINDOW_S
-"""The longest rest for having used too much time: one window, as in Apache Kafka."""
+"""The longest throttle time for exceeding `request_percentage`: one window, as in Apache Kafka."""
 
 CLIENTS_MAX = 10_000
-"""Clients that are measured at a time; beyond that, the measurements of the least recent ones are dropped."""
+"""The most clients whose use is measured; beyond it, the least recent ones are dropped."""
 
 
 CLIENT_CHARACTERS_MAX = 1000
@@ -87,7 +87,7 @@ class Usage:
             self._windows.popleft()
 
     def rate(self, now: float) -> tuple[float, float]:
-        """Return what was used per second, and the seconds that this covers: at least all windows but one."""
+        """Return the use per second, and the seconds of that average: at least all windows but one."""
         self._forget(now)
         number, size_s = self._kind
         if not self._windows:
@@ -119,7 +119,7 @@ class Quotas:
         self._used: dict[tuple[str, tuple[str | None, str | None]], Usage] = {}
 
     def changed(self) -> None:
-        """Look up limits anew from now on, because quotas have changed. What was used stays used."""
+        """Look up limits again from now on, because quotas have changed. The measured use is kept."""
         self._found.clear()
 
     def limit(self, kind: str, client_id: str, user: str = ANONYMOUS) -> Limit | None:
@@ -178,7 +178,7 @@ class Quotas:
 
 
 MutationTokens = dict[tuple[str | None, str | None], tuple[float, float]]
-"""By who shares a limit: the partitions that may still be created or deleted, and the time of that number."""
+"""By `Limit.shared_by`: the partitions that may still be created or deleted, and the time of that number."""
 
 
 class Mutations:
@@ -223,13 +223,13 @@ class MutationCharge:
         self._now = now
         self._is_strict = is_strict
         self.delay_s = 0.0
-        """How long the client has to rest."""
+        """The throttle time of the request, in seconds."""
 
     def take(self, partitions: int) -> None:
         """Count the partitions of one topic. A change that begins within the quota is made completely.
 
         Raises:
-            KafkaError: THROTTLING_QUOTA_EXCEEDED (89), the quota is used up; versions with this error only.
+            KafkaError: THROTTLING_QUOTA_EXCEEDED (89), the quota is used up (in versions with this error).
         """
         limit, mutations = self._limit, self._mutations
         if self._is_strict:
@@ -250,11 +250,11 @@ class Filter(NamedTuple):
 
     entity_type: str
     names: frozenset[str | None] | None
-    """None where any name fits."""
+    """The names that match; None if any name matches."""
 
 
 def matching(entities: Iterable[Entity], filters: list[Filter], *, strict: bool) -> list[Entity]:
-    """Return the entities that match every filter and, if `strict`, have no other parts."""
+    """Return the entities that match every filter and, if `strict`, have no entity type without a filter."""
     found = []
     for entity in entities:
         names = dict(entity)

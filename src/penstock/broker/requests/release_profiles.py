@@ -33,7 +33,7 @@ _OLDER_ERRORS = {
     ErrorCode.INVALID_RECORD: ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.UNKNOWN_TOPIC_ID: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 }
-"""The error of releases that do not have an error code; what is not here becomes -1."""
+"""The replacements of error codes in releases that do not have them. Any other missing code becomes -1."""
 
 _METADATA_LEVELS: tuple[tuple[Numbers, int], ...] = (
     ((3, 3), 7),
@@ -45,7 +45,7 @@ _METADATA_LEVELS: tuple[tuple[Numbers, int], ...] = (
     ((3, 9), 21),
     ((4, 0), 25),
 )
-"""The latest level of `metadata.version` of a release, from this one on."""
+"""Pairs of a release and its level of `metadata.version`, which holds until the next pair."""
 
 
 class Profile:
@@ -60,25 +60,25 @@ class Profile:
         self.numbers = numbers = self._release.numbers
         self.has_api_versions = numbers >= (0, 10)
         self.lists_own_api = numbers >= (2, 4)
-        """Whether ApiVersions in an unknown version is answered with its own range, or with nothing."""
+        """True if the error response to an unknown version of ApiVersions lists its supported versions."""
         self.ignores_versions = numbers < (0, 9)
-        """0.8 reads every request as the version it has."""
+        """True for 0.8, which decodes a request in the nearest version that it supports."""
         self.overlooks_unknown = (0, 9) <= numbers < (0, 10)
-        """0.9 neither answers an unknown request nor closes the connection."""
+        """True for 0.9, which neither answers an unknown request nor closes the connection."""
         self.error_max = highest_error(numbers)
         self.creating_code = (
             ErrorCode.LEADER_NOT_AVAILABLE if numbers < FIRST_KRAFT else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
-        """The error in Metadata of a topic that the request has caused to be created."""
+        """The error code in Metadata for a topic that the Metadata request itself creates."""
         self.counts_acks = numbers < (0, 9)
-        """Whether acks above 1 ask for so many replicas, rather than being an error."""
+        """True if acks above 1 is the number of replicas to wait for; otherwise it is an error."""
         self.failures_end_waits = numbers >= (0, 9)
-        """Whether a Fetch is answered at once where a partition fails."""
+        """True if a Fetch does not wait for `min_bytes` after the failure of one of its partitions."""
         levels = [level for since, level in _METADATA_LEVELS if since <= numbers]
         self.metadata_level = levels[-1] if levels else 0
-        """The level of `metadata.version` that the release settles on; 0 with ZooKeeper."""
+        """The highest level of `metadata.version` of the release; 0 for releases with ZooKeeper."""
         self.transaction_level = 2 if numbers >= (4, 0) else 0
-        """The level of `transaction.version` that the release settles on; 0 before KIP-890."""
+        """The highest level of `transaction.version` of the release; 0 before KIP-890."""
 
     @property
     def name(self) -> str:
@@ -100,7 +100,10 @@ class Profile:
         return found
 
     def offers(self, routes: Mapping[int, Route]) -> dict[int, tuple[int, int]]:
-        """Return the versions for ApiVersions by API key: the release's, limited to the supported ones."""
+        """Return the version ranges that ApiVersions lists, by API key: those of the release.
+
+        The highest version is the highest supported one, if the release has a higher one.
+        """
         offered = self._release.api_versions(receiver=True)
         return {
             key: (min(offered[key][0], route.min_version), min(offered[key][1], route.max_version))

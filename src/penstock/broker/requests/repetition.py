@@ -1,8 +1,8 @@
 """Requests that name a topic, partition or other resource more than once: each is answered once.
 
 If a response had an entry for every repetition, a few kilobytes of request could become hundreds of
-megabytes. All APIs whose responses say more about a resource than its name pass their requests through this
-module, or refuse repetition where Apache Kafka does.
+megabytes. So every API whose response has more than the names of resources uses this module, or refuses
+repetition as Apache Kafka does.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def merged(
 def in_order(
     topics: list[T], name: Callable[[T], Hashable], partitions: str, index: Callable[[Any], Hashable]
 ) -> list[T]:
-    """Keep each partition once, all of them in the order of their first occurrence. Changes `topics`.
+    """Keep each partition once, in the order of first occurrence across topics. Changes `topics`.
 
-    As `merged`, for requests whose order matters across topics: a topic may be named again after others, and
-    stays there. Only neighbours of one topic are merged.
+    Unlike `merged`, it is for requests in which this order matters: a topic that is named again after another
+    topic stays there. Only adjacent entries of one topic are merged.
     """
     if len({name(topic) for topic in topics}) == len(topics):
         return merged(topics, name, partitions, index)

@@ -26,9 +26,9 @@ _INDEX_BYTES = 4
 
 
 def is_mostly_records(frame: memoryview, position: int, version: int, limit_bytes: int) -> bool:
-    """Return True if at most `limit_bytes` of a Produce request's body, from `position` on, are no records.
+    """Return True if at most `limit_bytes` of a Produce request's body are not records.
 
-    Also returns True for a malformed body, which the decoder refuses.
+    The body begins at `position`. Also returns True for a malformed body, which the decoder refuses.
     """
     try:
         return _beside_records(frame, position, version, limit_bytes) <= limit_bytes
@@ -107,18 +107,18 @@ class _TooMany(Exception):
 
 
 _steps: dict[StructLayout, list[Step]] = {}
-"""How to step over messages that large requests were made of; there are as many as codecs."""
+"""The steps for skipping a message, by layout. They are computed for the layouts of large requests only."""
 
 
 class _Counter:
-    """Steps over the values of a frame and counts elements. IndexError: a value ends beyond the frame."""
+    """Skips the values in a frame and counts array elements. IndexError: a value ends beyond the frame."""
 
     def __init__(self, frame: memoryview, limit: int) -> None:
         self._frame = frame
         self._left = limit
 
     def walk(self, steps: Sequence[Step], position: int) -> int:
-        """Step over the values that `steps` describe; return the position after them."""
+        """Skip the values that `steps` describe; return the position after them."""
         frame = self._frame
         for do, size, length, inner, skip in steps:
             if do is StepKind.BYTES:

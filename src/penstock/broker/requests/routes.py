@@ -20,7 +20,7 @@ Piece: TypeAlias = "bytes | bytearray | memoryview | FileRegion"
 """A part of an encoded response: bytes in memory, or a region of a file to be sent with `sendfile`."""
 
 Answer: TypeAlias = "Message | Wait | None"
-"""What a handler returns: a response, a reason to wait, or None where the protocol has no response."""
+"""The result of a handler: a response, a `Wait`, or None if the protocol has no response."""
 
 Handler: TypeAlias = "Callable[[Any, Context[Any]], Answer]"
 """A function of a decoded request and its context. Each handler takes the request class of its API."""
@@ -43,7 +43,7 @@ class Encoder(Protocol):
 
     @property
     def encode(self) -> Callable[[Any], bytes]:
-        """encode(message) -> the bytes of a response."""
+        """The function ``encode(message) -> bytes of the response``."""
 
     def encode_chunks(self, message: Any) -> list[Any]:
         """Return the bytes of a response in pieces, so that large values are not copied."""
@@ -80,7 +80,7 @@ class Route(NamedTuple):
 
 
 class VersionedRoute:
-    """A route at one version, ready to be called. Interceptors take one and return one."""
+    """A route at one version, ready to be called. An interceptor changes it to another `VersionedRoute`."""
 
     # Every request reads the attributes; those of a NamedTuple take several times as long.
     __slots__ = ("handle", "has_tagged_header", "in_pieces", "key", "request", "response", "version")
@@ -109,7 +109,7 @@ class VersionedRoute:
 
 
 Interceptor: TypeAlias = "Callable[[VersionedRoute], VersionedRoute]"
-"""Changes how a route is served; returns it unchanged where the interceptor has nothing to do."""
+"""A function that returns a route with changed handling, or the same route if it changes nothing."""
 
 
 class Reversioning(Protocol):
@@ -133,7 +133,7 @@ class Router:
         self.offered = offered
         """The APIs that ApiVersions lists, by key."""
         self.ready: dict[tuple[int, int], VersionedRoute] = {}
-        """The routes that have been asked for, by API key and version."""
+        """The compiled routes, by API key and version in the header of a request."""
         self._chain = chain
         self._reversioning = reversioning
 

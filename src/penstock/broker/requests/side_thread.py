@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from penstock.records.compression.budget import UnpackLimits
 
 INLINE_BYTES = 256 << 10
-"""Bytes that one request may unpack on the event loop: about a millisecond."""
+"""The most bytes that one request may decompress on the event loop: about a millisecond."""
 
 INLINE_RECORDS = 2_000
-"""Records that one request may look at on the event loop, of those it unpacks: some milliseconds."""
+"""The most decompressed records that one request may read on the event loop: some milliseconds."""
 
 QUEUED_BYTES_MAX = 32 << 20
-"""Bytes of requests that may wait for the thread. Requests beyond that are refused with a retriable error."""
+"""The most bytes of requests that wait for the thread. Beyond it, requests get a retriable error."""
 
 PATIENCE_S = 3600
 """Deadline of requests that wait for the thread, in seconds: longer than any work takes."""
@@ -87,7 +87,7 @@ class SideThread:
         return job
 
     def release_memory(self) -> None:
-        """Return memory that earlier jobs have freed to the system. Called once a second."""
+        """Release memory that earlier jobs have freed to the operating system. Called once a second."""
         if self._has_worked and not self.queued_bytes:
             self._has_worked = False
             self._thread.submit(_trim_heap)
@@ -147,9 +147,8 @@ def answer_later(
 ) -> Any:
     """Run `work` in the thread, then answer the request with what `answer` returns.
 
-    `answer` runs in the broker's thread and may start more work. In a node without a server, which takes no
-    calls from threads, everything happens at once. An exception in `work` is raised where `answer` would
-    be called.
+    `answer` runs in the broker's thread and may start more work. In a node without a server, there is no
+    thread: `work` and `answer` run at once. An exception in `work` is raised instead of the call of `answer`.
     """
     thread = context.node.side_thread()
     if thread is None:
@@ -167,7 +166,7 @@ def answer_later(
 
 
 def _trim_heap() -> None:
-    """Return free pages of the heap to the system, if the C library can (glibc).
+    """Release free pages of the heap to the operating system, if the C library can (glibc).
 
     glibc keeps freed blocks of up to 32 MiB for the next allocation of their size: without this call, what
     was decompressed once would count as the broker's memory for ever.

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from penstock.broker.requests.routes import Answer, VersionedRoute
 
 STRICT_SINCE = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
-"""The versions from which on clients know error 89 (KIP-599). What older ones ask for is carried out."""
+"""The first versions that allow error 89 (KIP-599). Requests in older versions are carried out."""
 
 FETCHING = (ApiKey.FETCH, ApiKey.SHARE_FETCH)
 """The APIs whose answers have records."""
 
 MUTATING = {*STRICT_SINCE, ApiKey.METADATA}
-"""The APIs that create and delete partitions. Those that Metadata creates are counted, and never refused."""
+"""The APIs that create and delete partitions. Partitions that Metadata creates are counted, never refused."""
 
 
 class ClientThrottle:
@@ -84,7 +84,7 @@ class ClientThrottle:
     def _run(
         self, key: int, give: Callable[[], Answer], context: Context[Any], client_id: str, delay_s: float
     ) -> Answer:
-        """Answer a request and charge the time that took: of a waiting request, before and after the wait."""
+        """Answer a request and charge the time it took; for a waiting request, the wait is not charged."""
         user = _user(context)
         began = self._monotonic()
         try:

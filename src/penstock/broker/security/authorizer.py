@@ -37,14 +37,14 @@ AUTHORIZERS = frozenset(
 """Values of `authorizer.class.name` that stand for this authorizer."""
 
 CACHED_RESOURCES_MAX = 4096
-"""Resources whose answers are kept for one principal and address. Names are chosen by peers."""
+"""The most resources with cached decisions for one principal at one address: clients choose the names."""
 
 CACHED_PEERS_MAX = 4096
-"""Principals, each with an address, for which answers are kept."""
+"""The most pairs of principal and address for which decisions are cached."""
 
 
 class Authorizer:
-    """Decides by ACL entries, which `add` and `remove` change.
+    """Decides which operations a principal may do, by ACL entries that `add` and `remove` change.
 
     `super_users` are principals such as ``User:admin``. `allow_if_no_acl` is
     `allow.everyone.if.no.acl.found`.
@@ -106,7 +106,7 @@ class Authorizer:
             rights.forget()
 
     def _count_prefix(self, acl: Acl, change: int) -> None:
-        """Count an added (1) or removed (-1) prefix by its length, which `covering` uses for look-ups."""
+        """Add `change` (1 or -1) to the number of prefixes of this length, which `covering` uses."""
         counts = self._prefix_counts.setdefault(acl.resource_type, {})
         length = len(acl.resource_name)
         counts[length] = counts.get(length, 0) + change
@@ -160,7 +160,7 @@ class Authorizer:
     def allows_anywhere(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
         """Return True if the operation is allowed on some resource of a type (KIP-679).
 
-        That is so if some pattern allows it that no denied pattern covers completely.
+        It is allowed if an ALLOW entry has a pattern that no pattern of a DENY entry covers completely.
         """
         if self.operations(principal, host, resource_type, "hardcode") >> operation & 1:
             return True

@@ -28,16 +28,16 @@ TOKEN_CHARACTERS_MAX = 32 << 10
 """The longest token that is read."""
 
 KEYS_BYTES_MAX = 1 << 20
-"""The longest answer of a provider that is read."""
+"""The largest key set that is read from an identity provider's response or from a file, in bytes."""
 
 KEYS_MAX = 100
-"""Keys of a provider that are kept."""
+"""The most keys of one identity provider that are kept."""
 
 FETCH_TIMEOUT_S = 10.0
-"""How long a provider may take."""
+"""The time in which an identity provider must return its keys, in seconds."""
 
 REFRESH_PAUSE_S = 60.0
-"""How often an unknown key has the keys read again. Peers choose the names of keys."""
+"""The least seconds between two reads of the keys because of unknown key ids: clients choose the ids."""
 
 ALGORITHMS = {
     "RS256": ("RSA", "SHA256"),
@@ -50,7 +50,7 @@ ALGORITHMS = {
 
 
 SURROGATES = re.compile("[\ud800-\udfff]")
-"""Halves of characters, which JSON can write alone and which no answer or record can encode."""
+"""Surrogate code points: JSON can contain one without its pair, but UTF-8 cannot encode it."""
 
 
 class GoodToken(NamedTuple):
@@ -109,7 +109,7 @@ def principal_of(claims: Mapping[str, Any], claim: str) -> str:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return True if a claim may be a time: a number of seconds from 0 to 10^15."""
+    """Return True if the value of a claim can be a time: a number of seconds from 0 to 10^15."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e15
 
 
@@ -137,7 +137,7 @@ class Keys:
         self._read_at = self._monotonic()
 
     def find(self, key_id: str | None, kind: str) -> list[Any]:
-        """Return the keys that may have signed a token: the one with its key id, or all of a type."""
+        """Return the keys that may have signed a token: the one with its key id, or all of type `kind`."""
         age_s = self._monotonic() - self._read_at
         if age_s > self._refresh_s or (key_id not in (None, *self._keys) and age_s > REFRESH_PAUSE_S):
             self._begin_reading()
@@ -297,7 +297,7 @@ def validator_of(settings: BrokerSecuritySettings, clock: Clock) -> Callable[[st
 
 
 def _reader_of(url: str) -> Callable[[], str]:
-    """Return a function that reads a key set from a file or by https: plain http could bring forged keys."""
+    """Return a function that reads a key set from a file or by https; http, open to forgery, is refused."""
     from urllib.parse import unquote, urlsplit
 
     parts = urlsplit(url)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from penstock.errors import MissingDependencyError
 
 LIFETIME = datetime.timedelta(days=30)
-"""How long a certificate lasts: longer than any test, too short to be used for anything else."""
+"""The lifetime of a certificate: longer than any test, and too short for any other use."""
 
 
 class Issued(NamedTuple):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from penstock.errors import DecodeError
 
 NAME_BYTES_MAX = 16 << 10
-"""The longest subject that is read. It becomes part of log lines and of cache keys."""
+"""The longest subject that is read, in bytes. The subject becomes part of log lines and of cache keys."""
 
 KEYWORDS = {
     "2.5.4.3": "CN",
@@ -24,7 +24,7 @@ KEYWORDS = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-"""The types that RFC 2253 names, by object identifier."""
+"""The short names that RFC 2253 gives to attribute types, by object identifier."""
 
 _SEQUENCE, _SET, _OID, _VERSION, _EXTENSIONS = 0x30, 0x31, 0x06, 0xA0, 0xA3
 _ALTERNATIVE_NAMES = bytes((0x55, 0x1D, 0x11))
@@ -39,7 +39,7 @@ _ENCODINGS = {
     28: "utf-32-be",
     30: "utf-16-be",
 }
-"""How the types of strings in ASN.1 are encoded, by tag."""
+"""The text encodings of ASN.1's string types, by tag."""
 
 _ESCAPED = frozenset(',+"\\<>;')
 
@@ -47,7 +47,7 @@ _ESCAPED = frozenset(',+"\\<>;')
 class _Element(NamedTuple):
     tag: int
     start: int
-    """Where the value begins."""
+    """The position of the first byte of the value."""
     end: int
 
 

@@ -49,10 +49,10 @@ class SaslGate:
         )
 
     def close(self) -> None:
-        """Do nothing: the gate holds nothing when the connection ends."""
+        """Do nothing when the connection ends: the gate has no resources to release."""
 
     def respond(self, frame: memoryview, context: Context[Any]) -> list[Piece] | Unanswered | None:
-        """Answer a frame, as `penstock.broker.requests.dispatch.answer` does.
+        """Answer a frame; return what `penstock.broker.requests.dispatch.answer` returns.
 
         Raises:
             CloseConnection: authentication has failed, or the session has expired.

@@ -1,7 +1,7 @@
 """The security state in the metadata: ACL entries, SCRAM credentials, delegation tokens.
 
-Records are Kafka's, applied in order; a restart applies them again. Changes are decided elsewhere, written as
-records, and applied here.
+The records are Kafka's. The handlers of requests check changes and write them as records; this module applies
+the records in log order, and applies them again after a restart.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ class SecurityImage:
 
     def __init__(self) -> None:
         self.acls: dict[bytes, Acl] = {}
-        """Entries by the ids of their records."""
+        """ACL entries by the id in their metadata record."""
         self.credentials: dict[tuple[str, int], ScramCredential] = {}
-        """By name of the user and code of the mechanism (1 SCRAM-SHA-256, 2 SCRAM-SHA-512)."""
+        """Credentials by user name and code of the mechanism (1 SCRAM-SHA-256, 2 SCRAM-SHA-512)."""
         self.credential_shapes: dict[int, Counter[CredentialShape]] = {}
-        """How many credentials of a mechanism have which shape."""
+        """The number of credentials of each shape (salt length, salt form, iterations), by mechanism code."""
         self.tokens: dict[str, DelegationToken] = {}
-        """By token id."""
+        """Delegation tokens by token id."""
         self.tokens_made: Counter[str] = Counter()
-        """How many tokens there are that a principal has asked for."""
+        """The number of existing tokens that each principal has requested."""
         self.token_codes: TokenCodes | None = None
-        """The tokens by what proves them, where a secret has been given."""
+        """The HMACs of all tokens; None until `keep_codes` is called with the broker's secret."""
         self._authorizer: Authorizer | None = None
 
     def keep_codes(self, secret: Secret) -> TokenCodes:
@@ -85,7 +85,7 @@ class SecurityImage:
         return codes
 
     def inform(self, authorizer: Authorizer) -> None:
-        """Pass all ACL entries to an authorizer, now and after every change."""
+        """Pass all ACL entries to an authorizer now, and each added or removed entry later."""
         self._authorizer = authorizer
         for acl in self.acls.values():
             authorizer.add(acl)

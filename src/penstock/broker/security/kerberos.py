@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 GSSAPI = "GSSAPI"
 
 _OFFER = b"\x01\x00\x00\x00"
-"""The layers there are: none; and the longest message that could be wrapped."""
+"""The offer of security layers (RFC 4752): only "no security layer", and 0 as the largest wrapped message."""
 
 
 class KerberosService:
@@ -82,10 +82,7 @@ class GssapiExchange:
         self._has_offered = False
 
     def step(self, token: bytes) -> bytes | None:
-        """Process a token; return the answer.
-
-        The last token is answered with None, not with an empty token.
-        """
+        """Process a token of the client; return the response: None, not an empty one, to the last token."""
         try:
             return self._step(token)
         except self._acceptor.gssapi.exceptions.GSSError as error:

@@ -31,7 +31,7 @@ logger = logger_named("penstock.broker")
 
 
 class SecuredListener(Protocol):
-    """A listener, as its security uses it."""
+    """The attributes of a listener that `ListenerSecurity` reads."""
 
     @property
     def name(self) -> str: ...
@@ -63,13 +63,13 @@ USER = "User"
 
 
 class LoginCounts:
-    """Counters of the logins at one listener, by SASL or else by TLS, and of what has come of them."""
+    """Counters of the logins at one listener (by SASL, or by TLS if it has no SASL), by outcome."""
 
     __slots__ = ("counts",)
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(product(LoginOutcome, (False, True)), 0)
-        """By outcome, and by whether the connection's client had logged in before (KIP-368)."""
+        """Counts by outcome and a bool: True for the re-authentication of a connection (KIP-368)."""
 
     def add(self, outcome: LoginOutcome, *, is_again: bool = False) -> None:
         """Count the end of a login or of a session."""
@@ -92,7 +92,7 @@ class ListenerSecurity:
         self._node = node
         self.logins = LoginCounts()
         self.tls: ssl.SSLContext | None = None
-        """The context of new connections; None without TLS."""
+        """The TLS context of new connections; None without TLS."""
         self._rules: list[PrincipalRule] = []
         self._tls_state: object = None
         self._certificate = b""
@@ -238,8 +238,8 @@ class ListenerSecurity:
         """Return the new certificate that settings name, as DER, if it may replace the one in force.
 
         Raises:
-            ConfigError: it has another subject than the one in force, or lacks some of its host names, and
-                that is not allowed.
+            ConfigError: the new certificate has another subject than the one in force, or lacks some of its
+                host names, and the settings do not allow that.
         """
         from penstock.broker.security.distinguished_names import alternative_names_of, subject_of
 
@@ -277,7 +277,7 @@ class ListenerSecurity:
             self._check_successor(settings)
 
     def _read_tls_state(self, settings: BrokerSecuritySettings) -> object:
-        """Return a value that changes when certificates do, from settings and the state of their files."""
+        """Return a value that changes with the certificate settings and with their files, for comparison."""
         files = [settings.text(name) for name in _FILES]
         stats = []
         for path in files:
@@ -324,7 +324,10 @@ class ListenerSecurity:
         return True
 
     def principal_of(self, certificate: bytes | None) -> Principal | None:
-        """Return the principal of a client by its certificate (DER), or None if no rule gives a name."""
+        """Return the principal of a client's certificate (DER); None if no rule gives a name.
+
+        Without a certificate, the principal is `ANONYMOUS`.
+        """
         if certificate is None:
             return ANONYMOUS
         from penstock.broker.security.distinguished_names import subject_of

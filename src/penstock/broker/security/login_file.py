@@ -1,8 +1,8 @@
 """The JAAS file that KAFKA_OPTS names, as for Apache Kafka: ``-Djava.security.auth.login.config=FILE``.
 
 Its section ``KafkaServer`` is for all listeners, ``NAME.KafkaServer`` for the listener of that name in lower
-case, as in Apache Kafka's JaasContext. Entries become the settings ``MECHANISM.sasl.jaas.config``
-of listeners; those that are set by themselves win over the file.
+case, as in Apache Kafka's JaasContext. An entry becomes the setting ``MECHANISM.sasl.jaas.config``
+of a listener, unless that setting is set explicitly.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ PROPERTY = "-Djava.security.auth.login.config="
 SECTION = "KafkaServer"
 
 _READ = frozenset(("PLAIN", "GSSAPI", "OAUTHBEARER"))
-"""Mechanisms of which a broker reads entries. Users of SCRAM are in the metadata log, as in Apache Kafka."""
+"""Mechanisms whose entries a broker reads. Users of SCRAM are in the metadata log, as in Apache Kafka."""
 
 _SETTING = "sasl.jaas.config"
 
 
 def login_file(options: str) -> str | None:
-    """Return the path of the JAAS file that the words of KAFKA_OPTS name; None where they name none.
+    """Return the path of the JAAS file that `options`, the text of KAFKA_OPTS, names, or None.
 
-    Of several the last one counts, as for a JVM. ``==`` and a URL ``file:`` mean what they mean there.
+    As for a JVM, the last of several paths counts, and ``==`` and a URL ``file:`` are accepted.
     """
     named = [word.removeprefix(PROPERTY) for word in options.split() if word.startswith(PROPERTY)]
     if not named:
@@ -43,13 +43,13 @@ def login_file(options: str) -> str | None:
 
 
 def login_settings(options: str, listeners: list[Listener], settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that the JAAS file of KAFKA_OPTS stands for; `settings` win over the file.
+    """Return settings made from the JAAS file that KAFKA_OPTS names; `settings` override the file.
 
-    The file is read where a listener has SASL, and not otherwise.
+    The file is read only if a listener has SASL.
 
     Raises:
         ConfigError: the file cannot be read, does not follow the grammar, or has no section for a listener
-            that has no users by settings.
+            that has no login module in `settings`.
     """
     path = login_file(options)
     named = [each.name.lower() for each in listeners if each.has_sasl]
@@ -75,14 +75,14 @@ def login_settings(options: str, listeners: list[Listener], settings: Mapping[st
 
 
 def _has_own(listener: str, settings: Mapping[str, str]) -> bool:
-    """Return whether settings of the listener have a login module."""
+    """Return True if `settings` contain a login module for the listener."""
     own = f"listener.name.{listener}."
     modules = [name for name in settings if name.endswith(f".{_SETTING}")]
     return any(name.startswith(own) or not name.startswith("listener.name.") for name in modules)
 
 
 def _texts(entries: list[JaasEntry], place: str) -> dict[str, str]:
-    """Return the texts of the entries that a broker reads, by mechanism."""
+    """Return the JAAS texts of the entries with a mechanism in `_READ`, by mechanism."""
     found: dict[str, str] = {}
     for entry in entries:
         mechanism = MECHANISMS.get(entry.name)

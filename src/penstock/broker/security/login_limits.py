@@ -1,7 +1,7 @@
 """Limits for connections that have not authenticated themselves yet: on their number and time.
 
-If there are too many, the oldest is closed: a client that logs in at once is not kept out by those that do
-not.
+If there are too many, the oldest is closed: connections that never log in do not keep out a client that
+logs in at once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Closable(Protocol):
-    """A connection, as the limits use it."""
+    """The method of a connection that `LoginLimits` calls."""
 
     def close(self, reason: str) -> None:
         """Close the connection at once."""
@@ -24,7 +24,7 @@ class LoginLimits:
         self._seconds_max = seconds_max
         self._since: dict[Closable, float] = {}
         self.evicted = 0
-        """Connections closed for a limit."""
+        """The number of connections closed because of a limit."""
 
     def __len__(self) -> int:
         return len(self._since)

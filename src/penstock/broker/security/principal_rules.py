@@ -1,8 +1,8 @@
 """`ssl.principal.mapping.rules`: from the subject of a client certificate to the name of a principal.
 
-Rules are separated by commas and tried in order. ``DEFAULT`` takes the subject as it is.
-``RULE:pattern/replacement/`` applies to subjects that match the whole pattern, and inserts groups for ``$1``.
-With ``L`` or ``U`` at its end, the result is in lower or upper case. If no rule matches, there is
+Rules are separated by commas and tried in order. The result of ``DEFAULT`` is the unchanged subject.
+``RULE:pattern/replacement/`` applies to subjects that match the whole pattern; groups replace ``$1`` etc.
+With ``L`` or ``U`` at the rule's end, the result is in lower or upper case. If no rule matches, there is
 no principal.
 """
 
@@ -54,7 +54,7 @@ def _filled(replacement: str, match: re.Match[str]) -> str:
 
 
 def parse_principal_rules(text: str) -> list[PrincipalRule]:
-    """Parse the setting. An empty text has no rules: then no certificate gives a principal.
+    """Parse `ssl.principal.mapping.rules`. With an empty text, no certificate gives a principal.
 
     Raises:
         ConfigError: a rule is malformed.

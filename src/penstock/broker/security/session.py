@@ -36,7 +36,7 @@ R = TypeVar("R", bound=SessionResource)
 
 
 class Session:
-    """One connection, from its acceptance to its end."""
+    """The state of one connection, from its acceptance to its end."""
 
     __slots__ = (
         "_resources",
@@ -66,11 +66,11 @@ class Session:
         client_port: int = 0,
     ) -> None:
         self.connection_id = connection_id
-        """Counts the connections of a broker from 1."""
+        """The number of the connection: a broker numbers its connections from 1."""
         self.client_address = client_address
         """IP address of the client, without the port."""
         self.client_port = client_port
-        """The client's port; 0 where it is not known."""
+        """The client's port; 0 if it is unknown."""
         self.local_address = local_address
         """Host and port that the client has connected to."""
         self.advertised_address = advertised_address or local_address
@@ -87,9 +87,9 @@ class Session:
         self.mechanism: str | None = None
         """The SASL mechanism that has authenticated the principal; None without SASL."""
         self.is_token = False
-        """Whether the principal has shown a delegation token instead of a password."""
+        """True if the client logged in with a delegation token instead of a password."""
         self._resources: dict[type[SessionResource], SessionResource] | None = None
-        """What handlers keep for this connection, by class. Most connections have nothing."""
+        """The resources that handlers keep for this connection, by class; None before the first one."""
 
     def resource(self, kind: type[R]) -> R | None:
         """Return this connection's resource of a class, or None if there is none."""

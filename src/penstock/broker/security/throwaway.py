@@ -94,12 +94,12 @@ class Security:
 
     @property
     def has_tls(self) -> bool:
-        """Whether connections are encrypted."""
+        """True if connections are encrypted."""
         return self.protocol in ("SSL", "SASL_SSL")
 
     @property
     def has_sasl(self) -> bool:
-        """Whether users log in with passwords."""
+        """True if users log in with passwords."""
         return self.protocol.startswith("SASL_")
 
     # --- the broker's side -------------------------------------------------------------------------------
@@ -233,9 +233,9 @@ class Security:
         return found.reveal()
 
     def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
-        """Return settings for a client, by names that librdkafka and Penstock's clients know.
+        """Return settings for a client, under the names that librdkafka and Penstock's clients use.
 
-        `user` is the first user by default; `mechanism` the first of the broker's.
+        The default of `user` is the first user, that of `mechanism` the broker's first mechanism.
 
         Raises:
             ConfigError: there is no such user.
@@ -256,7 +256,7 @@ class Security:
         return found
 
     def _login_settings(self, name: str, mechanism: str) -> dict[str, str]:
-        """Return settings by which a client logs in as a user."""
+        """Return the settings with which a client logs in as the user `name`."""
         password = self.password(name)
         if mechanism != OAUTHBEARER:
             return {"sasl.username": name, "sasl.password": password}

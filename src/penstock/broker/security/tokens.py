@@ -1,7 +1,7 @@
-"""Delegation tokens (KIP-48, KIP-373): who may create, renew, expire and see them, and their lifetimes.
+"""Delegation tokens (KIP-48, KIP-373): limits, lifetimes, and which principals may renew or expire a token.
 
-A token is an id and an HMAC that only the broker's secret makes of it, which is the password for its login by
-SCRAM. The metadata log holds everything but the HMAC.
+A token is an id and an HMAC, which is computed from the id with the broker's secret. The HMAC is the password
+of a SCRAM login with the token. The metadata log holds everything but the HMAC.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from penstock.security.secrets import Secret
 
 TOKENS_MAX = 10_000
-"""Delegation tokens that there can be."""
+"""The most delegation tokens that may exist at a time."""
 
 TOKENS_OF_ONE_MAX = 1000
-"""Those of them that one principal may have asked for."""
+"""The most existing delegation tokens that one principal may have requested."""
 
 RENEWERS_MAX = 100
-"""Principals that may renew one token."""
+"""The most principals that may renew one token."""
 
 ITERATIONS = 4096
 
 
 class TokenCredentials:
-    """SCRAM credentials of tokens, computed at their first login and cached while there are few."""
+    """The SCRAM credentials of delegation tokens: computed at the first login with a token, then cached."""
 
     def __init__(self, secret: Secret, salt_key: bytes) -> None:
-        """Prepare an empty cache. Salts come from `salt_key`: a token has the same ones at each login."""
+        """Prepare an empty cache. Salts are derived from `salt_key`, so a token's salt never changes."""
         self._secret = secret
         self._salt_key = salt_key
         self._known: dict[tuple[str, str], ScramCredential] = {}
@@ -74,7 +74,7 @@ def records_of_expired(image: SecurityImage, now_ms: int) -> list[Message]:
 def renewed(
     token: DelegationToken, principal: str, now_ms: int, period_ms: int, limit_ms: int
 ) -> DelegationToken:
-    """Return the token with a later expiry. A negative `period_ms` asks for the longest allowed period.
+    """Return the token with its expiry set to `period_ms` from now, or to the latest allowed if negative.
 
     Raises:
         KafkaError: the principal may not renew the token (63), or it has expired (66).
@@ -88,7 +88,7 @@ def renewed(
 
 
 def ended(token: DelegationToken, principal: str, now_ms: int, period_ms: int) -> DelegationToken | None:
-    """Return the token with another expiry, or None if it must be removed now (negative `period_ms`).
+    """Return the token with its expiry set to `period_ms` from now, or None (remove it) if that is negative.
 
     Raises:
         KafkaError: the principal may not expire the token (63), or it has expired (66).

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.broker.config.security_settings import BrokerSecuritySettings
 
 VALIDATOR = "unsecuredValidator"
-"""The beginning of the options that say which tokens without a signature are valid."""
+"""The prefix of the JAAS options that define which tokens without a signature are valid."""
 
 PRINCIPAL_CLAIM = f"{VALIDATOR}PrincipalClaimName"
 SCOPE_CLAIM = f"{VALIDATOR}ScopeClaimName"
@@ -65,7 +65,7 @@ class UnsecuredRules(NamedTuple):
         return GoodToken(principal, round(expiry * 1000))
 
     def _check_times(self, claims: Mapping[str, Any], now_ms: int) -> float:
-        """Return the expiry of a token that is valid now, in seconds."""
+        """Return a token's expiry in seconds since 1970; raise TokenError if the token is not valid now."""
         expiry, issued = claims.get("exp"), claims.get("iat", 0)
         if not is_number(expiry) or not is_number(issued):
             raise TokenError("its exp is missing, or its exp or iat is no number")
@@ -87,7 +87,7 @@ class UnsecuredRules(NamedTuple):
 
 
 def unsecured_rules_of(settings: BrokerSecuritySettings) -> UnsecuredRules | None:
-    """Return the rules for the tokens of a listener, or None where settings do not ask for unsecured ones.
+    """Return a listener's rules for unsigned tokens, or None if its settings do not allow such tokens.
 
     Raises:
         ConfigError: the settings contradict each other, or an option is unknown or malformed.
@@ -110,7 +110,7 @@ def unsecured_rules_of(settings: BrokerSecuritySettings) -> UnsecuredRules | Non
 
 
 def _options(settings: BrokerSecuritySettings) -> dict[str, str]:
-    """Return the options of a listener's OAuthBearerLoginModule; none where it has another module or none."""
+    """Return the JAAS options of a listener's OAuthBearerLoginModule; empty if it has no such module."""
     text = settings.secret("sasl.jaas.config", OAUTHBEARER, inherits=False)
     if text is None:
         return {}

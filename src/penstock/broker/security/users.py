@@ -43,10 +43,10 @@ class ListenerUsers:
         token_secret: Callable[[], Secret | None],
         salt_key: bytes,
     ) -> None:
-        """Take the places of users. `passwords` are those of PLAIN, `image` has SCRAM users and tokens.
+        """Prepare look-ups. `passwords` are those of PLAIN; `image` has the SCRAM users and the tokens.
 
-        `salt_key` is a secret that stays with the data of the broker: salts for unknown names and for tokens
-        are made from it.
+        `salt_key` is a secret that is stored with the broker's data: salts for unknown names and for tokens
+        are derived from it.
         """
         self.passwords = passwords
         self._image = image

@@ -1,16 +1,16 @@
 """Compact one batch: decide which of its records stay, and write the batch that holds them.
 
-A record goes when a later one has its key. A tombstone (a record without a value) goes when it has been kept
-for `delete.retention.ms` since compaction first met it; the time until which it is kept, the *delete
-horizon*, is noted in the batch (KIP-534). Offsets never change: a batch keeps its first and last offset when
+A record is removed if a later record has its key. A tombstone (a record without a value) is removed after
+`delete.retention.ms` since compaction first met it; the time until which it is kept, the *delete
+horizon*, is stored in the batch (KIP-534). Offsets never change: a batch keeps its first and last offset when
 records are taken out of it. A batch without records is kept where readers need it: the last batch of a
 producer carries its sequence numbers, the last batch of a segment shows where the segment ends.
 
 A record whose offset lies outside its batch, or whose time is no 64-bit number, makes its whole batch
 unreadable, because such an offset would remove other records. The caller leaves that batch as it is.
 
-The caller decides what happens to batches of transactions and to markers (`transactions`). Messages of
-magic 0 and 1 stay whole or go whole. Works on bytes, not on files.
+The caller decides what happens to batches of transactions and to markers (`transactions`). An entry of magic
+0 or 1 is kept or removed as a whole. Works on bytes, not on files.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from penstock.records.format.varint import encode_varint, read_unsigned
 from penstock.records.kernels.key_scanner import Scanner
 
 LatestOffsets = Mapping[bytes, int]
-"""The offset of the last record with each key, within what was looked at."""
+"""The offset of the last record with each key, in the part of the log that was read."""
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -53,7 +53,7 @@ class WhenEmpty(Enum):
 
 
 def keys_of(batch: bytes, entry: BatchEntry, scan: Scanner = scan_keys) -> list[tuple[bytes, int]]:
-    """Return (key, offset) of every record of a batch with a key; control batches have none.
+    """Return (key, offset) of every record with a key in a batch; control batches have no such records.
 
     Compaction removes earlier records with these keys.
 
@@ -131,7 +131,7 @@ def _clean_whole(
     delete_retention_ms: int,
     scan: Scanner,
 ) -> bytes | None:
-    """Return a batch whose records stay or go together after compaction, or None if it is removed."""
+    """Return an aborted batch or a marker after compaction, or None if it is removed."""
     if fate is BatchFate.NEEDED:
         return batch
     if fate is BatchFate.SPENT and header.record_count:
@@ -146,7 +146,7 @@ def _clean_whole(
 
 
 def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, list[RecordSpan]]:
-    """Return the records of a batch of magic 2: their bytes, and the span of each.
+    """Return the decompressed records of a batch of magic 2, and the span of each record in them.
 
     Raises:
         CorruptRecordError: the records cannot be read; or an offset lies outside the batch, or is not above
@@ -173,7 +173,7 @@ def _spans(batch: bytes, header: BatchHeader, scan: Scanner) -> tuple[bytes, lis
 
 
 def _is_needed(batch: bytes, entry: BatchEntry, latest: LatestOffsets) -> bool:
-    """Return whether an entry of magic 0 or 1 has a message that is the last of its key."""
+    """Return True if an entry of magic 0 or 1 has a message that is the last one with its key."""
     return any(row.key is not None and latest.get(row.key, -1) <= row.offset for row in _rows(batch, entry))
 
 
@@ -193,10 +193,10 @@ def _rows(batch: bytes, entry: BatchEntry) -> list[Record]:
 
 
 def _with_horizon(data: bytes, header: BatchHeader, kept: list[RecordSpan], horizon_ms: int) -> bytes:
-    """Return a batch of the records that stay, with the time from which its tombstones may be removed.
+    """Return a batch of the records `kept`, with the delete horizon: the time to remove its tombstones.
 
-    That time, the delete horizon, replaces the base timestamp, from which the records' own times are counted.
-    All other bytes of a record stay as they are.
+    The horizon is stored as the base timestamp, so the records' timestamp deltas are computed again. All
+    other bytes of a record are copied.
 
     Raises:
         CorruptRecordError: a record's time is too far from the horizon for a 64-bit number.

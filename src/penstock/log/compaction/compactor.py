@@ -1,15 +1,15 @@
-"""Compact a log: for every key the last record stays, the records before it go.
+"""Compact a log: keep the last record of every key, and remove the records before it.
 
 Three steps, so that the thread that serves readers never waits for them. `plan` looks at the log and decides
 whether compaction is worth its cost. `Compaction.run`, in any thread, reads sealed segments through files of
 its own and writes new ones beside them. `Compaction.finish` puts the new segments in place, if the old ones
-have not changed meanwhile; readers may go on reading the old ones.
+have not changed meanwhile; readers may continue to read the old ones.
 
 Only a new segment that is complete, flushed to disk and read back replaces an old one, and only when all new
 segments of one compaction are complete: if `run` ends early, by an error of any kind, the log is unchanged.
 Damaged input is not used. A batch whose checksum fails, or a segment that does not end with a whole
-batch, ends the compaction. A batch whose checksum fits but whose records cannot be parsed was sent so by a
-client: it stays as it is, and its keys remove nothing.
+batch, ends the compaction. A batch with a valid checksum whose records cannot be parsed came in this form
+from a client: it is kept unchanged, and its keys remove nothing.
 
 Compaction never touches the last segment, records younger than `min.compaction.lag.ms`, a segment in which a
 transaction is open, or a segment after that. Names and order of the temporary files are Kafka's: `.cleaned`
@@ -40,27 +40,27 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.log")
 
 FAST_FROM_BYTES = 64 << 20
-"""A log of this size is worth a compiled loop, which costs a second and 100 MB to load."""
+"""The size in bytes from which a log is compacted by a compiled loop, which takes 1 s and 100 MB to load."""
 
 KEYS_MAX = 5_000_000
-"""Different keys that one compaction takes account of; with more, the next goes on where it stopped."""
+"""The most different keys of one compaction. With more, the next compaction continues where it stopped."""
 
 
 class CompactionPolicy(NamedTuple):
     """The settings of a topic for compaction, with Kafka's defaults."""
 
     min_lag_ms: int = 0
-    """`min.compaction.lag.ms`: records stay untouched at least so long."""
+    """`min.compaction.lag.ms`: the least age of records that are compacted."""
     max_lag_ms: int = NEVER
-    """`max.compaction.lag.ms`: and not longer than this, however few there are."""
+    """`max.compaction.lag.ms`: the age of an uncompacted record from which a log is always compacted."""
     delete_retention_ms: int = 24 * 3600 * 1000
-    """`delete.retention.ms`: how long tombstones can be read."""
+    """`delete.retention.ms`: the time for which tombstones are kept, so that consumers can read them."""
     min_dirty_ratio: float = 0.5
-    """`min.cleanable.dirty.ratio`: share of bytes not compacted yet that makes it worth the work."""
+    """`min.cleanable.dirty.ratio`: the share of uncompacted bytes above which a log is compacted."""
 
 
 class Dirt(NamedTuple):
-    """The offsets of a log that compaction could clean, [start, end), and their share of its bytes."""
+    """The offsets [start, end) of a log that are not compacted yet, and their share of the log's bytes."""
 
     start_offset: int
     end_offset: int
@@ -71,7 +71,7 @@ class Dirt(NamedTuple):
 class Kept(NamedTuple):
     """The producer and transaction state that compaction must preserve in a log.
 
-    The last batch of each producer id listed here stays, if need be without records.
+    The last batch of each producer id listed here is kept, if necessary without records.
     """
 
     last_offsets: Mapping[int, int] = MappingProxyType({})
@@ -121,7 +121,7 @@ def plan(
     """Decide whether a log is worth compacting; return the compaction to run, or None if it is not.
 
     Raises:
-        StorageError: a segment cannot be opened, or the rest of an earlier compaction still fails.
+        StorageError: a segment cannot be opened, or a file operation of an earlier compaction fails again.
     """
     log.settle()
     dirt = find_dirt(log, policy, now_ms, kept.stable_offset)
@@ -157,9 +157,9 @@ class Compaction:
         self._map_end = dirt.start_offset
         self._scan: Scanner = scan_keys
         self._unreadable: dict[int, str] = {}
-        """Batches that stay because their records make no sense: why, by base offset."""
+        """By base offset, the reason why a batch is kept uncompacted: its records cannot be parsed."""
         self.is_complete = False
-        """Whether `run` has come to its end: every new segment is whole and on the disk."""
+        """True after `run` has finished: every new segment is complete and on the disk."""
         self.bytes_before = sum(segment.size for segment in segments)
         self.bytes_after = self.bytes_before
 
@@ -341,7 +341,7 @@ class Compaction:
             return batch
 
     def _is_needed(self, header: BatchHeader) -> bool:
-        """Return whether a batch holds the last sequence numbers or the epoch of a live producer id."""
+        """Return True if a batch holds the last sequence numbers or the epoch of a live producer id."""
         last_offset = self._kept.last_offsets.get(header.producer_id)
         if last_offset is not None:
             return last_offset == header.last_offset
@@ -355,9 +355,9 @@ class Compaction:
     # --- in the log's own thread --------------------------------------------------------------------
 
     def finish(self) -> bool:
-        """Put the new segments in place of the old; return True if all were, False if none or not all.
+        """Replace the old segments by the new ones; return True if all of them were replaced.
 
-        Nothing is put in place if `run` did not complete.
+        Nothing is replaced if `run` did not complete.
 
         Raises:
             StorageError: a file cannot be renamed or removed. Segments that are in place by then are valid,
@@ -407,10 +407,10 @@ def compact(
     now_ms: int,
     kept: Kept = NOTHING_KEPT,
 ) -> bool:
-    """Compact a log in this thread if it is worth it; return whether all new segments were put in place.
+    """Compact a log in this thread if it is worth it; return True if all new segments were put in place.
 
     Raises:
-        StorageError: as `Compaction.run` and `finish`.
+        StorageError: for the same reasons as in `Compaction.run` and `finish`.
     """
     work = plan(log, policy or CompactionPolicy(), now_ms, kept=kept)
     if work is None:

@@ -1,7 +1,7 @@
 """Transactions under compaction: find aborted batches, and markers whose transactions have no batch left.
 
-Records of an aborted transaction go at once, and their keys remove nothing. A marker stays as long as a
-batch of its transaction is there; after a pass that finds none, the marker is kept for
+Records of an aborted transaction are removed at once, and their keys remove nothing. A marker is kept as long
+as the log has a batch of its transaction. After a pass that finds none, the marker is kept for
 `delete.retention.ms`, as a tombstone is, and is then removed. The rules are Kafka's
 (`CleanedTransactionMetadata`).
 
@@ -29,16 +29,16 @@ class Aborted(NamedTuple):
 
 
 class BatchFate(Enum):
-    """What compaction may do with a batch."""
+    """The ways in which compaction may treat a batch."""
 
     BY_KEY = 0
-    """Each record stays unless a later one has its key."""
+    """Each record is kept unless a later record has its key."""
     ABORTED = 1
-    """All records go."""
+    """All records are removed."""
     NEEDED = 2
-    """A marker of a transaction of which there is data: it stays as it is."""
+    """The batch is a marker whose transaction still has batches: it is kept unchanged."""
     SPENT = 3
-    """A marker of which that cannot be said: it goes when readers have had time to read it."""
+    """The batch is a marker whose transaction has no known batches: removed after `delete.retention.ms`."""
 
 
 class TransactionsOfPass:
@@ -46,18 +46,18 @@ class TransactionsOfPass:
 
     def __init__(self, aborted: Iterable[Aborted], start_offset: int) -> None:
         self._spans: dict[int, tuple[list[int], list[int]]] = {}
-        """First offsets and markers of each producer's aborted transactions, ascending."""
+        """By producer id, the first offsets and the marker offsets of aborted transactions, ascending."""
         for one in sorted(aborted, key=lambda one: one.marker_offset):
             if one.marker_offset >= start_offset:
                 firsts, markers = self._spans.setdefault(one.producer_id, ([], []))
                 firsts.append(one.first_offset)
                 markers.append(one.marker_offset)
         self._with_data: set[int] = set()
-        """Markers of aborted transactions of which a batch was met."""
+        """Offsets of the markers of aborted transactions that have a batch in this pass."""
         self._committing: set[int] = set()
-        """Producers of which a batch of a transaction was met that was not aborted."""
+        """Producer ids with a batch of a committed transaction whose marker was not reached yet."""
         self.spent: set[int] = set()
-        """Markers of aborted transactions of which no batch was met."""
+        """Offsets of the markers of aborted transactions that have no batch in this pass."""
 
     def abort_of(self, producer_id: int, offset: int) -> int | None:
         """Return the offset of the marker that aborted a producer's batch at `offset`, or None."""
@@ -69,7 +69,7 @@ class TransactionsOfPass:
         return markers[number] if number >= 0 and offset < markers[number] else None
 
     def fate_of(self, batch: bytes, header: BatchHeader) -> BatchFate:
-        """Return what compaction may do with a batch. Call it once for each batch, in log order."""
+        """Return how compaction may treat a batch. Call it once for each batch, in log order."""
         producer_id = header.producer_id
         if header.is_control:
             return self._fate_of_marker(batch, header)

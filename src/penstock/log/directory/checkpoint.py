@@ -22,7 +22,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 
 
 def read_checkpoint(path: str, words: int) -> list[list[str]]:
-    """Return the entries of a checkpoint file, each as `words` words; none if the file is missing or empty.
+    """Return the entries of a checkpoint file, each a list of `words` words; [] if it is missing or empty.
 
     Raises:
         StorageError: unknown version, a wrong number of entries, or a line with too few or too many words.

@@ -20,7 +20,7 @@ from penstock.errors import StorageError
 logger = logger_named("penstock.log")
 
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
-"""Modes of what is made in a data directory: records are for the user whom the broker runs as."""
+"""Modes of new files and directories in a data directory: only the broker's user may read records."""
 
 
 def storage_error(action: str, path: str, error: OSError) -> StorageError:
@@ -45,10 +45,10 @@ GONE = (
     "was removed, moved or replaced while the broker runs; nothing more is written: put it back, or stop the "
     "broker, restore the data and start it again"
 )
-"""The message for a directory or file that is not where it was."""
+"""The end of the error message for a directory or file that is not at its path any more."""
 
 Identity = tuple[int, int]
-"""Device and inode: what stays the same when a file or directory is moved, and differs in another's place."""
+"""Device and inode. They do not change when a file is moved, and differ if another file takes its path."""
 
 
 def identity_of(path: str | int) -> Identity | None:
@@ -70,7 +70,7 @@ def check_in_place(path: str, identity: Identity | None) -> None:
     """Check that `path` is still the file or directory with this identity.
 
     Raises:
-        StorageError: the file is missing or another one, or the file system fails.
+        StorageError: the file is missing or was replaced, or the file system fails.
     """
     if identity is None or identity_of(path) != identity:
         raise StorageError(f"{path} {GONE}")
@@ -88,8 +88,8 @@ class OpenFile(FileIO):
 
 
 DESCRIPTORS_SPARE = 16
-"""Descriptors below the process's limit that files which stay open leave free. What is open for a moment
-needs them: a checkpoint, a directory that is listed, a module that is imported where an error is reported."""
+"""The number of descriptors below the process's limit that log files must leave free. Files that are open
+briefly need them: checkpoints, directories that are listed, modules imported to report an error."""
 
 
 def open_file(path: str, *, writable: bool) -> OpenFile:

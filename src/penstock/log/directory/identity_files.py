@@ -26,7 +26,7 @@ class MetaProperties(NamedTuple):
     node_id: int
     directory_id: str | None = None
     has_zookeeper: bool = False
-    """Whether a release with ZooKeeper has written it, which keeps a cluster's metadata elsewhere."""
+    """True if a release with ZooKeeper wrote the file: the cluster's metadata is then in ZooKeeper."""
 
 
 def read_meta_properties(directory: str) -> MetaProperties | None:

@@ -24,33 +24,33 @@ logger = logger_named("penstock.log")
 SUFFIX = ".checkpoint"
 
 HEADER, FOOTER, KRAFT_VERSION, VOTERS = 3, 4, 5, 6
-"""Types of control records. 2 is LeaderChange, which stands in the log alone."""
+"""Types of control records in a snapshot. Type 2, LeaderChange, occurs in the log only."""
 
 _NO_TAGS = b"\0"
 """The end of a struct of a flexible version, without tagged fields."""
 
 _ONE = b"\2"
-"""The length of a compact array of one element: one more than that."""
+"""The encoded length of a compact array with one element: lengths are encoded plus one."""
 
 RECORDS_PER_BATCH = 1000
-"""A batch of so many records stays far below the 8 MiB that Kafka's controllers allow."""
+"""The records of one batch. It is far smaller than the 8 MiB that Kafka's controllers allow."""
 
 CONTROLLER_LISTENER, CONTROLLER_PORT = "CONTROLLER", 9093
-"""Where Kafka's example configurations have a node's controller listen."""
+"""The name and port of a controller's listener in Kafka's example configurations."""
 
 SUFFIX_PART = ".part"
-"""Stands behind the name of a snapshot that has not been read back. Apache Kafka removes such files, too."""
+"""The suffix of a snapshot file that was not read back yet. Apache Kafka removes such files, too."""
 
 _UNFINISHED = re.compile(r"\d{20}-\d{10}\.checkpoint(\.part|\.tmp|\.part\.tmp)")
 
 _HEADER_BYTES_MAX = 64 << 10
-"""The first batch of a snapshot, with the voters of the quorum, is far shorter."""
+"""The bytes that are read to decode a snapshot's first batch, which is far shorter."""
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 class SnapshotFile(NamedTuple):
-    """A snapshot file: the state below `end_offset`; `epoch` is the raft epoch of the record before that."""
+    """A snapshot file: the state below `end_offset`. `epoch` is the raft epoch of the record before that."""
 
     end_offset: int
     epoch: int
@@ -103,7 +103,7 @@ class SnapshotContents(NamedTuple):
 
 
 def snapshots_in(directory: str) -> list[SnapshotFile]:
-    """Return the snapshots beside a metadata log, newest first, without the one of the first voters.
+    """Return the snapshots beside a metadata log, newest first, without that of the first voters (offset 0).
 
     Raises:
         StorageError: the directory cannot be read.
@@ -235,8 +235,8 @@ def write_snapshot(
     With `read_back`, the file gets its name only after it was read from the disk and has the same `values`.
 
     Raises:
-        StorageError: the file cannot be written, or reading it back gives something else. An older file of
-            the same name is then unchanged.
+        StorageError: the file cannot be written, or has other contents when it is read back. An older file
+            of the same name is then unchanged.
     """
     path = f"{directory}/{end_offset:020d}-{epoch:010d}{SUFFIX}"
     controls = [(HEADER, bytes(2) + last_timestamp_ms.to_bytes(8, "big") + _NO_TAGS)]
@@ -286,9 +286,9 @@ def _control(offset: int, records: list[tuple[int, bytes]], epoch: int, now_ms: 
 def write_first_voters(directory: str, node_id: int, directory_id: bytes, now_ms: int) -> None:
     """Write the checkpoint that names this node as the only voter of the quorum (KIP-853).
 
-    A Kafka without static voters starts from it. The address is that of Kafka's example configurations: a
-    quorum of one sends no requests, and Apache Kafka writes its real address once it leads or joins another
-    quorum.
+    Apache Kafka without static voters starts from it. The voter's address is that of Kafka's example
+    configurations: a quorum of one sends no requests, and Apache Kafka writes the real address once it leads
+    or joins another quorum.
 
     Raises:
         StorageError: the file cannot be written.

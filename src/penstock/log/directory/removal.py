@@ -23,7 +23,7 @@ logger = logger_named("penstock.log")
 PERIOD_S = 1.0
 
 INLINE_S = 0.02
-"""What the caller's thread spends on removing directories in each second, but for the last of them."""
+"""The time per second that the caller's thread spends on removals; the last directory may exceed it."""
 
 
 class Remover:
@@ -103,9 +103,9 @@ class Remover:
 
 
 def remove_directory(path: str, is_enough: Callable[[], bool] = lambda: False) -> bool:
-    """Remove a directory with its files and directories; return whether it is gone.
+    """Remove a directory with its files and directories; return True if it is gone.
 
-    Before each file, `is_enough` is called; if it returns True, the rest is left.
+    `is_enough` is called before each file. If it returns True, the remaining files are not removed.
 
     Raises:
         StorageError: a file in it cannot be removed.

@@ -1,13 +1,11 @@
 """A whole data directory: its partitions, its node and cluster, and whether it was closed cleanly.
 
 The files are Kafka's. In the directory: `meta.properties`; `.lock`, held while a process uses it;
-`.kafka_cleanshutdown`, there only while no process uses it and the last one closed everything; the
-checkpoints
-`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint` and `cleaner-offset-checkpoint`. Each
-partition
-has one directory, named topic-partition; one whose deletion has begun ends in `-delete`, and its rest
-is removed after the next start. Names in `-stray` and `-future`, which only Apache Kafka uses, are left
-alone.
+`.kafka_cleanshutdown`, which exists only while no process uses the directory, if the last one closed
+everything; the checkpoints `recovery-point-offset-checkpoint`, `log-start-offset-checkpoint` and
+`cleaner-offset-checkpoint`. Each partition has one directory, named topic-partition. If its deletion has
+begun, the name ends in `-delete`, and the next start removes what is left of it. Directories whose names end
+in `-stray` or `-future`, which only Apache Kafka uses, are not touched.
 """
 
 from __future__ import annotations
@@ -61,16 +59,16 @@ SUFFIX_DELETE = "-delete"
 SUFFIXES_FOREIGN = ("-stray", "-future")
 
 REMEDY = "restore it from a copy, or go on without what it held"
-"""What to do about what is missing at a start."""
+"""The advice in log messages about partitions or files that are missing at a start."""
 
 LOOKED_AT_ONCE = 500
-"""Open logs whose files are looked for at a time: some milliseconds."""
+"""The most open logs whose files are checked at a time, which takes some milliseconds."""
 
 NAME_CHARACTERS_MAX = 255
 """The longest name that file systems allow."""
 
 _in_use: set[str] = set()
-"""Directories opened in this process: a lock of its own would not keep it out."""
+"""The data directories that this process has open: a file lock does not exclude its own process."""
 
 
 def parse_partition_name(name: str) -> TopicPartition | None:
@@ -114,11 +112,11 @@ class DataDirectory:
         self._lock = _lock(self.path)
         self._missing: set[TopicPartition] = set()
         self._unwanted: set[TopicPartition] = set()
-        """Directories that are no partitions any more, or not yet, but could not be taken away."""
+        """Partitions that were deleted, or not completely created, but whose directory is not renamed yet."""
         self._remover = Remover()
         self._looked_at = 0
         self.broker_epoch = -1
-        """What the mark of a clean shutdown names: the epoch of the last registration with a controller."""
+        """The epoch of the last registration with a controller, for the clean-shutdown file."""
         try:
             self._lock_identity = identity_of(self._lock)
             self.meta = self._identify(node_id, cluster_id)
@@ -141,7 +139,7 @@ class DataDirectory:
             }
             self._deleted: set[TopicPartition] = set()
             self.was_clean = was_marked or not self._paths
-            """Whether the last process closed its logs, or there are none."""
+            """True if the last process closed its logs, or there are none."""
         except BaseException:
             self.abandon()
             raise
@@ -320,7 +318,7 @@ class DataDirectory:
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
         """Compare the files found at the start with the checkpoints; callable in another thread.
 
-        `known` returns whether a partition is in the metadata, for those without a directory.
+        `known` returns True if a partition is in the metadata; it is called for those without a directory.
 
         Yields:
             A sentence for each missing file, with what to do; the empty string after each partition.
@@ -406,8 +404,7 @@ class DataDirectory:
 
         Raises:
             StorageError: a file could not be written; the directory is then not marked clean, and the next
-                start
-                checks the logs.
+                start checks the logs.
         """
         try:
             self.check_in_place()
@@ -463,7 +460,7 @@ def _lock(path: str) -> int:
 
 
 def _offsets_or_none(path: str) -> dict[TopicPartition, int]:
-    """Return the offsets in a checkpoint, or none with a warning if it is damaged.
+    """Return the offsets in a checkpoint file; if it is damaged, log a warning and return no offsets.
 
     Checkpoints only save work: the logs have the offsets too.
     """

@@ -83,9 +83,9 @@ class DiskLog(SegmentedLog):
     ) -> None:
         """Open the log in `directory`, which is created if missing; repair the damage of a crash.
 
-        `clean_shutdown`: the last process closed the log; otherwise its batches are checked from
-        `recovery_point` on. `start_offset` and `cleaned_to` (how far compaction has come) are those of the
-        checkpoints. The attribute `recovery` has what was found and changed.
+        With `clean_shutdown`, the last process has closed the log; otherwise the batches are checked from
+        `recovery_point` on. `start_offset` and `cleaned_to` (the offset up to which the log was compacted)
+        are those in the checkpoints. The attribute `recovery` reports the checks and repairs.
 
         Raises:
             StorageError: a file cannot be read or written.
@@ -109,7 +109,7 @@ class DiskLog(SegmentedLog):
                 segment.allow_gap()
         self._directory_changed = True
         self._is_listed = False
-        """Whether a power cut leaves the directory's own name where it is."""
+        """True if the directory's own name was flushed to disk, so that it survives a power cut."""
         super().__init__(
             config, segments, epochs, jitter_seed=crc32(os.path.basename(self.directory).encode())
         )
@@ -161,8 +161,8 @@ class DiskLog(SegmentedLog):
         """Check that the directory and the active segment have not been removed, moved or replaced.
 
         Raises:
-            StorageError: one of them is missing or another one; or the log is closed, and another process may
-                use its files.
+            StorageError: one of them is missing or was replaced; or the log is closed, and another process
+                may use its files.
         """
         if self.is_closed:
             raise StorageError(f"{self.directory} is closed: the broker that wrote to it has stopped")

@@ -1,8 +1,7 @@
 """Find missing files in a data directory at a start, without reading the logs.
 
-For each partition, the names of its segments and where each of them ends are compared with the
-checkpoints. Reads only, and may run beside a broker that uses the directory. Damage inside a segment is
-found when that is read.
+For each partition, the names and the ends of its segments are compared with the checkpoints. Reads only, and
+may run beside a broker that uses the directory. Damage inside a segment is found when the segment is read.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ class Noted(NamedTuple):
     """The offsets of one partition in the checkpoints of the data directory."""
 
     recovery_point: int = 0
-    """Up to where it had been forced to disk."""
+    """The offset up to which the log was flushed to disk."""
     start_offset: int = 0
     cleaned_to: int = 0
-    """Up to where compaction has come: there, offsets may be missing."""
+    """The offset up to which the log was compacted: below it, offsets may be missing."""
 
 
 def problems_of(directory: str, noted: Noted) -> list[str]:

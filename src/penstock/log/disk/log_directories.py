@@ -1,7 +1,7 @@
 """Several data directories of one broker, from `log.dirs`; each partition is in one of them (KIP-112).
 
-They belong to one node of one cluster, and each has an id of its own (KIP-858), which the records of
-partitions name. The metadata log is in one of them, the first by default.
+They belong to one node of one cluster, and each has an id of its own (KIP-858), which the metadata records of
+its partitions contain. The metadata log is in one of them, the first by default.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ class LogDirectories:
 
         Raises:
             StorageError: a directory is in use, unreadable, unwritable, of another cluster or node, or holds
-                a
-                partition that another one holds.
+                a partition that another one holds.
         """
         self.all: list[DataDirectory] = []
         try:
@@ -54,7 +53,7 @@ class LogDirectories:
             raise
         self._wanted: dict[TopicPartition, DataDirectory] = {}
         self._counts = {each.path: len(each.partitions) for each in self.all}
-        """How many partitions lie in each directory, or will lie there."""
+        """The number of partitions that are in each directory, or are assigned to it, by path."""
         self._by_id = {each.meta.directory_id: each for each in self.all if each.meta.directory_id}
 
     @property
@@ -69,7 +68,7 @@ class LogDirectories:
 
     @property
     def was_clean(self) -> bool:
-        """Whether the last process closed the logs in all directories."""
+        """True if the last process closed the logs in all directories."""
         return all(each.was_clean for each in self.all)
 
     @property
@@ -90,7 +89,7 @@ class LogDirectories:
     # --- which partition lies where ----------------------------------------------------------------------
 
     def home_of(self, partition: TopicPartition) -> DataDirectory:
-        """Return the directory of a partition: where it is or is assigned, else the emptiest one."""
+        """Return the directory of a partition. A new partition is assigned to the one with the fewest."""
         found = self._home.get(partition) or self._wanted.get(partition)
         if found is None:
             found = min(self.all, key=lambda each: self._counts[each.path])
@@ -105,7 +104,7 @@ class LogDirectories:
         self._wanted[partition] = directory
 
     def assign(self, partition: TopicPartition, directory_id: str) -> None:
-        """Assign a partition that has no directory yet to the one with this id; an unknown id is ignored."""
+        """Assign a partition without a directory to the directory with this id; ignore an unknown id."""
         directory = self._by_id.get(directory_id)
         if directory is not None and partition not in self._home:
             self._want(partition, directory)

@@ -24,7 +24,7 @@ from penstock.records.batch import ABORT_MARKER, COMMIT_MARKER, read_marker
 from penstock.records.format.batch_header import CONTROL_BIT, HEADER_BYTES, TRANSACTIONAL_BIT, read_header
 
 OPEN_ATTEMPTS = 5
-"""How often the list of segments is read again when one of them has gone before it was opened."""
+"""The most attempts to list and open the segments: a segment may be removed before it is opened."""
 
 
 class Region(NamedTuple):
@@ -34,7 +34,7 @@ class Region(NamedTuple):
     position: int
     end: int
     end_offset: int
-    """In a segment that others follow, where the next begins: the last batch ends there. Else -1."""
+    """The offset after the last batch in a sealed segment; -1 in the last segment, where it is unknown."""
 
 
 class ReadOnlyLog(SegmentedLog):
@@ -74,7 +74,7 @@ class ReadOnlyLog(SegmentedLog):
         """Do nothing, because nothing was written."""
 
     def close(self) -> None:
-        """Do nothing; the files are closed when the last user drops this object."""
+        """Do nothing; the files are closed when the last reference to this object is dropped."""
 
     def regions(self, start_offset: int, end_offset: int) -> Iterator[Region]:
         """Yield the file regions that hold the batches of these offsets, segment by segment.
@@ -83,8 +83,7 @@ class ReadOnlyLog(SegmentedLog):
 
         Raises:
             DamagedLogError: a segment before the last does not end with a complete batch, or not at the
-                offset
-                where the next one begins.
+                offset where the next one begins.
         """
         for segment in self._segments[self._index_of(start_offset) :]:
             if segment.base_offset >= end_offset:
@@ -128,7 +127,7 @@ class ReadOnlyLog(SegmentedLog):
 
 
 def _open_segments(directory: str) -> tuple[list[FileSegment], list[OpenFile]]:
-    """Return the segments of a directory, and their open files, which the caller holds."""
+    """Return the segments of a directory, and their open files; the caller keeps the files referenced."""
     for attempt in range(OPEN_ATTEMPTS):
         with storage("read", directory):
             names = os.listdir(directory)

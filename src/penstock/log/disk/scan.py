@@ -42,10 +42,10 @@ BATCH_BYTES = 4 << 20
 NAMES_SHOWN_MAX = 20
 
 LIMITS_ADVICE = ", here the arguments unpack_max_bytes and unpack_max_records"
-"""What an `UnpackLimitError` says besides: these functions take no settings by their dotted names."""
+"""The end of the message of an `UnpackLimitError`: here the limits are arguments, not settings."""
 
 Position = int | str | datetime | Mapping[int, int | str | datetime]
-"""Where to start or end: an offset, "earliest", "latest" or a time, or one for each partition by number."""
+"""A start or end: an offset, "earliest", "latest", a time, or a mapping from partition numbers to these."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMED = {"earliest": EARLIEST, "latest": LATEST}
@@ -123,7 +123,7 @@ def scan_log(
             divided, however large it is decompressed.
         unpack_max_bytes: how many bytes one compressed batch may take when it is decompressed.
         unpack_max_records: how many records one compressed batch may hold.
-        last: how many offsets before the end of each partition to start, in place of `start`.
+        last: number of offsets before the end of each partition at which to start, in place of `start`.
 
     Raises:
         ConfigError: no such topic, partition or column; a time without a time zone; other invalid
@@ -288,7 +288,7 @@ def _scan(
 
 
 def _resolve(log: ReadOnlyLog, partition: TopicPartition, position: Position, default: int) -> int:
-    """Return the offset, within the log, that a position of `scan_log` means."""
+    """Return the offset for the argument `start` or `end` of `scan_log`, limited to the log's offsets."""
     if isinstance(position, Mapping):
         position = position.get(partition.partition, default)
     if isinstance(position, datetime):

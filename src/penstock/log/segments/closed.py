@@ -27,7 +27,7 @@ def size_of(directory: str) -> int:
 
 
 def may_be_due(directory: str, retention_ms: int, retention_bytes: int, now_ms: int) -> bool:
-    """Return whether retention may have a segment to delete, because of its age or the log's size.
+    """Return True if retention may have a segment to delete, because of its age or the log's size.
 
     A limit of -1 means no limit. False is certain; True is not, because a time index may lag.
 

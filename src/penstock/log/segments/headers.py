@@ -1,7 +1,7 @@
 """Read the batch headers in a partition's directory, in any state, also while another process writes.
 
 Producer state is rebuilt from them before the log itself is opened. Reads only; nothing is locked,
-repaired or held open. A damaged segment is reported and read up to the damage, then the next one.
+repaired or held open. Damage is logged, and the headers after it are left out up to the next segment.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _place_of(index_path: str, base: int, offset: int, size: int) -> int:
 
 
 def _begins_batch(fd: int, position: int, base: int, offset: int) -> bool:
-    """Return whether a batch of the segment with a base offset up to `offset` begins at `position`."""
+    """Return True if a batch whose base offset is between `base` and `offset` begins at `position`."""
     head = operating_system.pread(fd, HEAD_BYTES, position)
     try:
         entry = next(walk(lambda at, size: head[at : at + size], 0, 1 << 62, HEAD_BYTES), None)

@@ -2,7 +2,7 @@
 
 Both are sparse: one entry for every few kilobytes of log. They are kept in memory as arrays and on disk
 in Kafka's format. The files may lag: entries are written a page at a time, because every entry
-can be rebuilt from the log. So a file that is short or missing costs reading the log, not data; one
+can be rebuilt from the log. So no data is lost if a file is short or missing: the log is read instead. A file
 that contradicts itself is reported as damaged and rebuilt.
 
 Entries, big-endian (Kafka's OffsetIndex and TimeIndex):
@@ -31,7 +31,7 @@ from penstock.model import NO_TIMESTAMP
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
 SAVE_ENTRIES = 512
-"""Entries that wait in memory before they are written: a page of the offset index."""
+"""The number of entries that are collected in memory before they are written: a page of the offset index."""
 
 _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
@@ -96,7 +96,7 @@ def _write(path: str, entry_bytes: int, data: bytes, at_entry: int, entries: int
 
 
 class OffsetIndex:
-    """An index from offsets to positions: the last offset of a batch, and where that batch begins."""
+    """An index from offsets to positions: the last offset of a batch, and the batch's first position."""
 
     __slots__ = ("base_offset", "offsets", "path", "positions", "saved", "unproven")
 
@@ -106,9 +106,9 @@ class OffsetIndex:
         self.offsets = array("i")
         self.positions = array("i")
         self.saved = -1
-        """Entries known to be in the file; -1 if the file itself may be missing or too long."""
+        """The number of entries that the file has for sure; -1 if it may be missing or too long."""
         self.unproven = 0
-        """Entries that came from the file, which the log has to confirm."""
+        """The number of entries from the file, which are compared with the log before they are used."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -189,7 +189,7 @@ class TimeIndex:
         self.timestamps = array("q")
         self.offsets = array("i")
         self.saved = -1
-        """Entries known to be in the file; -1 if the file itself may be missing or too long."""
+        """The number of entries that the file has for sure; -1 if it may be missing or too long."""
 
     def __len__(self) -> int:
         return len(self.timestamps)
@@ -243,7 +243,7 @@ class TimeIndex:
                 self.saved = keep
 
     def save(self) -> None:
-        """Write the entries that the file does not have yet. Raises as `OffsetIndex.save` does."""
+        """Write the entries that the file does not have yet. Raises StorageError as in `OffsetIndex.save`."""
         count, first = len(self.timestamps), max(self.saved, 0)
         if self.saved == count:
             return

@@ -39,13 +39,13 @@ class Recovery(NamedTuple):
     """The report of a log's recovery: segments checked, bytes cut, segments removed, and why."""
 
     segments_checked: int = 0
-    """Segments whose every batch was checked."""
+    """The number of segments in which every batch was checked."""
     bytes_cut: int = 0
-    """Bytes cut off the segment that was damaged."""
+    """The number of bytes cut off the damaged segment."""
     segments_dropped: int = 0
-    """Segments removed because they lay behind the cut."""
+    """The number of segments removed because they followed the cut."""
     reason: str = ""
-    """Why something was cut; empty if nothing was."""
+    """The reason for the cut; empty if nothing was cut."""
 
 
 def base_offset_of(name: str, suffix: str) -> int | None:
@@ -150,7 +150,7 @@ def open_segments(
     recovery_point: int,
     start_offset: int,
 ) -> tuple[list[FileSegment], Recovery]:
-    """Return the segments of a directory, the last one open for appends, and what recovery did to them.
+    """Return the segments of a directory, the last one open for appends, and the report of the recovery.
 
     A directory without segments gets one that begins with `start_offset`. So does a log that ends
     before `start_offset`; its segments are removed.
@@ -199,9 +199,9 @@ def _recover(
 ) -> Recovery:
     """Check the segments from index `first` on; delete those behind a cut or a gap, also from the list.
 
-    From the offset `whole_from` on, every segment begins where the one before it ends, or further away than
-    that one's offsets reach. After a machine failure, a segment may exist while an earlier one has lost its
-    last batches, even at a batch boundary.
+    From the offset `whole_from` on, a gap between two segments means lost batches, unless it exceeds the
+    range of a segment's offsets. After a machine failure, a segment may exist while an earlier one has lost
+    its last batches, even at a batch boundary.
     """
     for number in range(first, len(segments)):
         segment = segments[number]

@@ -75,7 +75,7 @@ def _sound_at(window: _Window, position: int) -> tuple[int, int]:
 
 
 def _claimed(data: bytes, at: int, room: int) -> tuple[int, int]:
-    """Return the size and magic in the header at `at`, or a size of 0 if no batch can have them."""
+    """Return the size and magic in the header at `at`; a size of 0 if it is no valid header of a batch."""
     if room < LENGTH_EXTRA_BYTES + LENGTH_MIN[0]:
         return 0, 0
     head = data[at : at + _HEAD.size].ljust(_HEAD.size, b"\0")

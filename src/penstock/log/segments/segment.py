@@ -69,10 +69,10 @@ from penstock.records.format.batch_header import HEADER_BYTES, LENGTH_EXTRA_BYTE
 logger = logger_named("penstock.log")
 
 STARTS_REMEMBERED = 64
-"""Ends of reads that a segment keeps: at each of them some consumer will read on."""
+"""The most ends of reads whose positions a segment caches: at each, a consumer will continue to read."""
 
 READ_AT_ONCE_BYTES = 4096
-"""Reads up to this size are answered with bytes. To hand on a region of a file costs more than to copy it."""
+"""The size up to which a read returns bytes: copying them costs less than sending a region of a file."""
 
 _UNKNOWN = (-1, 0)
 
@@ -131,14 +131,14 @@ class FileSegment(Segment):
         self._valid_bytes = 0
         self._sealed = False
         self._limit = NEVER
-        """Where what can be read ends in a sealed segment whose end is damaged or missing."""
+        """The position up to which a sealed segment can be read if its end is damaged; otherwise NEVER."""
         self._limit_offset = base_offset
         self._problem = ""
         self._gap_is_fine = False
         self._start_of_reads: dict[int, tuple[int, int]] = {}
         self._tail_offset = self._tail_position = -1
         self._replaced: Sequence[FileSegment] = ()
-        """Segments that this one replaces, as long as their files may still be there."""
+        """The segments that this one replaces, until their files are removed."""
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:
@@ -306,7 +306,7 @@ class FileSegment(Segment):
             self._save_indexes()
 
     def _is_full(self, offsets: OffsetIndex, times: TimeIndex) -> bool:
-        """Return whether an index has reached its limit; one time entry is reserved for sealing."""
+        """Return True if an index has reached its size limit; one time entry is reserved for sealing."""
         return (
             len(offsets) >= self._index_bytes // OFFSET_ENTRY_BYTES
             or len(times) >= self._index_bytes // TIME_ENTRY_BYTES - 1
@@ -435,7 +435,7 @@ class FileSegment(Segment):
     def _remember(self, offset: int, position: int, end: int) -> None:
         """Store the position of `offset`, where a read begins or ended, for the next read at this offset.
 
-        `end` is where the batch there ends, 0 if unknown.
+        `end` is the end position of the batch at `position`; 0 if unknown.
         """
         if len(self._start_of_reads) >= STARTS_REMEMBERED:
             self._start_of_reads.clear()
@@ -490,7 +490,7 @@ class FileSegment(Segment):
         return self._find(offset)[0]
 
     def _find(self, offset: int) -> tuple[int, int]:
-        """Return begin and end of the first batch that reaches `offset`; the segment's end if none does.
+        """Return (start, end) of the first batch that reaches `offset`; the segment's end twice if none does.
 
         Raises:
             StorageError: the segment is damaged before that batch.
@@ -563,7 +563,7 @@ class FileSegment(Segment):
         return fresh
 
     def _use(self, offsets: OffsetIndex, times: TimeIndex) -> tuple[OffsetIndex, TimeIndex]:
-        """Take these indexes into use, and complete them with the batches behind their last entries.
+        """Use these indexes from now on; add entries for the batches behind their last entries.
 
         The walk over those batches also finds the last offset and the greatest timestamp.
         """
@@ -632,7 +632,7 @@ class FileSegment(Segment):
         self._problem = str(self._damaged(missing))
 
     def _was_compacted(self) -> bool:
-        """Return whether batches or records are missing within the segment, which only compaction causes."""
+        """Return True if batches or records are missing within the segment, which only compaction causes."""
         next_offset = self.base_offset
         for entry in self._walk(0):
             if entry.base_offset > next_offset and entry.magic == 2:
@@ -645,7 +645,7 @@ class FileSegment(Segment):
         return False
 
     def _indexed(self, find: Callable[[OffsetIndex], int]) -> int:
-        """Return the position in the index entry that `find` chooses, after checking it against the log."""
+        """Return the position in the index entry that `find` selects, after checking it against the log."""
         index = self._indexes()[0]
         entry_index = find(index)
         if entry_index < 0:
@@ -658,7 +658,7 @@ class FileSegment(Segment):
         return index.positions[entry_index] if entry_index >= 0 else 0
 
     def _begins_batch(self, position: int, last_offset: int) -> bool:
-        """Return whether a batch with a last offset up to `last_offset` begins at `position`."""
+        """Return True if a batch with a last offset up to `last_offset` begins at `position`."""
         try:
             # Old brokers index several batches appended together by the last offset of them all.
             entry = next(walk(fetch_file(self.file), position, self.size, HEAD_BYTES), None)
@@ -712,9 +712,9 @@ class FileSegment(Segment):
             self._replaced = ()
 
     def _rename(self, suffix: str) -> None:
-        """Change the suffix behind the usual names of all files of the segment, the log last.
+        """Change the suffix after the usual names of all files of the segment, the log last.
 
-        So the log has its new name only when its indexes have theirs.
+        So the log has its new name only after its indexes have their new names.
 
         Raises:
             StorageError: a file cannot be renamed.
@@ -739,7 +739,7 @@ class FileSegment(Segment):
     # --- after a crash ----------------------------------------------------------------------------
 
     def unseal(self) -> bool:
-        """Open the segment for appends; return whether it ends with a complete batch.
+        """Open the segment for appends; return True if it ends with a complete batch.
 
         Checksums are not checked.
 

@@ -25,7 +25,7 @@ class SegmentFile:
         self.path = path
         self.is_writable = is_writable
         self.kept: OpenFile | None = None
-        """The open file while this object holds it, which spares a caller a call of `opened`."""
+        """The open file while this object holds a reference to it; callers may use it without `opened`."""
         self._lent: ref[OpenFile] | None = None
         self._fd = -1
 

@@ -12,16 +12,16 @@ from penstock.log.walk import BatchEntry, fetch_file, walk_whole
 
 SUFFIX_LOG, SUFFIX_INDEX, SUFFIX_TIME_INDEX = ".log", ".index", ".timeindex"
 SUFFIX_DELETED, SUFFIX_CLEANED, SUFFIX_SWAP = ".deleted", ".cleaned", ".swap"
-"""What Kafka puts behind these while segments are deleted, written by compaction, put in place."""
+"""Kafka's suffixes after the usual names of files that are deleted, compacted, or put in place."""
 
 SUFFIXES_OF_OTHERS = (".txnindex", ".snapshot")
-"""Files that Kafka keeps beside a segment and that go with it. Nothing here reads them."""
+"""Suffixes of files that Kafka keeps beside a segment. They are removed with it, and never read here."""
 
 CURE = (
     "what lies before and after can be read; to get past it, restore the file from a copy, or delete the "
     "records up to the next segment (DeleteRecords)"
 )
-"""What to do about a damaged segment."""
+"""The advice in error messages about a damaged segment."""
 
 
 def segment_path(directory: str, base_offset: int, suffix: str = SUFFIX_LOG) -> str:

@@ -1,4 +1,4 @@
-"""Guards of APIs about settings, and of cluster APIs whose refusals have a shape of their own."""
+"""Guards of APIs about settings, and of cluster APIs whose refusals need fields beside the error code."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from penstock.security.acls import Operation
 _REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
-"""Kinds of resources that have settings, as DescribeConfigs numbers them."""
+"""The codes in DescribeConfigs of the resource types that have settings."""
 
 
 def guard_scram_changes(request: Any, asking: Asking) -> Any:
-    """Require ALTER on the cluster. A refusal of AlterUserScramCredentials has each user once, by name."""
+    """Require ALTER on the cluster. A refusal of AlterUserScramCredentials lists each user once, sorted."""
     if asking.rights.on_cluster(Operation.ALTER):
         return asking.proceed(request)
     response = asking.refuse(request, _REFUSED)
@@ -25,7 +25,7 @@ def guard_scram_changes(request: Any, asking: Asking) -> Any:
 
 
 def guard_describe_client_quotas(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE_CONFIGS on the cluster. A refusal has null in place of entries."""
+    """Require DESCRIBE_CONFIGS on the cluster. In a refusal, `entries` is null."""
     if asking.rights.on_cluster(Operation.DESCRIBE_CONFIGS):
         return asking.proceed(request)
     response = asking.refuse(request, _REFUSED)
@@ -34,7 +34,7 @@ def guard_describe_client_quotas(request: Any, asking: Asking) -> Any:
 
 
 def guard_list_partition_reassignments(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE on the cluster. A refusal lists the partitions named, without replicas."""
+    """Require DESCRIBE on the cluster. A refusal lists the partitions of the request, without replicas."""
     if asking.rights.on_cluster(Operation.DESCRIBE):
         return asking.proceed(request)
     from penstock.protocol.messages.list_partition_reassignments_response import (

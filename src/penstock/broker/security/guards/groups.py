@@ -47,7 +47,7 @@ def guard_find_coordinator(request: Any, asking: Asking) -> Any:
 
 
 def guard_sync_group(request: Any, asking: Asking) -> Any:
-    """Require READ on the group. A request without a protocol name is refused for that first."""
+    """Require READ on the group. The handler refuses requests without a protocol name (version 5 on)."""
     names_protocol = None not in (request.protocol_type, request.protocol_name)
     is_judged = asking.context.version < PROTOCOL_NAMED_SINCE or names_protocol
     if is_judged and not asking.rights.on_group(Operation.READ, request.group_id):
@@ -68,7 +68,7 @@ def guard_consumer_group_heartbeat(request: Any, asking: Asking) -> Any:
 def guard_streams_group_heartbeat(request: Any, asking: Asking) -> Any:
     """Require READ on the group and DESCRIBE on each topic of the topology, or refuse all of it.
 
-    The handler checks whether the member may create internal topics, since it finds what is missing.
+    The handler checks the right to create internal topics, since only the handler finds the missing ones.
     """
     rights = asking.rights
     if not rights.on_group(Operation.READ, request.group_id):
@@ -89,7 +89,7 @@ def _topics_of_subtopologies(subtopologies: Any) -> set[str]:
 
 
 def guard_offset_fetch(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE on each group and topic; other topics are left out of "all", and refused by name."""
+    """Require DESCRIBE on each group and topic. Other topics: refused if named, hidden in "all topics"."""
     if asking.context.version >= SEVERAL_GROUPS_SINCE:
         return _guard_several_groups(request, asking)
     rights = asking.rights
@@ -147,7 +147,7 @@ def _guard_several_groups(request: Any, asking: Asking) -> Any:
 
 
 def guard_describe_share_group_offsets(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE on each group and topic; other topics are left out of "all", and refused by name."""
+    """Require DESCRIBE on each group and topic. Other topics: refused if named, hidden in "all topics"."""
     from penstock.protocol.messages.describe_share_group_offsets_response import (
         DescribeShareGroupOffsetsResponse,
     )

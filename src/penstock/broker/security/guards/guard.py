@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.broker.security.authorizer import Rights
 
 NOT_ASKED = -(2**31)
-"""An authorized-operations field that was not asked for (KIP-430)."""
+"""The value of an authorized-operations field that the client did not ask for (KIP-430)."""
 
 MESSAGES = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
@@ -24,10 +24,10 @@ MESSAGES = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
 }
-"""The message of a response beside the code of a refusal, where it has one."""
+"""The error messages of refusals, by error code, for responses that have a field for a message."""
 
 WITHOUT_MESSAGE = (ApiKey.PRODUCE, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS)
-"""APIs that have a place for a message, which Apache Kafka leaves empty in refusals."""
+"""APIs whose responses have a field for a message that Apache Kafka leaves empty in refusals."""
 
 REFUSALS = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -35,7 +35,7 @@ REFUSALS = {
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-"""The code of a refusal, by the type of the resource."""
+"""The error code of a refusal, by resource type."""
 
 T = TypeVar("T")
 
@@ -44,14 +44,14 @@ class Asking(NamedTuple):
     """A request before its handler runs: the client's rights, and the handler to call."""
 
     key: int
-    """The API."""
+    """The API key of the request."""
     context: Context[Any]
     rights: Rights
     proceed: Callable[[Any], Any]
     """Calls the handler with a request, and returns the response, a `Wait` or None."""
 
     def refuse(self, request: Any, code: ErrorCode) -> Any:
-        """Return the response of a request that is refused as a whole."""
+        """Return the response to a request that is refused as a whole."""
         return error_response(self.key, self.context.version, request, code, self._message(code))
 
     def refused(self, field: str, items: Iterable[object], code: ErrorCode) -> list[Any]:
@@ -62,7 +62,7 @@ class Asking(NamedTuple):
         return None if self.key in WITHOUT_MESSAGE else MESSAGES.get(code)
 
     def then(self, request: Any, complete: Callable[[Any], Any]) -> Any:
-        """Call the handler; return what `complete` makes of the response, now or after a wait."""
+        """Call the handler; return its response as changed by `complete`, now or after a wait."""
         from penstock.broker.interceptors import when_answered
 
         return when_answered(self.proceed(request), complete)
@@ -82,7 +82,7 @@ class Asking(NamedTuple):
 
 
 Guard = Callable[[Any, Asking], Any]
-"""A function of a request and the client's principal; returns what a handler returns."""
+"""A function of a request and its `Asking` that returns a response, a `Wait` or None, like a handler."""
 
 
 def with_fields(request: T, **fields: object) -> T:
@@ -103,14 +103,14 @@ def split(items: Iterable[T], is_allowed: Callable[[T], bool]) -> tuple[list[T],
 
 
 def masked(operations: int, rights: Rights, resource_type: ResourceType, name: str) -> int:
-    """Return a resource's authorized-operations field for a principal; `operations` is the handler's."""
+    """Return the authorized-operations field for `rights`; `operations` is the value from the handler."""
     if operations == NOT_ASKED:
         return operations
     return rights.operations(resource_type, name) & FITTING_OPERATIONS[resource_type]
 
 
 def extended(field: str, more: Sequence[Any]) -> Callable[[Any], Any]:
-    """Return a function that adds entries to a list of the response."""
+    """Return a function that adds the entries `more` to the list `field` of a response."""
 
     def complete(response: Any) -> Any:
         if response is not None and more:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.broker.security.guards.guard import Asking
 
 NEVER = 1 << 15
-"""A version that no API has."""
+"""A version above those of all APIs: the value of `Each.ids_since` if topics are always named."""
 
 
 class Need(NamedTuple):
@@ -35,13 +35,13 @@ class Each(NamedTuple):
     resource_type: ResourceType
     operation: Operation
     field: str
-    """The list of the request."""
+    """The field of the request that lists the resources."""
     answer: str
-    """The list of the response."""
+    """The field of the response that lists the results."""
     name: str | None = "name"
-    """The field with the name in an item of the list; None where items are names."""
+    """The field of a list item that has the resource's name; None if the items are the names."""
     ids_since: int = NEVER
-    """The version from which on topics are named by id. The handler refuses topics that do not exist."""
+    """The first version in which requests identify topics by id. The handler refuses unknown topics."""
 
     def may(self, item: Any, asking: Asking) -> bool:
         """Return True if the principal may do the operation on the resource that an item names."""
@@ -53,13 +53,13 @@ class Each(NamedTuple):
 
 
 class Rule:
-    """The guard of an API as data: called with a request, it answers like every guard.
+    """The guard of an API, defined by data. It is called with a request, like a guard that is a function.
 
     Args:
-        needs: rights for the whole request, which the first missing one refuses.
+        needs: rights for the whole request; if one is missing, the request is refused.
         each: the right for each resource that the request names.
-        unless: a right that replaces `each` for all resources.
-        complete: changes the handler's response, to hide what may not be described.
+        unless: a right for the whole request that allows all resources, so that `each` is not checked.
+        complete: a function that removes from the response what the principal may not describe.
     """
 
     __slots__ = ("_complete", "_each", "_needs", "_unless")
@@ -127,5 +127,5 @@ def each_topic(
 
 
 def each_group(operation: Operation, field: str, answer: str) -> Each:
-    """Return the requirement (`Each`) of an operation on each group in a list of the request."""
+    """Return the requirement (`Each`) of an operation on each group in the request's list `field`."""
     return Each(ResourceType.GROUP, operation, field, answer, None)

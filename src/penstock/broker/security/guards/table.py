@@ -1,7 +1,7 @@
 """The table of guards by API, and the interceptor that calls them before the handlers.
 
-What each API requires is that of Apache Kafka 4.3. An API that has no guard and is not open is refused to all
-but super users: a new handler without a row here is not exposed.
+Each API requires the same rights as in Apache Kafka 4.3. Only super users may call an API that has no guard
+and is not in `OPEN`: a new handler without a row here is not exposed.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ OPEN = frozenset(
         ApiKey.PUSH_TELEMETRY,
     )
 )
-"""APIs that need no right. Settings say whose metrics are taken. Delegation tokens belong to principals, and
-their handlers judge by these.
+"""APIs that need no right. Metrics are limited by subscriptions instead. A delegation token belongs to a
+principal, which the handlers of the token APIs check.
 """
 
 GUARDS: dict[int, Guard] = {
@@ -157,7 +157,7 @@ class Authorization:
         self.authorizer = authorizer
 
     def __call__(self, route: VersionedRoute) -> VersionedRoute:
-        """Return the route with its guard before the handler."""
+        """Return a route that calls the guard of the API before the handler."""
         if route.key in OPEN:
             return route
         guard = GUARDS.get(route.key, refuse_all)

@@ -22,7 +22,7 @@ def cluster_operations(operations: int, asking: Asking) -> int:
 
 
 def guard_metadata(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE on each topic; others are left out of "all", and refused by name even if unknown.
+    """Require DESCRIBE on each topic. Other topics: refused if named (even unknown ones), hidden otherwise.
 
     Automatic creation requires CREATE as well, on the cluster or the topic.
     """
@@ -87,7 +87,7 @@ def _may_see_or_make(name: str, request: Any, asking: Asking) -> bool:
 
 
 def guard_describe_topic_partitions(request: Any, asking: Asking) -> Any:
-    """Require DESCRIBE on each topic; other topics are left out of "all", and refused by name."""
+    """Require DESCRIBE on each topic. Other topics: refused if named, hidden if all are requested."""
     from penstock.protocol.messages.describe_topic_partitions_request import TopicRequest
     from penstock.protocol.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 

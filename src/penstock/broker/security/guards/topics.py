@@ -16,7 +16,7 @@ IDS_IN_PRODUCE_SINCE = 13
 IDS_IN_FETCH_SINCE = 13
 
 _ATTRIBUTES, _MAGIC = 22, 16
-"""Positions of the low byte of a batch's attributes, and of its magic."""
+"""Byte positions in a record batch: the low byte of the attributes, and the magic."""
 _TRANSACTIONAL = 0x10
 
 _NO_SESSION, _FIRST_EPOCH, _FINAL_EPOCH = 0, 0, -1
@@ -103,7 +103,7 @@ def guard_fetch(request: Any, asking: Asking) -> Any:
 
 
 def _as_asked(topic: Any) -> Any:
-    """Return the entry of a request that corresponds to a topic of a response."""
+    """Return the Fetch request's entry for a topic of the response, from which a refusal is built."""
     from penstock.protocol.messages.fetch_request import FetchPartition, FetchTopic
 
     partitions = [FetchPartition(partition=each.partition_index) for each in topic.partitions]

@@ -13,7 +13,7 @@ _NO_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _NO_TRANSACTION = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 OF_BROKERS_SINCE = 4
-"""The version of AddPartitionsToTxn from which on only brokers send it."""
+"""The first version of AddPartitionsToTxn that only brokers send."""
 
 
 def guard_init_producer_id(request: Any, asking: Asking) -> Any:
@@ -33,7 +33,7 @@ def guard_init_producer_id(request: Any, asking: Asking) -> Any:
 
 
 def guard_add_partitions_to_txn(request: Any, asking: Asking) -> Any:
-    """Require WRITE on the transactional id and each topic; CLUSTER_ACTION for versions of brokers.
+    """Require WRITE on the transactional id and each topic; in versions that brokers send, CLUSTER_ACTION.
 
     If one topic is refused, no topic is added.
     """
