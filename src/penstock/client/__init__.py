@@ -1,6 +1,6 @@
 """The client: producers, consumers and admin, blocking and for asyncio.
 
-Every name is imported on first use. Only what handles Arrow needs numpy and pyarrow.
+Every name is imported on first use. Only the functions for Arrow need numpy and pyarrow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Addresses of brokers as ``bootstrap.servers`` has them: ``host:port``, or several of these."""
+"""Addresses of brokers in the form of ``bootstrap.servers``: ``host:port``, or several of these."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def parse_address(value: object) -> Address:
 
 
 def what_to_look_at(addresses: Sequence[Address], errors: Iterable[BaseException]) -> str:
-    """Return advice for an error message if no broker answered at `addresses`, for the reasons in `errors`.
+    """Return advice for the error message if no broker answered at `addresses`, because of `errors`.
 
-    A host name without a dot and a port that cannot be resolved is mostly the name of a topic.
+    If a host name has no dot and no port, and cannot be resolved, it is mostly the name of a topic.
     """
     words = [each.host for each in addresses if each.port == DEFAULT_PORT and "." not in each.host]
     unknown = all(isinstance(each.__cause__, socket.gaierror) for each in errors)

@@ -1,8 +1,8 @@
 """Checks of the arguments of the client's public calls, so that errors name the argument and its value.
 
-A topic in the place of a list of topics would otherwise be taken letter by letter, and a number given as text
-would fail somewhere inside. Every function returns its argument, in the form that the client works with. The
-decorator `checked` applies them to a method. Arguments of calls that are made for every record are checked
+Otherwise a topic in the place of a list of topics would be taken letter by letter, and a number given as text
+would fail somewhere inside. Every check returns its argument in the type that the client works with. The
+decorator `checked` applies checks to a method. Arguments of calls that are made for every record are checked
 where they are used.
 """
 
@@ -24,7 +24,8 @@ T = TypeVar("T")
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 Check = Callable[[Any, str], Any]
-"""A function of a value and its name in errors, which returns the value to use or raises `ConfigError`."""
+"""A function of a value and its name in error messages. It returns the value to use, or raises
+`ConfigError`."""
 
 
 def checked(**checks: Check) -> Callable[[Call], Call]:
@@ -83,7 +84,7 @@ def size(value: object, what: str) -> int:
 
 
 def optional(check: Check) -> Check:
-    """Return a check that accepts None, and checks every other value by `check`."""
+    """Return a check that accepts None, and applies `check` to every other value."""
     return lambda value, what: None if value is None else check(value, what)
 
 
@@ -110,7 +111,7 @@ def instance_of(kind: type[Any]) -> Check:
 
 
 def list_of(check: Check, example: str) -> Check:
-    """Return a check that accepts a list, checks every item, and refuses a single text."""
+    """Return a check that accepts a list, applies `check` to every item, and refuses a single text."""
 
     def look(values: object, what: str) -> list[Any]:
         if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
@@ -171,15 +172,16 @@ def milliseconds(value: object, what: str) -> float:
 
 
 SECONDS_MAX = 100.0
-"""Up to this limit, a number such as 1.0 or 0.25 is taken for seconds, which other clients' polls take."""
+"""Floats below this limit with at most two decimals, such as 1.0 or 0.25, count as seconds, and are
+refused."""
 
 
 def poll_ms(value: object, what: str) -> float:
-    """Return how long a poll may wait in milliseconds, with or without a fraction.
+    """Return the maximum time of a poll in milliseconds, with or without a fraction.
 
-    Other clients take seconds: a loop around ``poll(1.0)`` would use the whole processor here. So a number
-    that looks like seconds is refused. What remains of a longer time has more digits than people write, and
-    passes.
+    In other clients the unit is seconds: here, a loop around ``poll(1.0)`` would use the whole processor. So
+    a float that looks like seconds is refused: below 100, with at most two decimals. The rest of a longer
+    time has more decimals, and is accepted.
 
     Raises:
         ConfigError: `value` is not a number, or looks like seconds.
@@ -253,7 +255,7 @@ def seconds(value: object, what: str) -> float | None:
 
 
 def mapping(example: str) -> Check:
-    """Return a check that accepts a mapping; its error message has the `example`."""
+    """Return a check that accepts a mapping. `example` is shown in its error message."""
 
     def look(values: object, what: str) -> Mapping[Any, Any]:
         if isinstance(values, Mapping):
@@ -362,9 +364,10 @@ def column_names(values: object, known: tuple[str, ...]) -> tuple[str, ...]:
 def topics_or_pattern(
     topics: str | re.Pattern[str] | Iterable[str], call: str = "subscribe()"
 ) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
-    """Return topic names, or no names and a pattern: compiled, or text that begins with ``^``.
+    """Return topic names and None, or no names and a compiled pattern.
 
-    `call` names the caller in messages. Text with ``^`` is librdkafka's form of a pattern.
+    A pattern is given compiled, or, as in librdkafka, as text that begins with ``^``. `call` is the name of
+    the caller in error messages.
 
     Raises:
         ConfigError: `topics` is neither.

@@ -146,11 +146,11 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def finish(coroutine: Coroutine[Any, Any, object]) -> None:
-    """Run a coroutine that closes something, if waiting is possible.
+    """Run a coroutine that closes a client, and wait for it if that is possible.
 
-    In the loop's own thread, where garbage may be collected, the coroutine is started and not waited for.
-    When the interpreter exits and the loop's thread no longer runs, it is dropped. Everywhere else, the call
-    is `run`.
+    In the loop's own thread, where the garbage collector may make this call, the coroutine is only started.
+    If the interpreter exits and the loop's thread no longer runs, the coroutine is dropped. In all other
+    cases, the call does what `run` does.
     """
     background = _started()
     if sys.is_finalizing() or not background.thread.is_alive():

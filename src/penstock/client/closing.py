@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 INTERRUPTED_PATIENCE_S = 0.5
-"""How many seconds a client may take to close after Ctrl-C or a cancellation."""
+"""The time limit in seconds for closing a client after Ctrl-C or a cancellation."""
 
 
 def closing_patience_s(exc_type: type[BaseException] | None) -> float | None:
-    """Return how many seconds the end of a `with` block may flush: None (no limit) unless interrupted."""
+    """Return the time limit in seconds for closing a client: None (no limit) without an interrupt."""
     if exc_type is not None and not issubclass(exc_type, Exception):
         return INTERRUPTED_PATIENCE_S
     return None

@@ -1,7 +1,7 @@
 """The options of clients: Kafka's dotted names, and the same names with underscores.
 
-A misspelt, malformed or contradictory option is refused at once, with the nearest known name. Where
-librdkafka and the Java clients differ, both names are accepted. This module only parses.
+An option that is misspelt, malformed or contradictory is refused at once; the error has the nearest known
+name. Where librdkafka and the Java clients differ, both names are accepted. This module only parses.
 
 Durations end in ``ms``, sizes in ``bytes`` (``batch.size``, ``buffer.memory`` and ``max.request.size`` are
 bytes too, as everywhere in Kafka). Defaults are the Java client's, unless a field gives the reason for
@@ -101,7 +101,7 @@ def codec_name(value: object) -> str:
 
 
 ACKS_MAX = 2**15 - 1
-"""The greatest number that the field of the request can hold."""
+"""The maximum of the field `acks` in a Produce request, an int16."""
 
 
 def acks_number(value: object) -> int:
@@ -117,7 +117,7 @@ BY_DURATION = "by_duration:"
 
 
 def offset_reset(value: object) -> str:
-    """Return an ``auto.offset.reset`` in Java's words, from any of librdkafka's or Java's spellings.
+    """Return Java's value of ``auto.offset.reset`` for a value as Java or librdkafka spells it.
 
     ``by_duration:PT1H`` begins an hour before now (KIP-1106).
     """
@@ -155,7 +155,7 @@ def assignor_choice(value: object) -> tuple[str | Assignor, ...]:
 
 
 def function_of_one(value: object) -> Callable[[Any], Any] | None:
-    """Return a serializer or deserializer, which must be a function of one argument, or None."""
+    """Return a serializer or deserializer, which must be a function of one argument; or None."""
     if value is None:
         return None
     from penstock.client.serializers import read_function  # few clients have one
@@ -164,7 +164,7 @@ def function_of_one(value: object) -> Callable[[Any], Any] | None:
 
 
 def statistics_function(value: object) -> Callable[[Any], Any] | None:
-    """Return a function or a coroutine function, or None. Raises ValueError for anything else."""
+    """Return the option ``stats_cb``: a function, or None. Raises ValueError for anything else."""
     if value is None or callable(value):
         return value
     raise ValueError("a function is needed that takes penstock.client.Statistics")
@@ -179,7 +179,7 @@ def optional_boolean(value: object) -> bool | None:
 
 
 def _option(default: T, parse: Callable[[object], T], *aliases: str) -> T:
-    """Return a field of a config class with its default, its parser, and its other names."""
+    """Return a dataclass field for an option, with its default, its parser, and its other names."""
     made: Any = field(default=default, metadata={"parse": parse, "aliases": aliases})
     result: T = made
     return result
@@ -221,7 +221,7 @@ class ClientConfig:
 
     @classmethod
     def of(cls: type[C], config: Mapping[str, object] | None, keywords: object, **arguments: object) -> C:
-        """Return the options given to a client's constructor; `arguments` that are None are left out.
+        """Return the options given to a client's constructor. None in `arguments` stands for not given.
 
         Raises: as `parse`.
         """
@@ -241,7 +241,7 @@ class ClientConfig:
     ) -> C:
         """Return the options given by dotted names and by keywords with underscores.
 
-        `prefix` precedes the names of options elsewhere, as in Spark; error messages use it.
+        `prefix` precedes the names of options in error messages, such as ``kafka.`` in Spark.
 
         Raises:
             ConfigError: a name is unknown or given twice, a value is malformed, or options contradict.
@@ -285,7 +285,7 @@ class ClientConfig:
 
     @property
     def described(self) -> str:
-        """The bootstrap servers and the security protocol as text for people, without secrets."""
+        """The bootstrap servers and the security protocol as text for messages, without secrets."""
         servers = ",".join(map(str, self.bootstrap_servers))
         return servers if self.security is None else f"{servers}, {self.security.protocol}"
 
@@ -346,7 +346,7 @@ class ProducerConfig(ClientConfig):
 
     @property
     def wants_idempotence(self) -> bool:
-        """Whether the producer asks for a producer id: by default if the other options allow it."""
+        """True if the producer asks for a producer id; by default, if the other options allow idempotence."""
         if self.enable_idempotence is not None:
             return self.enable_idempotence
         return self.acks == -1 and self.retries > 0 and self.max_in_flight_requests_per_connection <= 5
@@ -399,7 +399,7 @@ class ConsumerConfig(ClientConfig):
 
     @property
     def reset_age_ms(self) -> int | None:
-        """The age in milliseconds of the first records to read, if ``auto.offset.reset`` is by_duration."""
+        """The duration of ``auto.offset.reset=by_duration:...`` in milliseconds, or None for other values."""
         reset = self.auto_offset_reset
         return int(reset.removeprefix(BY_DURATION)) if reset.startswith(BY_DURATION) else None
 
@@ -420,7 +420,7 @@ class ConsumerConfig(ClientConfig):
             )
 
     def _check_group_protocol(self) -> None:
-        """Raise ConfigError for options of the other group protocol, as Java does.
+        """Raise ConfigError for options that have no effect with the chosen ``group.protocol``, as in Java.
 
         ``auto`` accepts the options of both protocols.
         """
@@ -466,12 +466,12 @@ class ShareConsumerConfig(ClientConfig):
 
     @property
     def is_explicit(self) -> bool:
-        """Whether the application acknowledges each record explicitly."""
+        """True if the application acknowledges each record explicitly."""
         return self.share_acknowledgement_mode == "explicit"
 
     @property
     def is_strict(self) -> bool:
-        """Whether a fetch returns no more records than were requested."""
+        """True if a fetch returns no more records than were requested."""
         return self.share_acquire_mode == "record_limit"
 
     def check(self) -> None:
@@ -497,13 +497,13 @@ NOT_OF_SHARE_GROUPS = {
     "group.remote.assignor": "the broker has group.share.assignors",
     "partition.assignment.strategy": "the broker has group.share.assignors",
 }
-"""Options of a consumer that a share consumer refuses, as in Java, and what replaces each."""
+"""Consumer options that a share consumer refuses, as in Java, each with the advice of its error message."""
 
 
 SECURITY_NAMES = (
     "security.", "ssl.", "sasl.", "enable.ssl.", "enable.sasl.", "https.ca.", "oauth.cb",
 )  # fmt: skip
-"""Prefixes of the names that `penstock.client.security.options` parses, which is imported only for them."""
+"""Prefixes of the options that `penstock.client.security.options` parses. It is imported only for them."""
 
 
 def _pairs(
@@ -514,7 +514,7 @@ def _pairs(
 
 
 def known_names(config_class: type[ClientConfig]) -> dict[str, Field[Any]]:
-    """Return the fields of a config class by dotted option name, without those of `SECURITY_NAMES`."""
+    """Return the fields of a config class by dotted option name; security options are not among them."""
     known: dict[str, Field[Any]] = {}
     for option in fields(config_class):
         if not option.metadata:

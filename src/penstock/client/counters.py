@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from penstock.client.addresses import Address
 
 BROKERS_COUNTED_MAX = 1_000
-"""The most brokers whose counters are kept. Clusters are smaller, but metadata could name new ones for
-ever."""
+"""The maximum number of brokers whose counters are kept. Clusters are smaller, but metadata could have new
+brokers again and again."""
 
 FINE_BELOW_US = 16
-"""Durations below this have one bucket for each microsecond."""
+"""The limit in microseconds below which there is one bucket for each microsecond."""
 
 
 def bucket_of(microseconds: int) -> int:
@@ -62,7 +62,7 @@ class Durations:
 
 
 class BrokerCounters:
-    """The counters of one broker over all connections, and notes of the connection pool about the broker."""
+    """The counters of one broker over all connections, and the state of attempts to connect to it."""
 
     __slots__ = (
         "connects",
@@ -99,9 +99,9 @@ class BrokerCounters:
         self.said_connected: bool | None = None
         """The state that was logged last: True for connected, False for not, None if nothing was logged."""
         self.said_at = 0.0
-        """When `said_connected` was logged (monotonic time)."""
+        """The time at which `said_connected` was logged (monotonic time)."""
         self.is_ancient: bool | None = None
-        """Whether the broker is older than Kafka 0.10; None until it has answered."""
+        """True if the broker is older than Kafka 0.10; None until it has answered."""
         self.timeouts = 0
         """The number of connections that ended because a response was overdue."""
         self.tx = 0
@@ -112,7 +112,7 @@ class BrokerCounters:
         """The round-trip times by request class. There are some ninety APIs."""
         self.throttle = Durations()
         self.throttled_at = float("-inf")
-        """When the broker last throttled this client (monotonic time)."""
+        """The time at which the broker last throttled this client (monotonic time)."""
 
     def durations_of(self, request: type) -> Durations:
         """Return the round-trip durations of one request class."""
@@ -133,7 +133,7 @@ class ClientCounters:
     def of(self, address: Address) -> BrokerCounters:
         """Return the counters of a broker.
 
-        At the limit, the oldest broker without a connection is dropped.
+        If `BROKERS_COUNTED_MAX` is reached, a new broker replaces the oldest one without a connection.
         """
         found = self.brokers.get(address)
         if found is None:
@@ -145,7 +145,7 @@ class ClientCounters:
 
 
 class PartitionCounters:
-    """The counters of one partition: records and bytes that were written, or returned."""
+    """The counters of one partition: records that were written or returned, and their size in bytes."""
 
     __slots__ = ("bytes", "records")
 
@@ -154,6 +154,6 @@ class PartitionCounters:
         self.bytes = 0
 
     def add(self, records: int, size: int) -> None:
-        """Count records, and the bytes that they take in batches."""
+        """Count records, and their size in batches in bytes."""
         self.records += records
         self.bytes += size

@@ -37,7 +37,8 @@ class SecurityOptions(TypedDict, total=False):
     """
 
     security_protocol: SecurityProtocol
-    """Whether connections use TLS, SASL, both or neither; ``PLAINTEXT`` by default, which is neither."""
+    """The protocol of connections, with or without TLS and SASL; ``PLAINTEXT`` by default, which has
+    neither."""
     ssl_context: ssl.SSLContext
     """An `ssl.SSLContext` of the application, which replaces all other ``ssl_*`` options."""
     ssl_ca_location: str
@@ -89,9 +90,9 @@ class SecurityOptions(TypedDict, total=False):
     ssl_check_hostname: bool
     """``ssl_endpoint_identification_algorithm`` in kafka-python."""
     enable_ssl_certificate_verification: bool
-    """Whether certificates of brokers are verified; True by default. Use False for tests only."""
+    """Verifies the certificates of brokers; True by default. Use False for tests only."""
     ssl_enabled_protocols: str | Sequence[str]
-    """The TLS versions to allow: TLSv1.2, TLSv1.3 or both."""
+    """The allowed TLS versions: TLSv1.2, TLSv1.3 or both."""
     ssl_cipher_suites: str
     """Ciphers for TLS 1.2, by OpenSSL's names."""
     ssl_ciphers: str
@@ -111,7 +112,7 @@ class SecurityOptions(TypedDict, total=False):
     sasl_plain_password: str | Secret
     """``sasl_password`` in kafka-python."""
     sasl_jaas_config: str | Secret
-    """Java's line with login module, user and password."""
+    """The line of Java's option, with login module, user and password."""
     sasl_oauthbearer_token_provider: Callable[..., Any]
     """A function that returns a token for each login: text, or text and expiry. It may be async."""
     sasl_oauth_token_provider: Callable[..., Any] | object
@@ -119,10 +120,10 @@ class SecurityOptions(TypedDict, total=False):
     oauth_cb: Callable[..., Any]
     """``sasl_oauthbearer_token_provider`` in librdkafka."""
     sasl_oauthbearer_config: str
-    """The argument for a token callback that takes one, or what a token without a signature claims, as for
+    """The argument for a token callback that takes one; or the claims of a token without a signature, as in
     librdkafka: ``principal=alice scope=read,write``."""
     sasl_oauthbearer_method: str
-    """``default`` for a callback, ``oidc`` for an endpoint."""
+    """The source of tokens: ``default`` for a callback, ``oidc`` for a token endpoint."""
     sasl_oauthbearer_token_endpoint_url: str
     """The URL of the tokens: ``https://...``, or ``file:/...``."""
     sasl_oauthbearer_client_id: str
@@ -138,11 +139,11 @@ class SecurityOptions(TypedDict, total=False):
     sasl_oauthbearer_extensions: str | Mapping[str, str]
     """SASL extensions that go with the token: ``key=value,key=value``."""
     sasl_oauthbearer_header_urlencode: bool
-    """Whether client id and secret are URL-encoded in the header of the token request."""
+    """URL-encodes client id and secret in the header of the token request."""
     enable_sasl_oauthbearer_unsecure_jwt: bool
-    """The switch for tokens without a signature, which only brokers under test take."""
+    """Allows tokens without a signature, which only brokers under test accept."""
     sasl_login_connect_timeout_ms: float
-    """How long connecting to the token endpoint may take; 10,000 by default."""
+    """The time limit for connecting to the token endpoint; 10,000 by default."""
     https_ca_location: str
     """File of the CAs to trust at the token endpoint."""
     https_ca_pem: str
@@ -163,11 +164,11 @@ class ClientOptions(SecurityOptions, total=False):
     client_id: str
     """The name of this client in the brokers' logs and quotas; ``penstock`` by default."""
     request_timeout_ms: float
-    """How long a response may take before the request fails; 30,000 by default."""
+    """The time limit for a response, after which the request fails; 30,000 by default."""
     socket_timeout_ms: float
     """``request_timeout_ms`` in librdkafka."""
     default_api_timeout_ms: float
-    """How long a call may take in all, including retries; 60,000 by default."""
+    """The time limit for a call, including retries; 60,000 by default."""
     retry_backoff_ms: float
     """The first pause before a request is retried; 100 by default."""
     retry_backoff_max_ms: float
@@ -177,37 +178,36 @@ class ClientOptions(SecurityOptions, total=False):
     reconnect_backoff_max_ms: float
     """The longest pause before a broker is reconnected to; pauses double up to it; 1,000 by default."""
     socket_connection_setup_timeout_ms: float
-    """How long connecting may take, including TLS and login; 10,000 by default."""
+    """The time limit for connecting, including TLS and login; 10,000 by default."""
     api_version_request: bool
-    """Whether brokers are asked for their API versions; True by default. Use False for brokers before
-    0.10."""
+    """Asks brokers for their API versions; True by default. Use False for brokers before 0.10."""
     api_version_request_timeout_ms: float
-    """How long the response to ApiVersions may take; 10,000 by default."""
+    """The time limit for the response to ApiVersions; 10,000 by default."""
     unstable_api_versions_enable: bool
-    """Whether API versions that are not final are used if brokers offer them; False by default."""
+    """Uses API versions that are not final if brokers offer them; False by default."""
     penstock_login_patience_ms: float
-    """How long to retry a refused login that was accepted before and whose secrets come from files; 120,000
-    by default."""
+    """The time for which a refused login is retried, if it was accepted before and its secrets come from
+    files; 120,000 by default."""
     metadata_max_age_ms: float
-    """How old metadata may be before they are refreshed; 300,000 by default."""
+    """The age at which metadata are refreshed; 300,000 by default."""
     topic_metadata_refresh_interval_ms: float
     """``metadata_max_age_ms`` in librdkafka."""
     topic_metadata_propagation_max_ms: float
-    """How long an unknown topic may take to appear; 5,000 by default."""
+    """The time that an unknown topic may take to appear; 5,000 by default."""
     allow_auto_create_topics: bool
-    """Whether brokers may create unknown topics that the client asks for: True for producers by default."""
+    """Lets brokers create unknown topics that the client asks for; True by default for producers only."""
     receive_message_max_bytes: int
-    """How large a response may be; 256 MiB by default."""
+    """The maximum size of a response; 256 MiB by default."""
     send_buffer_bytes: int
-    """SO_SNDBUF of sockets; -1, the default, leaves it to the system."""
+    """SO_SNDBUF of sockets; -1, the default, leaves it to the operating system."""
     socket_send_buffer_bytes: int
     """``send_buffer_bytes`` in librdkafka."""
     receive_buffer_bytes: int
-    """SO_RCVBUF of sockets; -1, the default, leaves it to the system."""
+    """SO_RCVBUF of sockets; -1, the default, leaves it to the operating system."""
     socket_receive_buffer_bytes: int
     """``receive_buffer_bytes`` in librdkafka."""
     enable_metrics_push: bool
-    """Whether metrics are pushed to brokers that ask for them (KIP-714); true by default."""
+    """Pushes metrics to brokers that ask for them (KIP-714); True by default."""
     statistics_interval_ms: float
     """The interval between calls of ``stats_cb``; 0, the default, means never."""
     stats_cb: Callable[[Statistics], object] | None
@@ -230,8 +230,8 @@ class ProducerOptions(ClientOptions, total=False):
     """The options of a producer, beside `bootstrap_servers` and `config`."""
 
     acks: Acks
-    """Which replicas must acknowledge a record: ``all`` in sync (the default), 1 the leader, 0 none. Brokers
-    of Kafka 0.8 also take greater numbers: so many in-sync replicas."""
+    """The replicas that must acknowledge a record: ``all`` in sync (the default), 1 the leader, 0 none.
+    Brokers of Kafka 0.8 also accept a greater number of replicas."""
     request_required_acks: Acks
     """``acks`` in librdkafka."""
     compression_type: CompressionType | None
@@ -239,31 +239,31 @@ class ProducerOptions(ClientOptions, total=False):
     compression_codec: CompressionType | None
     """``compression_type`` in librdkafka."""
     linger_ms: float
-    """How long a batch that is not full may wait for more records; 0 by default."""
+    """The time that a batch that is not full may wait for more records; 0 by default."""
     queue_buffering_max_ms: float
     """``linger_ms`` in librdkafka."""
     batch_size: int
-    """How large a batch may be, in bytes; 1,000,000 by default."""
+    """The maximum size of a batch in bytes; 1,000,000 by default."""
     buffer_memory: int
-    """How many bytes may await acknowledgement before `send` waits; 32 MiB by default."""
+    """The number of bytes of unacknowledged records above which `send` waits; 32 MiB by default."""
     max_block_ms: float
-    """How long `send` may wait for metadata and buffer memory; 60,000 by default."""
+    """The time that `send` may wait for metadata and buffer memory; 60,000 by default."""
     max_request_size: int
-    """How large a request may be, in bytes; 1 MiB by default."""
+    """The maximum size of a request in bytes; 1 MiB by default."""
     message_max_bytes: int
     """``max_request_size`` in librdkafka."""
     max_in_flight_requests_per_connection: int
-    """How many requests may await a response; 5 by default, the most that idempotence allows."""
+    """The maximum number of requests in flight per connection; 5 by default, the maximum with idempotence."""
     max_in_flight: int
     """``max_in_flight_requests_per_connection`` in librdkafka."""
     enable_idempotence: bool | None
-    """Whether brokers drop duplicates of retries; by default True if options and brokers allow it."""
+    """Lets brokers drop duplicates of retries; by default True if options and brokers allow it."""
     delivery_timeout_ms: float
-    """How long a record may take to be acknowledged in all; 120,000 by default."""
+    """The time that a record may take to be acknowledged, including retries; 120,000 by default."""
     message_timeout_ms: float
     """``delivery_timeout_ms`` in librdkafka."""
     retries: int
-    """How often a batch is retried within ``delivery_timeout_ms``; 2,147,483,647 by default."""
+    """The maximum number of retries of a batch within ``delivery_timeout_ms``; 2,147,483,647 by default."""
     message_send_max_retries: int
     """``retries`` in librdkafka."""
     partitioner: PartitionerName | Partitioner
@@ -272,7 +272,7 @@ class ProducerOptions(ClientOptions, total=False):
     transactional_id: str | None
     """The name under which this producer has transactions; without it there are none."""
     transaction_timeout_ms: float
-    """How long a transaction may be open before the broker aborts it; 60,000 by default."""
+    """The time that a transaction may be open before the broker aborts it; 60,000 by default."""
 
 
 AutoOffsetReset = (
@@ -288,54 +288,56 @@ class ConsumerOptions(ClientOptions, total=False):
     """The options of a consumer, beside `bootstrap_servers` and `config`."""
 
     auto_offset_reset: AutoOffsetReset
-    """Where to begin without a position: ``latest`` (the default), ``earliest``, ``none`` for an error, or
-    ``by_duration:PT1H`` for an hour before now."""
+    """The position to begin at if there is none: ``latest`` (the default), ``earliest``, ``none`` for an
+    error, or ``by_duration:PT1H`` for an hour before now."""
     isolation_level: IsolationLevel
-    """Whether records of open and aborted transactions are read: ``read_uncommitted`` by default."""
+    """``read_uncommitted``, the default, or ``read_committed`` for no records of open and aborted
+    transactions."""
     fetch_min_bytes: int
-    """How many bytes a broker waits for before it answers a fetch; 1 by default."""
+    """The number of bytes that a broker waits for before it answers a fetch; 1 by default."""
     fetch_max_wait_ms: int
-    """How long a broker waits for ``fetch_min_bytes``; 500 by default."""
+    """The time that a broker waits for ``fetch_min_bytes``; 500 by default."""
     fetch_wait_max_ms: int
     """``fetch_max_wait_ms`` in librdkafka."""
     fetch_max_bytes: int
-    """How many bytes a fetch response may have; 50 MiB by default."""
+    """The maximum size of a fetch response in bytes; 50 MiB by default."""
     max_partition_fetch_bytes: int
-    """How many bytes one partition may have in a fetch response; 1 MiB by default."""
+    """The maximum size of one partition in a fetch response in bytes; 1 MiB by default."""
     fetch_message_max_bytes: int
     """``max_partition_fetch_bytes`` in librdkafka."""
     max_poll_records: int
-    """How many records `poll` returns at most; 500 by default."""
+    """The maximum number of records that `poll` returns; 500 by default."""
     check_crcs: bool
-    """Whether checksums of batches are verified; True by default."""
+    """Verifies the checksums of batches; True by default."""
     queued_max_messages_kbytes: int
-    """How many KiB may be fetched ahead; 65,536 by default."""
+    """The maximum size in KiB of records fetched ahead; 65,536 by default."""
     penstock_unpack_max_bytes: int
-    """How many bytes one compressed batch may decompress to."""
+    """The maximum number of bytes that one compressed batch may decompress to."""
     penstock_unpack_max_records: int
-    """How many records one compressed batch may hold."""
+    """The maximum number of records in one compressed batch."""
     group_id: str | None
     """The group that shares the topics and keeps offsets; without it, partitions are assigned by hand."""
     group_instance_id: str | None
     """The name of a static member, which keeps its partitions over a restart."""
     group_protocol: GroupProtocol
-    """Which side assigns partitions: with ``classic``, the default, a member; with ``consumer`` the broker
-    (KIP-848, Kafka 4.0); with ``auto`` the broker if it can."""
+    """The side that assigns partitions: with ``classic``, the default, a member of the group; with
+    ``consumer`` the broker (KIP-848, Kafka 4.0); with ``auto`` the broker if it can."""
     group_remote_assignor: str | None
     """The broker's assignor, with ``group_protocol="consumer"``: ``uniform`` or ``range``; by default the
     first of its ``group.consumer.assignors``."""
     client_rack: str | None
-    """The rack of this consumer: leaders may direct it to a replica there, and assignors get it."""
+    """The rack of this consumer. Leaders may direct it to a replica in this rack, and assignors get the
+    rack."""
     session_timeout_ms: float
-    """How long a member may send no heartbeat before the group removes it; 45,000 by default."""
+    """The time without a heartbeat after which the group removes a member; 45,000 by default."""
     heartbeat_interval_ms: float
     """The interval between heartbeats; 3,000 by default."""
     max_poll_interval_ms: float
-    """How long the application may take between two polls; 300,000 by default."""
+    """The maximum time between two polls of the application; 300,000 by default."""
     partition_assignment_strategy: str | Sequence[str | Assignor | type[Assignor]]
     """The assignors in the order of preference; ``range``, then ``cooperative-sticky`` by default."""
     enable_auto_commit: bool
-    """Whether positions are committed in the background; True by default."""
+    """Commits positions in the background; True by default."""
     auto_commit_interval_ms: float
     """The interval between automatic commits; 5,000 by default."""
 
@@ -346,36 +348,37 @@ class ShareConsumerOptions(ClientOptions, total=False):
     group_id: str
     """The share group, which gives each record to one of its members."""
     share_acknowledgement_mode: Literal["implicit", "explicit"]
-    """How records are accepted: with ``implicit``, the default, by the next `poll`; with ``explicit`` by
-    calls of `acknowledge`."""
+    """The way in which records are accepted: with ``implicit``, the default, by the next `poll`; with
+    ``explicit`` by calls of `acknowledge`."""
     share_acquire_mode: Literal["batch_optimized", "record_limit"]
-    """How many records are locked at once: with ``batch_optimized``, the default, whole batches of the log;
-    with ``record_limit`` ``max_poll_records`` at most (Kafka 4.2)."""
+    """The number of records that are locked at once: with ``batch_optimized``, the default, whole batches of
+    the log; with ``record_limit`` at most ``max_poll_records`` (Kafka 4.2)."""
     max_poll_records: int
-    """How many records `poll` returns at most; 500 by default."""
+    """The maximum number of records that `poll` returns; 500 by default."""
     max_poll_interval_ms: float
-    """How long the application may take between two polls; 300,000 by default."""
+    """The maximum time between two polls of the application; 300,000 by default."""
     fetch_min_bytes: int
-    """How many bytes a broker waits for before it answers a fetch; 1 by default."""
+    """The number of bytes that a broker waits for before it answers a fetch; 1 by default."""
     fetch_max_wait_ms: int
-    """How long a broker waits for ``fetch_min_bytes``; 500 by default. Acknowledgements wait as long."""
+    """The time that a broker waits for ``fetch_min_bytes``; 500 by default. Acknowledgements may have to wait
+    as long."""
     fetch_wait_max_ms: int
     """``fetch_max_wait_ms`` in librdkafka."""
     fetch_max_bytes: int
-    """How many bytes a fetch response may have; 50 MiB by default."""
+    """The maximum size of a fetch response in bytes; 50 MiB by default."""
     check_crcs: bool
-    """Whether checksums of batches are verified; True by default."""
+    """Verifies the checksums of batches; True by default."""
     penstock_unpack_max_bytes: int
-    """How many bytes one compressed batch may decompress to."""
+    """The maximum number of bytes that one compressed batch may decompress to."""
     penstock_unpack_max_records: int
-    """How many records one compressed batch may hold."""
+    """The maximum number of records in one compressed batch."""
     client_rack: str | None
-    """The rack of this consumer, which brokers show."""
+    """The rack of this consumer, which brokers show in descriptions of the group."""
 
 
 @cache
 def documented(name: str) -> dict[str, tuple[str, str]]:
-    """Return the type and the description of every option of one of these classes, by keyword."""
+    """Return the type and the description of every option of the class `name`, by keyword."""
     found: dict[str, tuple[str, str]] = {}
     made = _classes()[name]
     for base in made.bases:
@@ -390,7 +393,7 @@ def documented(name: str) -> dict[str, tuple[str, str]]:
 
 @cache
 def _classes() -> dict[str, ast.ClassDef]:
-    """Return the classes of this module as syntax trees, with the text below each option."""
+    """Return the classes of this module as syntax trees, which have the strings below the options."""
     try:
         source = inspect.getsource(sys.modules[__name__])
     except OSError:  # installed without sources

@@ -1,7 +1,7 @@
-"""Serializers and deserializers: functions of the application between its values and bytes.
+"""Serializers, from the application's values to bytes, and deserializers, from bytes to values.
 
 They take one argument and return one value. They are never called with None: a null key or value stays null.
-An exception in one becomes an error that names the record.
+An exception in one of them becomes an error that names the record.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IN_PLACE_OF_JAVA = {
     "LongDeserializer": "lambda data: int.from_bytes(data, 'big', signed=True)",
     "DoubleSerializer": "struct.Struct('>d').pack",
 }
-"""The Python functions that replace Java's serializer classes, by the end of the class name."""
+"""The Python functions that replace Java's serializers, by class name without the package."""
 
 
 def read_function(value: object) -> Callable[[Any], Any]:
@@ -99,7 +99,7 @@ def _bytes_of(serializer: Serializer, value: object, name: str, topic: object) -
 
 
 class Deserializers(Generic[K, V]):
-    """The deserializers of a consumer, as one function from a record of bytes to a record of its types."""
+    """The key and value deserializers of a consumer, as one function that deserializes a record."""
 
     __slots__ = ("_key", "_value")
 
@@ -111,7 +111,7 @@ class Deserializers(Generic[K, V]):
         """Return `record` with its key and value deserialized.
 
         Raises:
-            DeserializationError: a deserializer has raised; the error has the record as it is in the topic.
+            DeserializationError: a deserializer has raised; the error has the original record.
         """
         topic, partition, offset, timestamp, timestamp_type, key, value, headers = record
         read_key: Any = key

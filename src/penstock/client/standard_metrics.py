@@ -1,7 +1,7 @@
-"""The metrics of KIP-714 computed from a statistics snapshot, as points to be pushed.
+"""Computes the metrics of KIP-714 from a statistics snapshot, as data points to be pushed.
 
 Durations are in milliseconds. Averages, maxima and rates cover the time since the last push; sums are totals,
-or their growth since then. Source: KIP-714, and the names of Java's client.
+or their growth since the last push. Source: KIP-714, and the names of Java's client.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from penstock.client.statistics import Statistics, Window
 from penstock.telemetry.points import Labels, MetricKind, Point
 
 PARTITIONS_MAX = 1000
-"""The most partitions whose lag is pushed. With more, the push is cut, so that the broker accepts it."""
+"""The maximum number of partitions whose lag is pushed. More would make the push too large for the broker."""
 
 _PREFIXES = {
     "producer": "org.apache.kafka.producer.",
@@ -29,10 +29,11 @@ def standard_metrics(
     *,
     is_delta: bool,
 ) -> list[Point]:
-    """Return the points of the requested metrics.
+    """Return the data points of the requested metrics.
 
     `earlier` is the snapshot of the last push, or None for the first. `node_ids` maps broker addresses to
-    ids. `requested` are prefixes of names; ``*`` stands for all.
+    ids. `requested` are prefixes of metric names; ``*`` stands for all. If `is_delta`, sums are the growth
+    since the last push.
     """
     recent = now if earlier is None else now.since(earlier)
     counted = recent if is_delta else now
@@ -55,7 +56,7 @@ def standard_metrics(
 
 
 _Value = tuple[str, float, Labels, bool]
-"""The end of a metric's name, its value, its labels, and whether it is a sum."""
+"""The last part of a metric's name, its value, its labels, and True if it is a sum."""
 
 
 def _sums(stats: Statistics) -> Iterator[_Value]:

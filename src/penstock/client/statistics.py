@@ -19,7 +19,7 @@ S = TypeVar("S")
 
 
 def _count() -> Any:
-    """Return a field for a counter, which only grows, so that two snapshots have a difference."""
+    """Return a dataclass field for a counter, which only grows, so that its growth can be computed."""
     return field(default=0, metadata={"grows": True})
 
 
@@ -27,8 +27,8 @@ def _count() -> Any:
 class Window:
     """The durations of one kind of event: their number `cnt`, and their sum in microseconds.
 
-    Percentiles are computed from buckets, of which there are four for each power of two, so that they are
-    exact to an eighth. They are 0 if nothing was counted.
+    Percentiles are computed from buckets, with an error of at most one eighth: there are four buckets for
+    each power of two. Percentiles are 0 if nothing was counted.
     """
 
     cnt: int = _count()
@@ -51,7 +51,7 @@ class Window:
 
     @property
     def avg(self) -> int:
-        """The mean duration in microseconds, or 0."""
+        """The mean duration in microseconds; 0 without any event."""
         return self.sum // self.cnt if self.cnt else 0
 
     def percentile(self, percent: float) -> int:
@@ -65,7 +65,10 @@ class Window:
         return self.max
 
     def since(self, earlier: Window) -> Window:
-        """Return the durations counted since `earlier`. Minimum and maximum are limits of buckets."""
+        """Return the window of the durations counted since the window `earlier` was made.
+
+        Minimum and maximum are limits of buckets.
+        """
         buckets = {
             bucket: count - earlier.buckets.get(bucket, 0)
             for bucket, count in self.buckets.items()
@@ -103,17 +106,17 @@ class BrokerStatistics:
     connects: int = _count()
     """The number of opened connections."""
     disconnects: int = _count()
-    """The number of connections that ended without a decision of this client."""
+    """The number of connections that were lost, and not closed by this client."""
     connect_failures: int = _count()
     """The number of failed attempts to connect."""
     tx: int = _count()
     """The number of requests sent."""
     txbytes: int = _count()
-    """The bytes of requests, without the overhead of TLS."""
+    """The size in bytes of all requests sent, without the overhead of TLS."""
     rx: int = _count()
     """The number of responses received."""
     rxbytes: int = _count()
-    """The bytes of responses, without the overhead of TLS."""
+    """The size in bytes of all responses received, without the overhead of TLS."""
     req_timeouts: int = _count()
     """The number of connections that were closed because a response was overdue."""
     rtt: Window
@@ -136,15 +139,15 @@ class PartitionStatistics:
     txmsgs: int = _count()
     """The number of acknowledged records."""
     txbytes: int = _count()
-    """The bytes of acknowledged records, in batches before compression."""
+    """The size in bytes of the acknowledged records, in batches before compression."""
     rxmsgs: int = _count()
-    """The number of records that were decoded to be returned."""
+    """The number of records that were decoded for the application."""
     rxbytes: int = _count()
-    """The bytes of the batches with these records."""
+    """The size in bytes of the batches in which these records were fetched."""
     msgq_cnt: int = 0
     """The number of records that are not acknowledged yet."""
     msgq_bytes: int = 0
-    """The bytes of records that are not acknowledged yet."""
+    """The size in bytes of the records that are not acknowledged yet."""
     app_offset: int = -1
     """The offset of the next record that the application gets."""
     next_offset: int = -1
@@ -159,7 +162,8 @@ class PartitionStatistics:
     lo_offset: int = -1
     """The partition's log start offset in the last Fetch response."""
     consumer_lag: int = -1
-    """The number of offsets from `app_offset` to the end that this consumer can read."""
+    """The number of offsets from `app_offset` to the end of the partition, as far as this consumer may
+    read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +184,7 @@ class GroupStatistics:
 
 
 class Sample(NamedTuple):
-    """One number with its name and labels, as Prometheus has it."""
+    """One number with a name and labels, as in the text format of Prometheus."""
 
     name: str
     labels: dict[str, str]
@@ -195,51 +199,52 @@ class Statistics:
     type: str
     """``producer``, ``consumer`` or ``admin``."""
     ts: int
-    """When the snapshot was taken, in microseconds of a monotonic clock."""
+    """The time of the snapshot, in microseconds of a monotonic clock."""
     time: int
-    """When the snapshot was taken, in seconds since 1970."""
+    """The time of the snapshot, in seconds since 1970."""
     age: int = _count()
     """Microseconds since the client was made."""
     msg_cnt: int = 0
     """The number of a producer's records that are not acknowledged yet."""
     msg_size: int = 0
-    """The bytes of a producer's records that are not acknowledged yet."""
+    """The size in bytes of a producer's records that are not acknowledged yet."""
     msg_size_max: int = 0
-    """The limit of buffered bytes: ``buffer.memory``, or the most that a consumer fetches ahead."""
+    """The limit of buffered bytes: a producer's ``buffer.memory``, or a consumer's limit of fetching
+    ahead."""
     fetchq_size: int = 0
-    """The bytes that a consumer has fetched and not decoded yet."""
+    """The size in bytes of the records that a consumer has fetched and not decoded yet."""
     tx: int = _count()
     """The number of requests to all brokers."""
     tx_bytes: int = _count()
-    """The bytes of requests to all brokers."""
+    """The size in bytes of all requests to all brokers."""
     rx: int = _count()
-    """The number of responses of all brokers."""
+    """The number of responses from all brokers."""
     rx_bytes: int = _count()
-    """The bytes of responses of all brokers."""
+    """The size in bytes of all responses from all brokers."""
     txmsgs: int = _count()
     """The number of acknowledged records."""
     txmsg_bytes: int = _count()
-    """The bytes of acknowledged records, in batches before compression."""
+    """The size in bytes of the acknowledged records, in batches before compression."""
     rxmsgs: int = _count()
-    """The number of records that were decoded to be returned."""
+    """The number of records that were decoded for the application."""
     rxmsg_bytes: int = _count()
-    """The bytes of the batches with these records."""
+    """The size in bytes of the batches in which these records were fetched."""
     brokers: Mapping[str, BrokerStatistics] = field(default_factory=dict)
     """The brokers by address, at most 1,000 of them."""
     partitions: Mapping[TopicPartition, PartitionStatistics] = field(default_factory=dict)
-    """The partitions that a producer has written to, or that a consumer has now."""
+    """The partitions that a producer has written to, or that are assigned to a consumer now."""
     cgrp: GroupStatistics | None = None
     """The consumer's group statistics, or None."""
 
     def since(self, earlier: Statistics) -> Statistics:
-        """Return the difference to an earlier snapshot of this client, in which counters have their growth.
+        """Return the difference to an earlier snapshot of this client: counters have their growth since then.
 
         ``later.since(earlier).txmsgs / (later.ts - earlier.ts) * 1e6`` is a rate per second.
         """
         return _difference(self, earlier)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the form of librdkafka's JSON: topics with partitions, brokers with windows, the group."""
+        """Return the snapshot as a dict with the structure of librdkafka's statistics JSON."""
         made = {each.name: getattr(self, each.name) for each in fields(self)}
         made["name"] = self.client_id
         made["brokers"] = {name: _plain(broker) for name, broker in self.brokers.items()}

@@ -18,7 +18,7 @@ log = logger_named("penstock.client")
 
 
 class StatisticsReports:
-    """Calls a function with a snapshot at an interval, as long as the client lives.
+    """Calls a function with a statistics snapshot at an interval, as long as the client lives.
 
     Clients for asyncio call it on their event loop, and await the result if it is awaitable. Blocking clients
     call it in a separate thread, since one loop serves all of them: there is one call at a time, and a call

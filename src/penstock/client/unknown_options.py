@@ -12,7 +12,7 @@ from penstock.errors import ConfigError
 def unknown_option(name: str, known: Iterable[str], prefix: str = "") -> ConfigError:
     """Return the error for an option that is not among `known`, which are dotted names.
 
-    `prefix` precedes the names of options elsewhere, as in Spark.
+    `prefix` precedes the names of options in error messages, such as ``kafka.`` in Spark.
     """
     said = advice("options", name.replace(".", "_").lower())
     if said is not None:

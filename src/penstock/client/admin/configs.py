@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TOPIC_RESOURCE, BROKER_RESOURCE, METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 16, 32
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
-"""The operations on a setting, with their numbers in IncrementalAlterConfigs."""
+"""The operation codes of IncrementalAlterConfigs."""
 
 DEFAULT_SOURCE = 5
 """The source of a setting that has its default value (KIP-226)."""
@@ -52,7 +52,7 @@ class Resource(NamedTuple):
 
     @property
     def broker(self) -> int | None:
-        """The id of the broker that this resource is, or None if the resource is not a single broker."""
+        """The broker id if this resource is a single broker, else None."""
         return int(self.name) if self.kind == BROKER_RESOURCE and self.name else None
 
 
@@ -80,7 +80,8 @@ def changes_of(
 ) -> list[AlterableConfig]:
     """Return the changes of an IncrementalAlterConfigs request.
 
-    `appended` and `subtracted` are items of lists.
+    `values` sets settings, `defaults` names settings to reset. `appended` and `subtracted` have the items to
+    add to, and to remove from, settings that are lists.
     """
     given = ((SET, values), (APPEND, appended), (SUBTRACT, subtracted))
     changes = [

@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STATES_VERSION = 4
-"""The first version of ListGroups with states, and a filter for them."""
+"""The first version of ListGroups that returns the states of groups and can filter by state (KIP-518)."""
 
 TYPES_VERSION = 5
-"""The first version of ListGroups with types of groups, and a filter for them (KIP-848)."""
+"""The first version of ListGroups that returns the types of groups and can filter by type (KIP-848)."""
 
 DEAD = "Dead"
 SHARE_PROTOCOL = "share"
@@ -78,7 +78,7 @@ class GroupListing(NamedTuple):
 
 
 class MemberDescription(NamedTuple):
-    """A member of a group. `partitions` is empty if the member's protocol is not that of consumers."""
+    """A member of a group. `partitions` is empty in a classic group of other clients than consumers."""
 
     member_id: str
     group_instance_id: str | None
@@ -111,7 +111,8 @@ class GroupAdministration:
     async def listings(self, states: Collection[str], group_type: str | None = None) -> list[GroupListing]:
         """Return all groups of the cluster, sorted by name, or those of the given states and type.
 
-        A broker that does not report types (before Kafka 3.8) has no group of any given type.
+        If `group_type` is given, the result leaves out the groups of brokers before Kafka 3.8, which do not
+        report types.
         """
         client = self._client
         await client.bootstrap()
@@ -143,7 +144,7 @@ class GroupAdministration:
         return [found[name] for name in sorted(found)]
 
     async def describe(self, group_id: str) -> GroupDescription:
-        """Return the description of a group of any type, by the API for its type."""
+        """Return the description of a group of any type: try the Describe API of each type in turn."""
         try:
             return await self._describe_classic(group_id)
         except KafkaError as error:
@@ -216,10 +217,10 @@ class GroupAdministration:
         api: str,
         explain: Callable[[int, str], Exception],
     ) -> tuple[Any, BrokerNode]:
-        """Return the one share or streams group of a response, and the node that coordinates it.
+        """Return the only group in a response to `api`, a request for one group, and its coordinator.
 
-        Raises the error that `explain` returns for an error code and the group, and KafkaError if the
-        response does not have the group.
+        `api` is ShareGroupDescribe or StreamsGroupDescribe. Raises the error that `explain` makes from the
+        group's error code, and ProtocolViolationError if the response does not have the group.
         """
         broker = self._client.address_of(node)
         group = only(groups, broker, api)
@@ -231,9 +232,9 @@ class GroupAdministration:
         return group, coordinator
 
     def _described(self, groups: Sequence[Any], group_id: str, node: int, api: str) -> tuple[Any, BrokerNode]:
-        """Return the one group of a response, and the node that coordinates it.
+        """Return the only group in a response to `api`, a request for one group, and its coordinator.
 
-        Raises KafkaError if it is missing.
+        Raises KafkaError if the group does not exist.
         """
         broker = self._client.address_of(node)
         group = only(groups, broker, api)
@@ -264,7 +265,8 @@ class GroupAdministration:
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of a group, by default of all partitions.
 
-        The client asks a broker before 0.10.2 about each partition of the cluster.
+        Brokers before 0.10.2 cannot list a group's offsets: the client asks them for every partition of the
+        cluster.
         """
         offsets = self._offsets(group_id)
         try:
@@ -316,9 +318,9 @@ class GroupAdministration:
     async def ask_coordinator(
         self, group_id: str, what: str, request: Message, read: Callable[[Any, int], T]
     ) -> T:
-        """Send a request to a group's coordinator until it answers; return what `read` makes of the answer.
+        """Send a request to a group's coordinator, with retries; return what `read` returns for the response.
 
-        `read` gets the response and the id of the node.
+        `read` gets the response and the coordinator's node id. `what` is the action in error messages.
         """
         coordinator = CoordinatorFinder(self._client, group_id)
 
@@ -337,7 +339,7 @@ class GroupAdministration:
 def lags(
     committed: Mapping[TopicPartition, OffsetAndMetadata], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | None]:
-    """Return how many offsets a group is behind the end of each partition; None without a commit."""
+    """Return a group's lag in each partition, in offsets; None for a partition without a committed offset."""
     return {tp: max(0, end - committed[tp].offset) if tp in committed else None for tp, end in ends.items()}
 
 
@@ -356,9 +358,9 @@ def refused(code: int, group_id: str) -> PenstockError:
 
 
 def refused_to(kind: str, needs: str, code: int, group_id: str) -> PenstockError:
-    """Return the exception for an error code of a "share" or "streams" group.
+    """Return the exception for an error code from the coordinator of a share or streams group.
 
-    `needs` is the message for a cluster that has no groups of this kind.
+    `kind` is "share" or "streams". `needs` is the message if the cluster does not support these groups.
     """
     if code == ErrorCode.GROUP_ID_NOT_FOUND:
         missing = no_such_group(group_id)

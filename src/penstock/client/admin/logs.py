@@ -31,7 +31,7 @@ class LogDirectory(NamedTuple):
     broker: int
     path: str
     partitions: Mapping[TopicPartition, int]
-    """The size of each partition in this directory."""
+    """The size of each partition in this directory, in bytes."""
     total_bytes: int = -1
     usable_bytes: int = -1
 
@@ -39,8 +39,8 @@ class LogDirectory(NamedTuple):
 class LogAdministration:
     """Deletes records and describes data directories, through the connections of a started client.
 
-    Each call raises KafkaError for what a broker refuses, and NetworkError or RequestTimeoutError where no
-    broker answers in time.
+    Each call raises KafkaError if a broker refuses, and NetworkError or RequestTimeoutError if no broker
+    answers in time.
     """
 
     def __init__(self, client: AsyncClient) -> None:

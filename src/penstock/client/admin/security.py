@@ -37,13 +37,13 @@ MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 """The SASL mechanisms whose passwords a cluster stores, with their codes (KIP-554)."""
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
-"""The entity of a quota: pairs of kind and name, sorted. The name None is the default of its kind."""
+"""The entity of a quota: sorted pairs of entity type and name. The name None is the default of its type."""
 
 T = TypeVar("T")
 
 
 def password_text(value: object, what: str) -> object:
-    """Return the password. The error message quotes no other value, since it may be a password, too.
+    """Return the password. Its error message does not quote the value, which may be a secret.
 
     Raises:
         ConfigError: the value is neither a str nor a Secret.
@@ -58,8 +58,8 @@ def password_text(value: object, what: str) -> object:
 class SecurityAdministration:
     """Describes and changes ACLs, users and quotas, through the connections of a started client.
 
-    Each call raises KafkaError for what a broker refuses, and NetworkError or RequestTimeoutError where no
-    broker answers in time.
+    Each call raises KafkaError if a broker refuses, and NetworkError or RequestTimeoutError if no broker
+    answers in time.
     """
 
     def __init__(self, client: AsyncClient) -> None:
@@ -111,7 +111,7 @@ class SecurityAdministration:
         return await self._asked("deleting entries", request, read)
 
     async def users(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
-        """Return users that have SCRAM credentials: the iterations of each mechanism, by user.
+        """Return users that have SCRAM credentials: for each user, the iterations by mechanism.
 
         If `names` is empty, all users are returned.
         """
@@ -156,7 +156,7 @@ class SecurityAdministration:
             await self._asked("setting a password", request, lambda answer: _check(answer.results))
 
     async def delete_user(self, user: str, mechanisms: Sequence[str] | None) -> None:
-        """Remove a user's SCRAM credentials for these mechanisms, or for all mechanisms if None."""
+        """Remove a user's SCRAM credentials for these mechanisms; None stands for all mechanisms."""
         if mechanisms is None:
             mechanisms = list((await self.users([user]))[user])
         for mechanism in mechanisms:
@@ -167,8 +167,8 @@ class SecurityAdministration:
     async def set_quotas(self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]) -> None:
         """Set quotas of an entity (KIP-546). The value None removes a quota.
 
-        `entity` maps kinds (``user``, ``client-id``, ``ip``) to names. The name None is the default of its
-        kind, which holds for all names without quotas of their own.
+        `entity` maps entity types (``user``, ``client-id``, ``ip``) to names. The name None stands for the
+        default entity of that type, whose quotas apply to every name without quotas of its own.
         """
         operations = [
             OpData(key=key, value=value or 0.0, remove=value is None) for key, value in quotas.items()
@@ -179,7 +179,7 @@ class SecurityAdministration:
         await self._asked("setting quotas", request, lambda answer: _check(answer.entries))
 
     async def quotas(self) -> dict[QuotaEntity, dict[str, float]]:
-        """Return all quotas that are set: by entity, and then by name. See `set_quotas` for entities."""
+        """Return all quotas that are set: by entity, then by quota name. See `set_quotas` for entities."""
         from penstock.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 
         def read(answer: Any) -> dict[QuotaEntity, dict[str, float]]:
@@ -213,7 +213,7 @@ def _filter_fields(wanted: AclFilter) -> dict[str, Any]:
 
 
 def _acl(resource: Any, entry: Any) -> Acl:
-    """Return the access control entry of a response, for the resource that the response names with it."""
+    """Return an `Acl` made of a `resource` in a response and one `entry` of that resource."""
     return Acl(
         resource.resource_type,
         resource.resource_name,

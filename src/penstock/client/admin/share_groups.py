@@ -103,7 +103,7 @@ class ShareGroupAdministration:
     async def offsets(
         self, group_id: str, asked: Sequence[TopicPartition] | None
     ) -> dict[TopicPartition, ShareGroupOffset]:
-        """Return the progress of a share group in the given partitions, or in all that it has read."""
+        """Return a share group's start offset and lag in partitions, by default all that it has read."""
         topics = None
         if asked is not None:
             topics = [
@@ -174,7 +174,7 @@ class ShareGroupAdministration:
     async def delete_offsets(self, group_id: str, topics: Sequence[str]) -> None:
         """Remove a share group's start offsets, locks and delivery counts for topics.
 
-        The group has no members.
+        The group must have no members.
         """
         request = deleting.DeleteShareGroupOffsetsRequest(
             group_id=group_id,

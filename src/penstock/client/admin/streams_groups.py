@@ -19,7 +19,7 @@ STREAMS = "streams"
 
 
 class StreamsTask(NamedTuple):
-    """A task: a subtopology for one partition number of the topics that the subtopology reads."""
+    """A task: one subtopology, applied to one partition number of the topics that it reads."""
 
     subtopology: str
     partition: int
@@ -38,7 +38,8 @@ class StreamsSubtopology(NamedTuple):
 class StreamsMemberDescription(NamedTuple):
     """A member of a streams group.
 
-    `process_id` is of its instance, `endpoint` a host with a port, or None.
+    `process_id` identifies the application instance that the member runs in. `endpoint` is the ``host:port``
+    for interactive queries, or None.
     """
 
     member_id: str

@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 BROKER_DEFAULT = -1
 BROKER_DEFAULT_VERSION = 4
-"""The first version of CreateTopics in which -1 means the broker's configured number (KIP-464)."""
+"""The first version of CreateTopics in which -1 stands for the broker's default numbers (KIP-464)."""
 
 NAMED_DELETE_VERSION = 6
-"""The first version of DeleteTopics with names and ids in one list."""
+"""The first version of DeleteTopics that takes topic names and topic ids in one list."""
 
 
 @with_hints("NewTopic")
 class NewTopic(NamedTuple):
-    """A topic to create. -1 leaves a number to the broker; brokers before Kafka 2.4 take it as 1."""
+    """A topic to create. -1 as a number stands for the broker's default, and for 1 before Kafka 2.4."""
 
     name: str
     partitions: int = 1
@@ -132,7 +132,7 @@ class TopicAdministration:
                 raise refusal(topic.error_code, repr(topic.name), topic.error_message)
 
     async def grow(self, topic: str, partitions: int) -> None:
-        """Add partitions to a topic, so that it has `partitions` in all."""
+        """Add partitions to a topic, so that it has `partitions` partitions in all."""
         client, tries = self._client, count()
         await client.retrying(
             "creating partitions", lambda: self._grow(topic, partitions, grown_is_fine=next(tries) > 0)

@@ -1,4 +1,4 @@
-"""Administration of transactions for asyncio: list, describe, end by coordinates, abort hanging ones."""
+"""Administration of transactions for asyncio: list, describe, complete prepared ones, abort hanging ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ DURATION_VERSION, PATTERN_VERSION = 1, 2
 """The first versions of ListTransactions that filter by duration (KIP-994) and by a pattern (KIP-1152)."""
 
 HANGING_AGE_MS = 15 * 60_000.0
-"""The least age of a hanging transaction: by default brokers allow no longer ``transaction.timeout.ms``."""
+"""The minimum age of a hanging transaction: the default of the broker's ``transaction.max.timeout.ms``."""
 
 
 class TransactionListing(NamedTuple):
@@ -75,7 +75,7 @@ class TransactionDescription(NamedTuple):
     producer_epoch: int
     timeout_ms: int
     start_time_ms: int | None
-    """When the first partition was added, in milliseconds since 1970; None before the first transaction."""
+    """The time at which the first partition was added, in milliseconds since 1970; None before that."""
     partitions: tuple[TopicPartition, ...]
     """The partitions in the transaction that have no marker yet."""
     coordinator: int
@@ -209,10 +209,10 @@ class TransactionAdministration:
         await self._at_coordinator(where.transactional_id, "ending a transaction", ask)
 
     async def fence(self, transactional_id: str) -> TransactionCoordinates:
-        """Abort the open transaction of a transactional id, and fence the producer that has the id now.
+        """Abort the open transaction of a transactional id, and fence the producer that uses the id now.
 
-        The effect is that of a new producer starting with the id. Returns the producer id and epoch that the
-        coordinator has given out.
+        This has the effect of a new producer that starts with the id. Returns the producer id and epoch that
+        the coordinator has assigned.
         """
         timeout_ms = int(self._client.config.request_timeout_ms)
 
@@ -229,7 +229,7 @@ class TransactionAdministration:
     async def producers(
         self, wanted: Sequence[TopicPartition], broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """Return the producers whose state partitions keep, as their leaders report it.
+        """Return the active producers of each partition, from the partition leaders (DescribeProducers).
 
         If `broker` is not None, the client asks the replicas at that broker.
         """
@@ -271,8 +271,8 @@ class TransactionAdministration:
     ) -> list[HangingTransaction]:
         """Return transactions that are open in one of these partitions, and that no coordinator will end.
 
-        The last record of such a transaction is older than `older_than_ms`, and its producer has no
-        transactional id, or the coordinator of the id does not list the partition. Raises as `producers` and
+        A transaction hangs if its last record is older than `older_than_ms`, and either its producer has no
+        transactional id, or the coordinator of that id does not list the partition. Raises as `producers` and
         `listings`.
         """
         described = await self.producers(partitions)
@@ -318,7 +318,8 @@ class TransactionAdministration:
     ) -> None:
         """Write an abort marker for a producer's open transaction in one partition.
 
-        A `coordinator_epoch` above the real one does harm; -1 stands for 0. Raises as `abort_hanging`.
+        A `coordinator_epoch` above the coordinator's real epoch does harm: the partition then refuses the
+        coordinator's later markers. -1 is sent as 0. Raises as `abort_hanging`.
         """
         marker = WritableTxnMarker(
             producer_id=producer_id,
@@ -348,7 +349,10 @@ class TransactionAdministration:
     async def _at_coordinator(
         self, transactional_id: str, what: str, ask: Callable[[Peer, int], Awaitable[T]]
     ) -> T:
-        """Call `ask` with a transactional id's coordinator until it succeeds, and return its result."""
+        """Find a transactional id's coordinator, call `ask` with it, and return the result; with retries.
+
+        `ask` gets a connection to the coordinator and its node id. `what` is the action in error messages.
+        """
         client = self._client
 
         async def attempt() -> T:

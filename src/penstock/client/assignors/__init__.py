@@ -17,7 +17,7 @@ NAMES = tuple(_HOMES)
 
 
 def assignor_named(name: str) -> Assignor:
-    """Return the assignor with one of Kafka's names: ``cooperative-sticky``, or its class name in Java.
+    """Return the assignor with this name: ``cooperative-sticky`` or another of Kafka's, or a Java class name.
 
     Raises:
         ValueError: there is no assignor of this name.

@@ -18,7 +18,7 @@ from penstock.model import TopicPartition
 
 
 class Claims(NamedTuple):
-    """The partitions that each member owned so far, and the partitions that several members claim."""
+    """The partitions that each member has owned so far, and those that several members claim to own."""
 
     owned: dict[str, list[TopicPartition]]
     disputed: set[TopicPartition]
@@ -30,15 +30,15 @@ def balance(
     claims: Claims,
     outdated: Mapping[TopicPartition, str],
 ) -> Assignment:
-    """Return the assignment. `outdated` maps partitions to owners of earlier generations.
+    """Return the assignment. `outdated` maps partitions to their owners in earlier generations.
 
-    A move goes to that owner by preference.
+    A partition that must move goes back to such an owner if possible.
     """
     return _Balancing(partition_counts, members, claims, outdated).run()
 
 
 class _Balancing:
-    """One run of the algorithm: the assignment so far, and the members ordered by its sizes."""
+    """One run of the algorithm: the assignment so far, and the members, sorted by number of partitions."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class _Balancing:
         return {**result, **fixed}
 
     def _all_partitions(self) -> list[TopicPartition]:
-        """Return all partitions, those of topics with the fewest possible owners first."""
+        """Return all partitions, beginning with those of topics that have the fewest subscribers."""
         topics = sorted(self._counts, key=lambda topic: (len(self._takers[topic]), java_order(topic)))
         return [TopicPartition(topic, number) for topic in topics for number in range(self._counts[topic])]
 
@@ -100,7 +100,7 @@ class _Balancing:
         del self._by_size[bisect_left(self._by_size, self._rank(member))]
 
     def _neediest(self, topic: str) -> str | None:
-        """Return the subscriber of a topic that has the fewest partitions, or None."""
+        """Return the subscriber of a topic that has the fewest partitions so far, or None."""
         for _, _, member in self._by_size:
             if topic in self._wants[member]:
                 return member
@@ -118,11 +118,11 @@ class _Balancing:
     # -- what cannot move
 
     def _room(self, member: str) -> int:
-        """Return how many partitions a member could have at most."""
+        """Return the number of partitions of all topics that a member subscribes to."""
         return sum(self._counts[topic] for topic in self._wants[member])
 
     def _set_aside_fixed(self) -> Assignment:
-        """Remove and return members whose assignment cannot change.
+        """Remove members whose assignment cannot change, and return their assignments.
 
         They have every partition of their subscriptions, and no other member subscribes to these topics.
         """
@@ -148,7 +148,7 @@ class _Balancing:
         return True
 
     def _largest_by_topic(self) -> dict[str, int]:
-        """Return for each topic the size of the largest assignment among the owners of its partitions."""
+        """Return, for each topic, the largest number of partitions that any owner of its partitions has."""
         largest = dict.fromkeys(self._counts, 0)
         for held in self._held.values():
             for topic in {tp.topic for tp in held}:
@@ -191,16 +191,16 @@ class _Balancing:
 
 
 class _Moves:
-    """The moves so far, by which the algorithm avoids that two members exchange partitions of one topic."""
+    """The moves so far, so that two members do not exchange partitions of one topic."""
 
     def __init__(self) -> None:
         self._pairs: dict[TopicPartition, tuple[str, str]] = {}
         self._moved: dict[tuple[str, str, str], list[TopicPartition]] = {}
 
     def better_choice(self, tp: TopicPartition, source: str, target: str) -> TopicPartition:
-        """Return the partition to move from `source` to `target` in place of `tp`.
+        """Return the partition to move from `source` to `target`: `tp`, or another one of its topic.
 
-        A partition of the same topic that has moved the other way before goes back instead.
+        If a partition of the topic has moved from `target` to `source` before, that one goes back instead.
         """
         if tp in self._pairs:
             source = self._pairs[tp][0]
@@ -219,6 +219,6 @@ class _Moves:
 
 
 def _unevenness(held: Mapping[str, Sequence[TopicPartition]]) -> int:
-    """Return the sum of the differences in size between every two members."""
+    """Return the sum of the differences between the numbers of partitions of every two members."""
     sizes = sorted(map(len, held.values()))
     return sum(size * (2 * index - len(sizes) + 1) for index, size in enumerate(sizes))

@@ -1,6 +1,6 @@
-"""The base class of assignors, which decide the partitions of all members in one member.
+"""The base class of assignors, by which one member of a group assigns partitions to all members.
 
-To write your own, derive from `Assignor` and give it to ``partition.assignment.strategy``.
+To write an assignor, derive a class from `Assignor`, and set ``partition.assignment.strategy`` to it.
 """
 
 from __future__ import annotations
@@ -28,30 +28,33 @@ class Assignor(ABC):
 
     name: str
     is_cooperative = False
-    """Whether members keep what they own while the group rebalances. Then `assign` must not give a
-    partition to a member while another one still owns it: it is revoked first, and assigned the next
-    time."""
+    """True if members keep their partitions while the group rebalances. Then `assign` must not give a
+    partition to a member while another one owns it: the owner must revoke it first, and the next rebalance
+    assigns it."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {getattr(self, 'name', 'without a name')}>"
 
     def user_data(self, topics: Sequence[str], previous: Previous) -> bytes | None:
-        """Return the `Subscription.user_data` that a member sends to the leader with its topics, or None."""
+        """Return the `user_data` of the member's subscription, which the leader's `assign` gets; or None.
+
+        `previous` is the member's last assignment.
+        """
         return None
 
     @abstractmethod
     def assign(
         self, partition_counts: Mapping[str, int], members: Mapping[str, Subscription]
     ) -> Mapping[str, Sequence[TopicPartition]]:
-        """Return the partitions of each member, which share all partitions of the subscribed topics.
+        """Return the partitions of each member. Together, they are all partitions of the subscribed topics.
 
-        `partition_counts` leaves out topics that do not exist. Every member needs an entry, if only an empty
-        one. The same input must give the same output, because any member may become the leader.
+        `partition_counts` leaves out topics that do not exist. Every member needs an entry, which may be
+        empty. The same input must give the same output, because any member may become the leader.
         """
 
 
 def ordered(members: Mapping[str, Subscription]) -> list[str]:
-    """Return member ids in the order of assignment: static members first, by instance id."""
+    """Return member ids in the order in which assignors serve them: static members first, by instance id."""
 
     def key(member_id: str) -> tuple[bool, bytes]:
         instance_id = members[member_id].instance_id

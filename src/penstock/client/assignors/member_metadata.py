@@ -23,7 +23,8 @@ M = TypeVar("M", bound=Message)
 PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
 VERSION = 3
-"""The version that is written. Older members ignore the fields after those of their version."""
+"""The version in which subscriptions and assignments are encoded. Members that use an older version ignore
+the fields after those of that version."""
 
 _VERSION = struct.Struct(">h")
 
@@ -42,7 +43,7 @@ class Subscription:
 
 
 def encode_subscription(subscription: Subscription, version: int = VERSION) -> bytes:
-    """Return the bytes of a subscription, as Java's consumer writes them: sorted by topic and partition."""
+    """Return an encoded subscription, sorted by topic and partition as Java's consumer encodes it."""
     groups = group_by_topic(sorted(subscription.owned)) if version >= 1 else []
     message = ConsumerProtocolSubscription(
         topics=sorted(subscription.topics),
@@ -78,7 +79,7 @@ def decode_subscription(data: bytes, instance_id: str | None = None) -> Subscrip
 def encode_assignment(
     partitions: Iterable[TopicPartition], user_data: bytes | None = None, version: int = VERSION
 ) -> bytes:
-    """Return the bytes of an assignment, as Java's consumer writes them."""
+    """Return an encoded assignment, as Java's consumer encodes it."""
     message = ConsumerProtocolAssignment(
         assigned_partitions=[
             consumer_protocol_assignment.TopicPartition(topic=topic, partitions=numbers)
@@ -119,5 +120,5 @@ def group_by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list
 
 
 def ungroup(groups: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPartition]:
-    """Return the partitions of numbers by topic: the reverse of `group_by_topic`."""
+    """Return all partitions of a list of topics with partition numbers: the reverse of `group_by_topic`."""
     return [TopicPartition(topic, number) for topic, numbers in groups for number in numbers]

@@ -23,7 +23,7 @@ _INT16 = struct.Struct(">h")
 
 
 class StickyAssignor(Assignor):
-    """Assigns evenly, and leaves members their earlier partitions. Members give up all in a rebalance."""
+    """Assigns evenly, and leaves members their earlier partitions. Members revoke all in every rebalance."""
 
     name = "sticky"
 
@@ -60,7 +60,7 @@ class CooperativeStickyAssignor(Assignor):
 
 
 class Told(NamedTuple):
-    """The partitions and the generation in a member's metadata. `generation` is None if it has none."""
+    """The partitions and the generation in a member's metadata. `generation` is None without one."""
 
     partitions: Sequence[TopicPartition]
     generation: int | None
@@ -114,7 +114,10 @@ def _told_in_user_data(subscription: Subscription) -> Told:
 
 
 def _told_in_fields(subscription: Subscription) -> Told:
-    """Return a member's owned partitions and generation, which is in the user data before version 2."""
+    """Return a member's owned partitions and their generation, as the cooperative assignor reads them.
+
+    The generation is a field of the subscription, or before version 2 the user data.
+    """
     if subscription.generation >= 0:
         return Told(subscription.owned, subscription.generation)
     data = subscription.user_data
@@ -126,9 +129,9 @@ def _told_in_fields(subscription: Subscription) -> Told:
 def share(
     partition_counts: Mapping[str, int], members: Mapping[str, Subscription], told: Mapping[str, Told]
 ) -> tuple[Assignment, dict[TopicPartition, str] | None]:
-    """Return the assignment, and the partitions that change their owner, with the new one.
+    """Return the assignment, and a map from partitions that change their owner to their new owners.
 
-    The second value is None if members subscribe to different topics: it is not computed then.
+    The map is None if members subscribe to different topics.
     """
     subscribed = {topic for subscription in members.values() for topic in subscription.topics}
     partition_counts = {topic: n for topic, n in partition_counts.items() if topic in subscribed}
@@ -143,7 +146,11 @@ def share(
 def settle_claims(
     partition_counts: Mapping[str, int], members: Mapping[str, Subscription], told: Mapping[str, Told]
 ) -> Claims:
-    """Return the owners so far. The newest generation's claim counts; equal claims cancel each other."""
+    """Return the owner of each partition so far, by the claims of the members.
+
+    The claim of the newest generation counts. If two members claim a partition in the same generation,
+    neither owns it.
+    """
     owned: dict[str, list[TopicPartition]] = {}
     owner_of: dict[TopicPartition, str] = {}
     disputed: set[TopicPartition] = set()
@@ -174,7 +181,7 @@ def settle_claims(
 def _outdated(
     told: Mapping[str, Told], generations: Mapping[str, int | None], members: Mapping[str, Subscription]
 ) -> dict[TopicPartition, str]:
-    """Return the last owner of each partition before the newest generation."""
+    """Return the last owner of each partition in a generation before the newest one."""
     newest = max((g for g in generations.values() if g is not None), default=NO_GENERATION)
     newest = max(newest, NO_GENERATION)
     found: dict[TopicPartition, tuple[str, int]] = {}
@@ -195,9 +202,9 @@ def _outdated(
 def _share_equally(
     partition_counts: Mapping[str, int], claims: Claims
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
-    """Let each member keep up to a fair share, and assign the rest to the members with the fewest.
+    """Let each member keep partitions up to a fair share; assign the rest to the members with the fewest.
 
-    Returns the assignment, and the partitions that change their owner, with the new one.
+    Returns the assignment, and a map from partitions that change their owner to their new owners.
     """
     total = sum(partition_counts.values())
     small, over_wanted = divmod(total, len(claims.owned))
@@ -236,9 +243,9 @@ def _deal(
     content: Sequence[str],
     small: int,
 ) -> dict[TopicPartition, str]:
-    """Assign the remaining partitions to members in turn; return those that had another owner.
+    """Assign the remaining partitions to members in turn.
 
-    The result maps these partitions to their new owners.
+    Returns a map from those that had another owner to their new owners.
     """
     circle = deque(sorted(hungry, key=java_order))
     next_in_line = deque(sorted(content, key=java_order))
@@ -262,7 +269,10 @@ def _deal(
 
 
 def _moving(assignment: Assignment, members: Mapping[str, Subscription]) -> dict[TopicPartition, str]:
-    """Return the partitions that go to one member while another member must revoke them first."""
+    """Return the partitions that their new owner gets only after another member has revoked them.
+
+    The result maps them to their new owners.
+    """
     added: dict[TopicPartition, str] = {}
     revoked: set[TopicPartition] = set()
     for member, partitions in assignment.items():

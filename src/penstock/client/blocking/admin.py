@@ -84,7 +84,7 @@ class Admin(Blocking):
         return self._run(self._admin.delete_acls(filters))
 
     def list_users(self, names: Sequence[str] = ()) -> dict[str, dict[str, int]]:
-        """Return users that have SCRAM credentials, by default all: the iterations by mechanism, by user."""
+        """Return users that have SCRAM credentials, by default all; for each, the iterations by mechanism."""
         return self._run(self._admin.list_users(names))
 
     def set_password(
@@ -105,7 +105,7 @@ class Admin(Blocking):
         self._run(self._admin.delete_user(user, mechanisms))
 
     def set_user_quotas(self, user: str | None, quotas: Mapping[str, float | None]) -> None:
-        """Set quotas of a user, or of users without their own if `user` is None.
+        """Set quotas of a user; if `user` is None, the default quotas of users without their own.
 
         The value None removes a quota.
         """
@@ -114,13 +114,13 @@ class Admin(Blocking):
     def set_quotas(self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]) -> None:
         """Set quotas of an entity (KIP-546). The value None removes a quota.
 
-        `entity` maps kinds (``user``, ``client-id``, ``ip``) to names. The name None is the default of its
-        kind, which holds for all names without quotas of their own.
+        `entity` maps entity types (``user``, ``client-id``, ``ip``) to names. The name None stands for the
+        default entity of that type, whose quotas apply to every name without quotas of its own.
         """
         self._run(self._admin.set_quotas(entity, quotas))
 
     def list_quotas(self) -> dict[QuotaEntity, dict[str, float]]:
-        """Return all quotas that are set: by entity, and then by name."""
+        """Return all quotas that are set: by entity, then by quota name. See `set_quotas` for entities."""
         return self._run(self._admin.list_quotas())
 
     def create_topic(
@@ -411,10 +411,10 @@ class Admin(Blocking):
         self._run(self._admin.alter_share_group_offsets(group_id, offsets))
 
     def delete_share_group_offsets(self, group_id: str, topics: Collection[str]) -> None:
-        """Remove the state of topics from a share group without members, which then reads them as new topics.
+        """Remove a share group's state for topics; the group, without members, then reads them as new topics.
 
         Raises:
-            KafkaError: the group has members (68), does not exist (69), or has nothing of a topic (3).
+            KafkaError: the group has members (68), does not exist (69), or has no offsets in a topic (3).
             UnsupportedVersionError: the cluster has no share groups.
             NetworkError, RequestTimeoutError: the cluster cannot be reached, or not in time.
         """
@@ -475,10 +475,10 @@ class Admin(Blocking):
         self._run(self._admin.end_transaction(coordinates, commit=commit))
 
     def fence_producer(self, transactional_id: str) -> TransactionCoordinates:
-        """Abort the open transaction of a transactional id, and fence the producer that has the id now.
+        """Abort the open transaction of a transactional id, and fence the producer that uses the id now.
 
-        The effect is that of a new producer starting with the id. Returns the producer id and epoch that the
-        coordinator has given out.
+        This has the effect of a new producer that starts with the id. Returns the producer id and epoch that
+        the coordinator has assigned.
 
         Raises:
             KafkaError: the id may not be used (53), or is refused.
@@ -490,7 +490,7 @@ class Admin(Blocking):
     def describe_producers(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], *, broker: int | None = None
     ) -> dict[TopicPartition, list[PartitionProducer]]:
-        """Return the producers whose state the leaders of partitions keep, by partition.
+        """Return the active producers of each partition, from the partition leaders.
 
         If `broker` is given, the client asks the replicas at that broker, and not the leaders.
 
@@ -511,8 +511,8 @@ class Admin(Blocking):
         """Return transactions that are open in one of these partitions, and that no coordinator will end.
 
         Consumers with ``read_committed`` wait for such a transaction for ever. A transaction hangs if its
-        last record is older than `older_than_ms`, and its producer has no transactional id, or the
-        coordinator of the id does not list the partition. Raises as `describe_producers` and
+        last record is older than `older_than_ms`, and either its producer has no transactional id, or the
+        coordinator of that id does not list the partition. Raises as `describe_producers` and
         `list_transactions`.
         """
         return self._run(self._admin.find_hanging_transactions(partitions, older_than_ms=older_than_ms))
@@ -522,9 +522,9 @@ class Admin(Blocking):
     ) -> PartitionProducer:
         """Write an abort marker for the transaction that is open in a partition from `start_offset` on.
 
-        Use it for hanging transactions only (`find_hanging_transactions`). A transaction that a coordinator
-        has is ended by a new producer with its transactional id, since other partitions keep it open. Returns
-        the producer of the transaction.
+        Use it for hanging transactions only (`find_hanging_transactions`). If a coordinator still has the
+        transaction, start a new producer with its transactional id instead: that ends the transaction in all
+        of its partitions. Returns the producer of the transaction.
 
         Raises:
             ConfigError: no transaction begins at `start_offset`.
@@ -543,8 +543,8 @@ class Admin(Blocking):
     ) -> None:
         """Write an abort marker for a producer's open transaction in one partition.
 
-        A `coordinator_epoch` above the real one does harm: the partition then refuses all later markers of
-        the producer's coordinator. -1 stands for 0. Raises as `abort_hanging_transaction`.
+        A `coordinator_epoch` above the coordinator's real epoch does harm: the partition then refuses the
+        coordinator's later markers. -1 is sent as 0. Raises as `abort_hanging_transaction`.
         """
         self._run(self._admin.write_abort_marker(partition, producer_id, producer_epoch, coordinator_epoch))
 

@@ -24,8 +24,8 @@ class Blocking(ABC):
     """
 
     _this_process = object()
-    """An object that is another one in each forked child. The comparison is made for every record that is
-    sent; `os.getpid()` would cost a tenth of a send."""
+    """An object that is replaced in each forked child, so that clients can detect the fork. The comparison is
+    made for every record that is sent; `os.getpid()` would cost a tenth of a send."""
 
     def __init__(self) -> None:
         self._process = Blocking._this_process
@@ -43,13 +43,13 @@ class Blocking(ABC):
         return repr(self._twin()).replace(f"<{type(self._twin()).__name__} ", f"<{type(self).__name__} ", 1)
 
     def client_instance_id(self, timeout: float | None = None) -> str:
-        """Return the id that a broker has given this client, by which its metrics are known (KIP-714).
+        """Return the client instance id that a broker has assigned for this client's metrics (KIP-714).
 
-        It is text, as Kafka prints ids. Waits for `timeout` seconds at most, by default 30.
+        The id is text, as Kafka prints ids. The call waits for `timeout` seconds at most, by default 30.
 
         Raises:
             ConfigError: ``enable.metrics.push`` is false.
-            UnsupportedVersionError: the broker that was asked for metadata takes no metrics.
+            UnsupportedVersionError: the broker that was asked for metadata accepts no metrics.
             NetworkError, RequestTimeoutError: no broker answers, or not in time.
         """
         return self._run(self._twin().client_instance_id(timeout))

@@ -138,7 +138,7 @@ class Consumer(Blocking, Generic[K, V]):
         return self._consumer.assignment()
 
     def subscription(self) -> set[str]:
-        """Return the subscribed topics; of a pattern, the matching topics that the client has seen."""
+        """Return the subscribed topics; for a pattern, the matching topics in the client's metadata."""
         return self._consumer.subscription()
 
     def partitions_for_topic(self, topic: str) -> set[int]:
@@ -172,8 +172,8 @@ class Consumer(Blocking, Generic[K, V]):
     def seek_to_committed(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Set the positions of some partitions, by default all, to the group's committed offsets.
 
-        After an aborted transaction, this makes the consumer return its records again. A partition without a
-        committed offset begins where ``auto.offset.reset`` says.
+        After an aborted transaction, this makes the consumer return its records again. For a partition
+        without a committed offset, ``auto.offset.reset`` decides on the position.
 
         Raises:
             ConfigError: a partition is not assigned, or there is no ``group.id``.
@@ -331,7 +331,7 @@ class Consumer(Blocking, Generic[K, V]):
         return self._run(_on_loop(self._consumer.positions))
 
     def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """Return how many offsets each partition's position is before its end. Raises as `poll`."""
+        """Return the number of offsets from each partition's position to its end. Raises as `poll`."""
         return self._run(self._consumer.lag(partitions))
 
     @property

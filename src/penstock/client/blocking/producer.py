@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from penstock.cloudevents.write_record import KeyMapper
 
 EXIT_PATIENCE_S = 5.0
-"""How many seconds the exit of the interpreter may wait for producers that were not closed."""
+"""The maximum time in seconds that the exit of the interpreter waits for producers that were not closed."""
 
 
 @with_hints("Producer", leave=("send",))
@@ -178,11 +178,12 @@ class Producer(Blocking, Generic[K, V]):
 
         The columns are ``key``, ``value``, ``headers``, ``partition`` and ``timestamp``, each optional;
         `fields` maps these names to others. Keys and values are binary or string. Other columns are refused,
-        since they would be lost (see `penstock.write_topic`). `delivery` collects several tables.
+        since they would be lost (see `penstock.write_topic`). Pass one `delivery` to several calls to await
+        all their tables together.
 
-        A row with a partition goes there, a row with a key goes where Java's client would send it, and the
-        others are spread over all partitions, one batch at a time. This thread encodes the rows, while the
-        background loop sends.
+        A row with a partition goes to that partition, a row with a key to the partition that Java's client
+        chooses; all other rows are spread over all partitions, one batch at a time. This thread encodes the
+        rows, while the background loop sends.
 
         Raises: as `send`.
         """
@@ -200,11 +201,12 @@ class Producer(Blocking, Generic[K, V]):
         return delivery
 
     def send_encoded(self, topic: str, batch: EncodedBatch, delivery: TableDelivery) -> None:
-        """Accept an encoded batch of magic 2.
+        """Accept an encoded batch of magic 2, and add its outcome to `delivery`.
 
-        The producer writes its id into the bytes, which it owns from now on. The batch has no producer id
-        yet, and its offset deltas are 0, 1, 2 and so on. `delivery` collects its outcome. The call waits only
-        while ``buffer.memory`` is full, or metadata of the topic or partition are missing. Raises as `send`.
+        The producer writes its producer id into the batch in place; the caller must not use the batch any
+        more. The batch must have no producer id yet, and offset deltas of 0, 1, 2 and so on. The call waits
+        only while ``buffer.memory`` is full, or metadata of the topic or partition are missing. Raises as
+        `send`.
         """
         self._append(topic, [batch], delivery)
 
@@ -219,10 +221,10 @@ class Producer(Blocking, Generic[K, V]):
             self._run(producer.get_ready(topic, deadline, batches[0].partition))
 
     def warn_of_retention(self, topic: str, oldest_ms: int | None) -> None:
-        """Log a warning if the topic's retention will remove records as old as `oldest_ms`, just written.
+        """Log a warning if the topic's retention will remove the records that were just written.
 
-        `oldest_ms` is in milliseconds since 1970, or None if no record has its own timestamp. A broker
-        without an API for settings (before 0.11) causes no warning.
+        `oldest_ms` is the timestamp of the oldest of them, in milliseconds since 1970, or None if no record
+        has its own timestamp. A broker without DescribeConfigs (before 0.11) causes no warning.
         """
         self._run(self._producer.warn_of_retention(topic, oldest_ms))
 
@@ -234,7 +236,7 @@ class Producer(Blocking, Generic[K, V]):
         return self._producer.config.transactional_id
 
     def at_once(self) -> AbstractContextManager[None]:
-        """Return a transaction block, or a block without effect if there is no transactional id."""
+        """Return a transaction block; without a ``transactional.id``, a block that does nothing."""
         return nullcontext() if self.transactional_id is None else self.transaction()
 
     def transaction(self) -> BlockingTransactionBlock:
@@ -244,8 +246,9 @@ class Producer(Blocking, Generic[K, V]):
         ...     producer.send("orders", b"two tickets")
         ...     producer.send_offsets(consumer.positions(), consumer)
 
-        Entering it raises as `begin_transaction`, leaving it as `commit_transaction`. A commit that is
-        refused with `TransactionAbortableError` is followed by an abort, so that the producer can go on.
+        Entering it raises as `begin_transaction`, leaving it as `commit_transaction`. If the commit is
+        refused with `TransactionAbortableError`, the block aborts the transaction, so that the producer stays
+        usable.
         """
         self._producer.check_transactional_id()
         return BlockingTransactionBlock(self)
@@ -347,7 +350,7 @@ class Producer(Blocking, Generic[K, V]):
         return self._producer.transaction_coordinates
 
     def leave_transaction(self, exc: BaseException | None) -> None:
-        """End the block of `transaction`: commit, or abort if `exc` has left it. The caller raises `exc`."""
+        """End the block of `transaction`: commit if `exc` is None, else abort. The caller raises `exc`."""
         self._run(self._producer.leave_transaction(exc))
 
     # -- the end

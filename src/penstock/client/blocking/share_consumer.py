@@ -174,7 +174,10 @@ class ShareConsumer(Blocking, Generic[K, V]):
                 return batch
 
     def _begin_poll(self, deadline: float) -> bool:
-        """Acknowledge the last poll's records as the mode says; return True if renewed ones are due again."""
+        """Accept the last poll's records (implicit mode), or check that all are acknowledged; send renewals.
+
+        Returns True if the next poll must return the renewed records again.
+        """
         consumer = self._consumer
         consumer.begin_poll()
         again = consumer.holdings.has_renewed and self._run(consumer.renewed(deadline))
@@ -255,7 +258,7 @@ class ShareConsumer(Blocking, Generic[K, V]):
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """How long brokers lock records for this group, in milliseconds; None before the first fetch."""
+        """The lock duration of this group's records in milliseconds; None before the first fetch."""
         return self._consumer.acquisition_lock_timeout_ms
 
     # -- a pool of workers

@@ -1,7 +1,7 @@
 """Checks that a response has every entry that the request asked for.
 
-A response that leaves something out, or contradicts the request, is a failed attempt like any other: the
-client retries until the timeout. A missing entry must not count as done, or as absent.
+A response that leaves out an entry, or contradicts the request, is a failed attempt like any other: the
+client retries until the timeout. A missing entry must not count as success, or as "does not exist".
 """
 
 from __future__ import annotations

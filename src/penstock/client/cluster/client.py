@@ -1,8 +1,8 @@
 """The connections and metadata of one client, for asyncio: finds brokers and leaders, negotiates versions.
 
-Producers, consumers and admin clients use `AsyncClient`, which has no notion of records. A connection is
+Producers, consumers and admin clients use `AsyncClient`, which does not deal with records. A connection is
 opened when it is first needed, one per broker and purpose, because responses come in order: a fetch that
-waits at the broker would hold up everything behind it.
+waits at the broker would hold up all later responses.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ CONTROLLER = -2
 """The node id that stands for the controller, or for any broker if the cluster names no controller."""
 
 BOOTSTRAP_PATIENCE_S = 1.0
-"""For how many seconds a first contact is retried: the error for a mistyped address must come soon."""
+"""The time in seconds for which the first contact is retried. It is short, so that the error for a mistyped
+address comes soon."""
 
 DRAIN_STEP_S = 0.001
 
@@ -73,7 +74,7 @@ class AsyncClient:
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         self.dice = random.Random().random
         self.old_groups: dict[Address, dict[int, tuple[int, int]]] = {}
-        """The group APIs of brokers older than ApiVersions, by address, as far as they have been probed."""
+        """The group APIs of brokers older than ApiVersions, by address, if they have been probed."""
         self._topics: set[str] = set()
         self._metadata_requests = MetadataRequests(self._ask_metadata)
         self._refreshed_at = float("-inf")
@@ -86,7 +87,7 @@ class AsyncClient:
         """The reports of statistics if ``stats_cb`` is set. They begin when the cluster is reached."""
         self._snapshot: Callable[[], Statistics] | None = None
         self.metrics_push: MetricsPush | None = None
-        """The metrics push (KIP-714), or None until a broker that takes metrics was met."""
+        """The metrics push (KIP-714), or None before a connection to a broker that accepts metrics."""
         register(self)
 
     def __repr__(self) -> str:
@@ -200,7 +201,7 @@ class AsyncClient:
 
     @property
     def is_reached(self) -> bool:
-        """Whether a broker has answered once, even without naming a broker, as a new cluster of 0.8 does."""
+        """True if a broker has answered a metadata request, even with no brokers (a new cluster of 0.8)."""
         return self._refreshed_at > float("-inf")
 
     async def bootstrap(self) -> None:
@@ -232,11 +233,11 @@ class AsyncClient:
         return self._pool.counters
 
     def insist_on_versions(self) -> None:
-        """Ask brokers once more that seemed to be older than 0.10 (`ConnectionPool.insist_on_versions`)."""
+        """Ask brokers that seemed to be older than 0.10 once more (`ConnectionPool.insist_on_versions`)."""
         self._pool.insist_on_versions()
 
     def feature_level(self, name: str) -> int:
-        """Return the finalized level of a cluster feature, as open connections have it; 0 if it has none."""
+        """Return the finalized level of a cluster feature, by the open connections; 0 if it has none."""
         return self._pool.feature_level(name)
 
     def addresses_opening(self) -> list[Address]:
@@ -273,14 +274,14 @@ class AsyncClient:
         return self._pool.live(node.address, purpose) if node else None
 
     def address_of(self, node_id: int) -> object:
-        """Return the name of a node for messages: its address if the metadata have it."""
+        """Return the address of a node for error messages, or ``node N`` if the metadata do not have it."""
         node = self.cluster.nodes.get(node_id)
         return node.address if node is not None else f"node {node_id}"
 
     def throttle_s(self, broker: object, throttle_time_ms: int) -> float:
-        """Return for how many seconds a broker's quota throttles this client.
+        """Return the time in seconds that this client must wait because of a broker's quota.
 
-        At most ``request.timeout.ms``: a longer throttle is logged and cut.
+        It is at most ``request.timeout.ms``: a longer throttle is logged and cut.
         """
         if throttle_time_ms > 0 and isinstance(broker, Address):
             self._pool.note_throttled(broker, throttle_time_ms)
@@ -351,7 +352,8 @@ class AsyncClient:
     async def refresh(self, topics: Iterable[str] = (), *, all_topics: bool = False) -> None:
         """Refresh the metadata of `topics` from any broker; if empty, of all topics that this client uses.
 
-        `topics` count as used from now on. `all_topics` asks for every topic of the cluster.
+        `topics` count as used from now on. With `all_topics`, the metadata of every topic of the cluster are
+        fetched.
 
         Raises:
             NetworkError: no broker answers.
@@ -393,7 +395,7 @@ class AsyncClient:
 
     @property
     def metadata_is_old(self) -> bool:
-        """Whether the last metadata response is older than ``metadata.max.age.ms``."""
+        """True if the last metadata response is older than ``metadata.max.age.ms``."""
         age = asyncio.get_running_loop().time() - self._refreshed_at
         return age * 1000 > self.config.metadata_max_age_ms
 
@@ -430,7 +432,8 @@ class AsyncClient:
     async def topics_with(self, partitions: Collection[TopicPartition]) -> dict[str, TopicInfo]:
         """Return the metadata of the topics of `partitions`, and check that these partitions exist.
 
-        Since topics may grow, the client asks again for a short time if it does not know a partition.
+        Since a topic may have grown, the client refreshes the metadata for a short time if a partition is
+        missing.
 
         Raises:
             ConfigError: a topic has no such partition.
@@ -460,7 +463,7 @@ class AsyncClient:
                 await self.refresh()
 
     def _patience_s(self) -> float:
-        """Return how many seconds an unknown topic may take to appear: more if the client creates topics."""
+        """Return the time in seconds to wait for an unknown topic: longer if brokers may create it."""
         patience_s = self.config.topic_metadata_propagation_max_ms / 1000
         return patience_s if self.config.allow_auto_create_topics else min(patience_s, MOMENT_S)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def client_statistics(client: AsyncClient, kind: str, **more: Any) -> Statistics:
-    """Return a snapshot of a client; `kind` is its type, `more` are further fields. Thread-safe."""
+    """Return a snapshot of a client of type `kind`; `more` are further fields. Any thread may call this."""
     now = time.monotonic()
     waiting: Counter[str] = Counter()
     for connection in client.connections():

@@ -1,7 +1,7 @@
 """One TCP connection to one broker, for asyncio: requests are answered in order.
 
-`Connection` drives a sans-I/O `ClientConnection` (`penstock.protocol.connection.client`), which cuts frames
-and matches responses to requests; it adds the socket, timeouts and futures.
+`Connection` drives a sans-I/O `ClientConnection` (`penstock.protocol.connection.client`), which splits the
+stream into frames and matches responses to requests. `Connection` adds the socket, timeouts and futures.
 
 - A long frame is received into one buffer of its size, and the response's `records` are views of that buffer:
   nothing is copied between the socket and the decoder.
@@ -50,23 +50,24 @@ if TYPE_CHECKING:
     from penstock.security.tls import TlsConnection
 
 UNSENT_BYTES_MAX = 1 << 20
-"""The bytes that may wait for the kernel before `is_clogged` becomes True."""
+"""The number of bytes waiting for the kernel above which `is_clogged` becomes True."""
 
 UNSENT_BYTES_LOW = UNSENT_BYTES_MAX // 4
-"""The bytes at which `is_clogged` becomes False again."""
+"""The number of bytes waiting for the kernel below which `is_clogged` becomes False again."""
 
 HERALD_BYTES = 16 << 10
-"""How many waiting bytes asyncio gets, so that `resume_writing` is called when the kernel takes more."""
+"""The number of waiting bytes that asyncio gets, so that it calls `resume_writing` when the kernel has taken
+them."""
 
 TCP_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
-"""The socket option, which only Linux has; elsewhere None."""
+"""The number of the socket option TCP_QUICKACK, which only Linux has; None elsewhere."""
 
 IOV_MAX = 1024
-"""The most chunks that one sendmsg accepts (limits.h on Linux)."""
+"""The maximum number of chunks in one call of sendmsg (limits.h on Linux)."""
 
 
 class AbandonedError(NetworkError):
-    """The client itself has closed the connection, to get rid of a request that the broker holds back."""
+    """The client itself has closed the connection, to get rid of a request that waits at the broker."""
 
 
 class _Waiting:
@@ -87,7 +88,8 @@ class _Waiting:
 class Connection(asyncio.BufferedProtocol):
     """A connection to one broker, opened by `connect`, or by `SecuredOpener` with TLS or SASL.
 
-    Bytes that arrive through TLS are received into the buffer `ciphertext`, which connections share.
+    Bytes that arrive through TLS are received into the buffer `ciphertext`, which all connections of a client
+    share.
     """
 
     def __init__(
@@ -118,15 +120,15 @@ class Connection(asyncio.BufferedProtocol):
         self.ready: asyncio.Future[None] = self._loop.create_future()
         """A future that is done after the TLS handshake; without TLS, at once."""
         self.session: LoginSession | None = None
-        """The SASL session, which authenticates again in time; None before the first login."""
+        """The SASL session, which authenticates again before it ends; None before the first login."""
         self._raw: asyncio.Future[bytes] | None = None
         """The future of the next frame if that is a raw SASL token, else None."""
         self._timer: asyncio.TimerHandle | None = None
         self._unsent: deque[memoryview] = deque()
-        """The bytes that wait for the kernel, behind those that asyncio holds."""
+        """The chunks that wait for the kernel, to be sent after those that asyncio has."""
         self._unsent_size = 0
         self.is_clogged = False
-        """Whether more than `UNSENT_BYTES_MAX` are unsent, so that nothing more should be sent now."""
+        """True if more than `UNSENT_BYTES_MAX` bytes are unsent, so that nothing more should be sent now."""
         self._writable_callbacks: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
@@ -135,7 +137,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is in flight, and none is held back until a login ends."""
+        """True if no request is in flight, and none is held back until a login ends."""
         return not (self._wire.requests_in_flight or (self.session is not None and self.session.is_holding))
 
     @property
@@ -149,14 +151,14 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """The bytes that wait for the kernel, plus one if requests are held back until a login ends."""
+        """The number of bytes that wait for the kernel, plus one if requests wait for the end of a login."""
         held = self.session is not None and self.session.is_holding
         in_asyncio = 0 if self._transport is None else self._transport.get_write_buffer_size()
         return held + self._unsent_size + in_asyncio
 
     @property
     def is_receiving(self) -> bool:
-        """Whether part of a response has arrived."""
+        """True if part of a response has arrived."""
         return self._wire.is_receiving
 
     def request(
@@ -195,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
         return future
 
     def send_only(self, message: Message, version: int, *, at_once: bool = False) -> None:
-        """Send a request that has no response (Produce with acks=0). It is held back as by `request`.
+        """Send a request that has no response (Produce with acks=0). During a login, it is held back.
 
         Raises:
             NetworkError: the connection is dead already.
@@ -212,7 +214,7 @@ class Connection(asyncio.BufferedProtocol):
         self._write(chunks)
 
     async def exchange_token(self, token: bytes, timeout_s: float, *, is_answered: bool) -> bytes:
-        """Send a raw SASL token, as to brokers before 1.0; return the response, empty if not `is_answered`.
+        """Send a raw SASL token, as to brokers before 1.0; return the response, or b"" if not `is_answered`.
 
         Raises:
             NetworkError: the connection is dead, or ends.
@@ -269,7 +271,7 @@ class Connection(asyncio.BufferedProtocol):
     def hand_over(self) -> tuple[asyncio.Transport, TlsConnection | None]:
         """Return the open connection's transport, and its TLS or None. This object is dead afterwards.
 
-        The caller sets another protocol object on the transport at once.
+        The caller must set another protocol object on the transport at once.
 
         Raises:
             NetworkError: the connection is dead already.
@@ -304,8 +306,8 @@ class Connection(asyncio.BufferedProtocol):
     def _write(self, chunks: Sequence[Buffer]) -> None:
         """Send chunks in order. All bytes to the broker pass through this method.
 
-        The kernel gets as many of the bytes as it takes at once, the rest as it takes more. The rest is not
-        copied: until it is sent, the bytes of the chunks must not change.
+        The kernel gets as many bytes as it takes at once, and the others later. Those are not copied: until
+        they are sent, the bytes of the chunks must not change.
 
         Raises:
             NetworkError: the kernel refuses the bytes; the connection is dead.
@@ -333,7 +335,7 @@ class Connection(asyncio.BufferedProtocol):
             self.is_clogged = self.is_clogged or self._unsent_size > UNSENT_BYTES_MAX
 
     def _send(self, chunks: Sequence[Buffer]) -> int:
-        """Return how many of the bytes the kernel takes. If it refuses, the connection is dead."""
+        """Pass chunks to the kernel, and return how many bytes it takes. An error ends the connection."""
         try:
             return self._sock.sendmsg(chunks)
         except (BlockingIOError, InterruptedError):
@@ -343,10 +345,10 @@ class Connection(asyncio.BufferedProtocol):
             return 0
 
     def _send_unsent(self, *, is_full: bool = False) -> None:
-        """Give the kernel the bytes that wait for it, at first none if it `is_full`.
+        """Pass waiting bytes to the kernel; skip the first attempt if the kernel `is_full`.
 
-        asyncio would copy what it is given to send later (until Python 3.12), so it gets only a small part
-        of what the kernel does not take: it calls `resume_writing` when that part is sent.
+        asyncio would copy bytes that it must send later (until Python 3.12), so it gets only a small part of
+        those that the kernel does not take. It calls `resume_writing` when that part is sent.
         """
         transport, unsent = self._transport, self._unsent
         assert transport is not None
@@ -477,7 +479,7 @@ class Connection(asyncio.BufferedProtocol):
         return NetworkError(f"{ended}{while_due}{why}")
 
     def _described(self, error: DecodeError) -> PenstockError:
-        """Return an error that names the broker and what it has sent instead of a valid frame."""
+        """Return an error that names the broker, and the protocol of its data if that is TLS or HTTP."""
         if isinstance(error, FrameSizeError):
             other = known_beginning(error.beginning)
             if other is TLS:
@@ -546,7 +548,7 @@ async def open_socket(address: Address, config: ClientConfig) -> socket.socket:
 
 
 async def _open_socket(address: Address, config: ClientConfig) -> socket.socket:
-    """Return a socket connected to the first address of the host name that accepts, in order."""
+    """Return a socket connected to the first address of the host name that accepts a connection."""
     loop = asyncio.get_running_loop()
     failure: OSError | None = None
     for family, kind, protocol, _, where in await _resolve(address):
@@ -572,9 +574,9 @@ async def _open_socket(address: Address, config: ClientConfig) -> socket.socket:
 
 
 async def _resolve(address: Address) -> list[Any]:
-    """Return the socket addresses of a host. Only a name, not an IP address, needs a thread and a look-up.
+    """Return the socket addresses of a host. An IP address needs no look-up, and no thread for it.
 
-    While the interpreter ends, and starts no threads any more, the look-up keeps the loop waiting: a producer
+    While the interpreter ends, and no thread can be started, the look-up blocks the event loop: a producer
     that is flushed at the end may have to connect once more.
     """
     if not 0 < address.port < 65536:

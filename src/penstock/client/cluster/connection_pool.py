@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 log = logger_named("penstock.client")
 
 ONE_LOSS_S = 1.0
-"""Connections to one broker that are lost within this time of each other count as one loss."""
+"""The time in seconds within which the losses of several connections to one broker count as one loss."""
 
 
 SILENCE_S = 0.5
-"""After so many seconds without an answer from one address, the next one is tried in parallel."""
+"""The time in seconds without an answer from one address after which the next one is tried in parallel."""
 
 STALLED = "did not say what versions it speaks: it is asked again"
 READ_AS_OLD = (
@@ -44,7 +44,7 @@ READ_AS_OLD = (
 )
 
 ONE_THROTTLING_S = 60.0
-"""Throttles of one broker within this time of each other are logged once."""
+"""The time in seconds within which only the first throttle by a broker is logged."""
 
 
 class Peer:
@@ -63,8 +63,8 @@ class Peer:
 
 
 _LEFT = LeftBuffers()
-"""The buffers of closed clients of the background loop, for the next ones: a new client for each read is the
-usual case, and would wait for new pages."""
+"""The receive buffers of closed clients of the background loop, for later clients. Programs often make a new
+client for each read, which would otherwise wait for new memory pages."""
 
 
 class ConnectionPool:
@@ -153,7 +153,7 @@ class ConnectionPool:
         an answer.
 
         Raises:
-            AuthenticationError: a broker has refused the login in a way in which all brokers would.
+            AuthenticationError: a broker has refused the login for a reason that applies to all brokers.
         """
         attempts: list[asyncio.Task[Peer]] = []
         failed: dict[asyncio.Task[Peer], PenstockError] = {}
@@ -237,7 +237,7 @@ class ConnectionPool:
             log.info("%s: cannot reach %s: %s", self._config.client_id, address, error)
 
     def note_throttled(self, address: Address, pause_ms: int) -> None:
-        """Count a pause that a broker's quota asks for; log only the first one of a minute."""
+        """Count a throttle of `pause_ms` by a broker's quota. Log only the first one in a minute."""
         now, counters = time.monotonic(), self.counters.of(address)
         if now - counters.throttled_at > ONE_THROTTLING_S:
             log.info(
@@ -319,11 +319,12 @@ class ConnectionPool:
         return Peer(connection, versions)
 
     def insist_on_versions(self) -> None:
-        """Ask brokers for their versions once more that seemed to be older than 0.10.
+        """Ask brokers that seemed to be older than 0.10 for their versions once more.
 
         A reader of committed records needs this: an overloaded broker may leave ApiVersions unanswered, and
-        version 0 of Fetch would return the records of aborted transactions. A broker that stays silent again
-        is read as an old one, with a warning. With ``api.version.request=false`` no broker is asked.
+        version 0 of Fetch would return the records of aborted transactions. A broker that does not answer
+        this time either is read as an old one, with a warning. With ``api.version.request=false`` no broker
+        is asked.
         """
         if self._config.api_version_request and not self._insists_on_versions:
             self._insists_on_versions = True
@@ -337,7 +338,7 @@ class ConnectionPool:
         return any(each.is_ancient is False for each in self.counters.brokers.values())
 
     def _end_ancient(self) -> None:
-        """Close connections that use version 0 of every API: brokers beside a newer one have only stalled."""
+        """Close connections that use version 0 of every API, so that their brokers are asked again."""
         for (address, _), peer in list(self._peers.items()):
             if peer.versions.is_ancient:
                 peer.connection.close(NetworkError(f"{address} {STALLED}"))

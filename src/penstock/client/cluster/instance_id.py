@@ -14,19 +14,19 @@ PATIENCE_S = 30.0
 
 
 class HasInstanceId:
-    """Base of the asyncio clients, which may push metrics: the call `client_instance_id`."""
+    """The base of the asyncio clients, which may push metrics. It has the call `client_instance_id`."""
 
     _client: AsyncClient
 
     @checked(timeout=seconds)
     async def client_instance_id(self, timeout: float | None = None) -> str:
-        """Return the id that a broker has given this client, by which its metrics are known (KIP-714).
+        """Return the client instance id that a broker has assigned for this client's metrics (KIP-714).
 
         The id is text, as Kafka prints ids. The call waits for `timeout` seconds at most, by default 30.
 
         Raises:
             ConfigError: ``enable.metrics.push`` is false.
-            UnsupportedVersionError: the broker that was asked for metadata takes no metrics.
+            UnsupportedVersionError: the broker that was asked for metadata accepts no metrics.
             NetworkError, RequestTimeoutError: no broker answers, or not in time.
         """
         client = self._client

@@ -1,4 +1,4 @@
-"""The SASL session of a connection: the client authenticates again before it ends (KIP-368).
+"""The SASL session of a connection: the client authenticates again before the session ends (KIP-368).
 
 Requests made during a re-authentication are held back and then sent in order.
 """
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 SESSION_PARTS = (0.85, 0.95)
-"""The part of a session after which the client authenticates again: random, as in Java, to spread clients."""
+"""The fractions of a session between which the client authenticates again, at random as in Java, so that
+clients do not all authenticate at the same time."""
 
 REAUTHENTICATION_S_MIN = 1.05
-"""The least time between two authentications, since brokers refuse a second one within one second."""
+"""The minimum time in seconds between two authentications, since brokers refuse a second one within one
+second."""
 
 
 class Requests(Protocol):
-    """The connection of a session. Requests sent `at_once` are not held back during a login."""
+    """The methods of a connection that its session calls. Requests sent `at_once` are not held back."""
 
     def request(
         self, message: Message, version: int, timeout_s: float, *, at_once: bool = False
@@ -47,14 +49,14 @@ class HeldRequest(NamedTuple):
 
 
 class LoginSession:
-    """The end of one connection's SASL session, and the requests held back during the next login."""
+    """The SASL session of one connection, and the requests held back while it authenticates again."""
 
     def __init__(self, connection: Requests, log_in: Callable[[], Awaitable[None]]) -> None:
-        """Begin without an end. `log_in` authenticates the connection again, and calls `keep`."""
+        """Create a session without an end. `log_in` authenticates the connection again, and calls `keep`."""
         self.lifetime_s = 0.0
         """The length of the session that the broker has granted, in seconds; 0 for no end."""
         self.ends_at: float | None = None
-        """When the session ends, in seconds of the loop's clock, or None if it does not end."""
+        """The time at which the session ends, in seconds of the loop's clock, or None if it does not end."""
         self._connection = connection
         self._log_in = log_in
         self._loop = asyncio.get_running_loop()
@@ -64,7 +66,7 @@ class LoginSession:
         self._task: asyncio.Task[None] | None = None
 
     def keep(self, lifetime_ms: int) -> None:
-        """Schedule the next authentication before the session ends in `lifetime_ms`; 0 means no end."""
+        """Note the lifetime of a session (0: no end), and schedule the next authentication before its end."""
         self.end()
         self.ends_at = None
         if lifetime_ms > 0:
@@ -81,7 +83,7 @@ class LoginSession:
 
     @property
     def is_holding(self) -> bool:
-        """Whether a request is held back."""
+        """True if a request is held back."""
         return bool(self._held)
 
     def must_wait(self) -> bool:

@@ -27,8 +27,8 @@ NO_TOPIC_ID = bytes(16)
 NO_NODE = -1
 
 LATE_ANSWERS_MAX = 5
-"""How many responses in a row with a topic's former id are ignored as stale. One more is accepted: the
-cluster was then set back to an earlier state."""
+"""The number of responses in a row with a topic's former id that are ignored as stale. The next one is
+accepted: the cluster was then set back to an earlier state."""
 
 
 class BrokerNode(NamedTuple):
@@ -67,7 +67,7 @@ class TopicInfo(NamedTuple):
 
 
 class Lineage(NamedTuple):
-    """A topic's newest id, its id before, and how many stale responses in a row had that former id."""
+    """A topic's newest id, the id before it, and the number of stale responses in a row with that id."""
 
     topic_id: bytes
     former_id: bytes
@@ -83,7 +83,7 @@ class ClusterMetadata:
         self.controller_id = NO_NODE
         self.cluster_id: str | None = None
         self.is_complete = False
-        """Whether `topics` are all topics of the cluster, from a response to a request for all."""
+        """True if `topics` has all topics of the cluster, from a response to a request for all."""
         self._names: dict[bytes, str] = {}
         self._lineages: dict[str, Lineage] = {}
 
@@ -125,7 +125,7 @@ class ClusterMetadata:
             self._names[topic_id] = name
 
     def _is_late(self, name: str, topic_id: bytes) -> bool:
-        """Return True if the response is from before the topic was created anew, from a stale broker."""
+        """Return True if a stale broker has sent the id that a topic had before it was created anew."""
         lineage = self._lineages.get(name)
         if topic_id == NO_TOPIC_ID:
             return False
@@ -152,9 +152,9 @@ class ClusterMetadata:
     def note_leader(
         self, where: TopicPartition, leader: int, leader_epoch: int, node: BrokerNode | None
     ) -> bool:
-        """Take a partition's leader from another broker's response (KIP-951), unless the metadata are newer.
+        """Note a partition's leader from a response of another API (KIP-951), if its leader epoch is newer.
 
-        Returns True if the leader can be asked now. `node` is its address, or None.
+        Returns True if the leader can be asked now. `node` is the leader's address, or None.
         """
         topic = self.topics.get(where.topic)
         info = self.partition(where)
@@ -180,7 +180,7 @@ class ClusterMetadata:
         return sorted(topic.partitions) if topic else []
 
     def unknown_topic_hint(self, name: str) -> str:
-        """Return the known topics with names near `name` as the end of an error message."""
+        """Return the end of an error message for an unknown topic: topics with names similar to `name`."""
         usable = [t.name for t in self.topics.values() if t.partitions and not t.is_internal]
         return did_you_mean(name, usable, 3, quoted=True)
 
@@ -203,7 +203,7 @@ def _newer(known: PartitionInfo | None, told: MetadataResponsePartition) -> Part
 def no_such_topic(name: str, cluster: ClusterMetadata, *, was_to_be_created: bool = False) -> KafkaError:
     """Return the exception for a topic that does not exist.
 
-    `was_to_be_created` adds that the brokers have not created the topic although the client allowed it.
+    If `was_to_be_created`, the message adds that brokers have not created it, although the client allowed it.
     """
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     why = ", and the broker does not create topics that are asked for" if was_to_be_created else ""
@@ -212,7 +212,7 @@ def no_such_topic(name: str, cluster: ClusterMetadata, *, was_to_be_created: boo
 
 
 MOMENT_S = 0.3
-"""How many seconds a change of the cluster may take to reach all brokers."""
+"""The time in seconds that a change of the cluster may take to reach all brokers."""
 
 
 def no_such_partition(partition: TopicPartition, count: int) -> ConfigError:

@@ -26,13 +26,13 @@ class _Request:
 
 
 class MetadataRequests:
-    """Sends requests by `ask`, which gets sorted topic names, or None for all topics."""
+    """Sends metadata requests. `ask` sends one, for sorted topic names, or for all topics if None."""
 
     def __init__(self, ask: Callable[[list[str] | None], Awaitable[None]]) -> None:
         self._ask = ask
         self._sent: _Request | None = None
         self._next: _Request | None = None
-        """The request to send after the one in flight; names are added to it until then."""
+        """The request to send after the one in flight. Until then, topic names are added to it."""
 
     async def get(self, wanted: set[str] | None) -> None:
         """Wait for the response to a request that covers the topics `wanted`, or all topics if None.

@@ -1,7 +1,7 @@
-"""Pushes of a client's metrics to a broker that asks for them (KIP-714). Imported if a broker does.
+"""Pushes of a client's metrics to a broker that asks for them (KIP-714). Imported only in that case.
 
-The client asks a broker which metrics to push, how often and how; then it pushes. It uses one broker at a
-time, over a connection that is open anyway. An error ends the pushing and nothing else.
+The client asks a broker which metrics to push, how often and in which form; then it pushes them. It uses one
+broker at a time, over a connection that is open anyway. An error ends the pushes, and has no other effect.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from penstock.client.statistics import Statistics
 
 INTERVAL_S = 300.0
-"""The seconds between pushes if no broker gives an interval, or none can be asked."""
+"""The interval in seconds between pushes if no broker gives an interval, or no broker can be asked."""
 
 STEP_S = 1.0
-"""The least pause before a question that should be repeated at once, in case a broker always says so."""
+"""The minimum pause in seconds after an error that calls for a new subscription at once, in case a broker
+answers with this error every time."""
 
 LAST_PUSH_S = 1.0
-"""How many seconds the last push may delay the close of a client, as in librdkafka."""
+"""The maximum time in seconds by which the last push delays the close of a client, as in librdkafka."""
 
 _CODECS = range(1, 5)
 _AT_ONCE = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
@@ -74,7 +75,7 @@ class MetricsPush:
         self._id = ZERO_UUID
         self._known = asyncio.Event()
         self._asked: GetTelemetrySubscriptionsResponse | None = None
-        """The subscription to push for; None before it is known, or while it must be asked for again."""
+        """The subscription (KIP-714) to push for; None if it must be fetched first, or again."""
         self._pushed: Statistics | None = None
         """The statistics of the last push, or None before the first."""
         self._was_delta = False
@@ -98,7 +99,7 @@ class MetricsPush:
         return uuid_to_text(self._id)
 
     async def close(self, timeout_s: float | None) -> None:
-        """Push for the last time, and end, within `timeout_s` or `LAST_PUSH_S` seconds, if that is less."""
+        """Push for the last time, within `timeout_s` or `LAST_PUSH_S` seconds, if that is less."""
         end_s = LAST_PUSH_S if timeout_s is None else min(timeout_s, LAST_PUSH_S)
         try:
             async with asyncio.timeout(end_s), self._sending:
@@ -182,9 +183,9 @@ class MetricsPush:
         return int(answer.error_code)
 
     def _after(self, code: int) -> float:
-        """Return the seconds to wait after a response with this error code, as Java's client does.
+        """Return the seconds to wait after a response with this error code, as in Java's client.
 
-        After an error that retries do not mend, the push ends for good.
+        After an error for which retries are useless, the client pushes no more.
         """
         wait_s = self._interval_s()
         if not code:
@@ -201,7 +202,7 @@ class MetricsPush:
         return INTERVAL_S if self._asked is None else _seconds(self._asked.push_interval_ms)
 
     def _peer(self) -> Peer | None:
-        """Return an open connection to a broker that takes metrics, or None."""
+        """Return an open connection to a broker that accepts metrics, or None."""
         for node_id in self._client.cluster.nodes:
             peer = self._client.live_peer(node_id)
             if peer is not None and takes_metrics(peer):
@@ -231,9 +232,9 @@ def _seconds(interval_ms: int) -> float:
 
 
 def _compressed(data: bytes, asked: GetTelemetrySubscriptionsResponse) -> tuple[int, bytes]:
-    """Return the id of the first codec that the broker accepts, and the data compressed with it.
+    """Return the id of the first codec that broker and client support, and the data compressed with it.
 
-    The id is 0, and the data are not compressed, if no codec is available.
+    Without such a codec, the id is 0, and the data are not compressed.
     """
     from penstock.records.compression.codecs import compress
 

@@ -34,26 +34,28 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 OLDEST = {int(key): (0, 0) for key in (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA)}
-"""The APIs that every broker from 0.8.0 on has. `old_groups` finds out the APIs of groups."""
+"""The APIs that every broker from 0.8.0 on has. The module `old_groups` detects the APIs of groups."""
 
 FIRST_ASKED_VERSION = 3
 """The version of the first ApiVersions request, which every broker since 2.4 has. Clients need no newer
 one."""
 
 PROMPT_S = 0.1
-"""After so many seconds without an answer, another request shows whether the broker is slow or lacks
-ApiVersions."""
+"""The time in seconds without an answer to ApiVersions after which another request is sent, to test whether
+the broker is slow or lacks the API."""
 
 GRACE_S = 0.3
-"""How long the answer may come after that of the other request; or three times as long as that took."""
+"""The minimum time in seconds to wait for the answer to ApiVersions after another request was answered. The
+wait is three times as long as that answer took, if that is more."""
 
 ONCE_MORE_S = 1.0
-"""How many seconds each of the last ApiVersions requests may take before a broker counts as lacking the
+"""The timeout in seconds of each repeated ApiVersions request, before a broker counts as one without the
 API."""
 
 ONCE_MORE_TIMES = 4
-"""How many more times ApiVersions is sent. If a machine gives neither end processor time for a second, a
-producer must not lose its idempotence, and with it write records twice."""
+"""The number of repeated ApiVersions requests before a broker counts as one without the API. If a busy
+machine delays client or broker for a second, a producer must not lose its idempotence, which would let it
+write records twice."""
 
 SOFTWARE_NAME = "penstock"
 
@@ -74,14 +76,14 @@ class NodeVersions:
         self.address = address
         self.ranges = dict(ranges)
         self.is_ancient = is_ancient
-        """Whether the broker is older than ApiVersions (before 0.10)."""
+        """True if the broker is older than ApiVersions (before 0.10)."""
         self.unstable = unstable
-        """Whether this client uses versions that are not final yet."""
+        """True if this client uses versions that are not final yet."""
         self.features = {} if features is None else features
         """The finalized level of each feature of the cluster, as this broker reports it (KIP-584)."""
         self.features_epoch = features_epoch
-        """The number of changes of `features` so far, by which the newest is found; -1 if the broker has
-        none."""
+        """The epoch of `features`, which grows with each change, so that the newest can be found; -1 if the
+        broker has none."""
 
     def choose(self, message_class: type[Message], at_most: int | None = None) -> int:
         """Return the highest version of a request that both ends support, at most `at_most`.
@@ -115,7 +117,7 @@ class NodeVersions:
 
     @property
     def is_of_controller(self) -> bool:
-        """Whether this is a controller's listener: it has BrokerRegistration, and no Produce."""
+        """True if this is the listener of a controller, which has BrokerRegistration and no Produce."""
         return ApiKey.BROKER_REGISTRATION in self.ranges and ApiKey.PRODUCE not in self.ranges
 
     def highest(self, key: int) -> int:
@@ -167,8 +169,9 @@ async def negotiate(
     A broker counts as older than 0.10 if it closes the connection on ApiVersions twice, or does not answer,
     then answers Metadata version 0, and still does not answer ApiVersions several times. An overloaded broker
     must not count as old, because it would get message sets without producer ids and headers. `is_ancient` is
-    what an earlier connection has shown, or None; `unstable` allows versions that are not final yet. `probes`
-    allows Metadata beside an ApiVersions that is late: a listener with SASL would count it as a failed login.
+    True or False as an earlier connection has shown, or None. `unstable` allows versions that are not final
+    yet. `probes` allows a Metadata request if the answer to ApiVersions is late: a listener with SASL would
+    count it as a failed login.
 
     Raises:
         NetworkError: the broker cannot be reached, or does not answer at all.
@@ -219,7 +222,7 @@ async def negotiate(
 async def _ask_once_more(
     open_connection: Callable[[], Awaitable[Connection]], timeout_s: float, unstable: bool
 ) -> tuple[Connection, NodeVersions] | None:
-    """Ask for the versions again, several times; return None if the broker never answers."""
+    """Ask for the versions again, several times, on new connections; return None without an answer."""
     for _ in range(ONCE_MORE_TIMES):
         connection = await open_connection()
         try:
@@ -238,7 +241,7 @@ async def _ask_patiently(
     timeout_s: float,
     unstable: bool,
 ) -> NodeVersions | None:
-    """Ask for the versions; return None if the broker answers another request meanwhile, but not this one."""
+    """Ask for the versions; return None if the broker leaves that unanswered, but answers another request."""
     asking = asyncio.ensure_future(ask_versions(connection, timeout_s, unstable=unstable))
     try:
         await asyncio.wait([asking], timeout=PROMPT_S)

@@ -1,8 +1,8 @@
 """The failures and waits of this process's clients, which another thread shows as progress.
 
-Clients note failures that they retry (`Troubles`), at the cost of an entry in a dictionary. A request without
-a response costs nothing: the `Observer` sees that the same request is still first in its connection's queue.
-This module does not influence clients.
+Clients note failures that they retry (`Troubles`), each with one access to a dictionary. They do nothing for
+a request without a response: the `Observer` sees that it is still the first in its connection's queue. This
+module does not influence clients.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from penstock.client.addresses import Address
 
 PASSING_S = 3.0
-"""A failure that was not repeated for so many seconds counts as over. Attempts are at most 1 s apart."""
+"""The time in seconds after which a failure that was not repeated counts as over. Attempts are at most 1 s
+apart."""
 
 UNREACHABLE_S = 15.0
-"""After so many seconds, a failed address counts as over: ``reconnect.backoff.max.ms`` separates attempts."""
+"""The time in seconds after which the failure of an address counts as over. Attempts are
+``reconnect.backoff.max.ms`` apart."""
 
 ENTRIES_MAX = 1_000
-"""Above this number, entries that have lapsed are dropped: metadata could name new brokers for ever."""
+"""The number of entries above which those that have lapsed are dropped: metadata could name new brokers for
+ever."""
 
 
 class Obstacle(NamedTuple):
@@ -31,7 +34,7 @@ class Obstacle(NamedTuple):
     text: str
     since: float
     is_effect: bool = False
-    """Whether this failure may only be the effect of an unreachable broker."""
+    """True if this failure may only be the effect of an unreachable broker."""
 
 
 class Troubles:
@@ -46,7 +49,10 @@ class Troubles:
         self._entries: dict[str | Address, tuple[float, float, str]] = {}
 
     def note(self, what: str | Address, error: BaseException, valid_s: float = PASSING_S) -> None:
-        """Note that `what` has failed with `error`. The entry lapses after `valid_s` seconds."""
+        """Note that `what` has failed with `error`. The entry lapses after `valid_s` seconds.
+
+        `what` is a broker's address, or the name of an action.
+        """
         now = time.monotonic()
         if len(self._entries) >= ENTRIES_MAX:
             self._entries = {each: entry for each, entry in self._entries.items() if entry[1] > now}
@@ -54,7 +60,7 @@ class Troubles:
         self._entries[what] = (since if until > now else now, now + valid_s, str(error))
 
     def end(self, what: str | Address) -> None:
-        """Remove the entry of `what`, which has succeeded."""
+        """Remove the entry of `what`, which has succeeded: a broker's address, or the name of an action."""
         self._entries.pop(what, None)
 
     def clear(self) -> None:
@@ -108,7 +114,8 @@ class Observer:
 
     def __init__(self) -> None:
         self._seen: dict[Hashable, float] = {}
-        """The requests in flight, and when each was first seen."""
+        """The waits in progress (requests in flight, connections being opened), each with the time it was
+        first seen."""
 
     def look(self, now: float) -> Obstacle | None:
         """Return the failure or wait that has lasted longest at monotonic time `now` (seconds), or None."""

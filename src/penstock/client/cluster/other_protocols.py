@@ -21,7 +21,7 @@ UNSUPPORTED_SASL_MECHANISM = 33
 """The error code of a SASL listener for an unknown mechanism; its response lists the enabled ones."""
 
 PROBE_S = 2.0
-"""How many seconds a TLS handshake may take before the peer counts as one without TLS."""
+"""The time limit in seconds for a TLS handshake. After that, the peer counts as one without TLS."""
 
 TLS = "expects TLS: set security.protocol=SSL, or SASL_SSL where it requires a password or token as well"
 NO_TLS = "does not speak TLS: set security.protocol=PLAINTEXT, or SASL_PLAINTEXT with sasl.mechanism"
@@ -48,7 +48,7 @@ def known_beginning(beginning: bytes) -> str | None:
 
 
 async def expects_tls(address: Address, timeout_s: float = PROBE_S) -> bool:
-    """Return True if a peer completes a TLS handshake, or refuses it with a TLS error."""
+    """Return True if a peer uses TLS: it completes a TLS handshake, or refuses it with a TLS error."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -68,7 +68,7 @@ async def expects_tls(address: Address, timeout_s: float = PROBE_S) -> bool:
 async def explained(
     error: NetworkError, address: Address, security: SecuritySettings | None
 ) -> PenstockError:
-    """Return an error that says which protocol the port speaks, or `error` if that cannot be found out."""
+    """Return an error with the protocol of the port, TLS or not, or `error` if that cannot be detected."""
     if security is not None and security.uses_tls and await speaks_kafka_plainly(address):
         return AuthenticationError(f"{address} {NO_TLS}")
     if security is not None and not security.uses_tls and await expects_tls(address):
@@ -95,7 +95,7 @@ async def speaks_kafka_plainly(address: Address, timeout_s: float = PROBE_S) -> 
 async def wants_sasl(
     address: Address, connect: Callable[[Address], Awaitable[Requester]], *, uses_tls: bool
 ) -> AuthenticationError | None:
-    """Return the error for a broker that requires SASL before other requests, or None if it does not."""
+    """Return the error for a broker that requires SASL before other requests; None for another broker."""
     from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 
     try:

@@ -1,4 +1,4 @@
-"""Retries: delays and deadlines, and what each error code calls for.
+"""Retries: delays, deadlines, and the reaction to each error code.
 
 The functions are pure: clock and random numbers are arguments.
 """
@@ -18,7 +18,8 @@ from penstock.errors import (
 )
 
 JITTER = 0.2
-"""The part by which delays vary at random in both directions, so that clients spread (KIP-144)."""
+"""The fraction by which delays vary at random in both directions, so that clients do not retry together
+(KIP-144)."""
 
 
 class Backoff:
@@ -47,7 +48,7 @@ REFRESH_CODES = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
 
 
 def judge(error: BaseException) -> RetryVerdict:
-    """Return whether to give up after `error`, try again, or refresh metadata and try again."""
+    """Return the reaction to `error`: give up, try again, or refresh metadata and try again."""
     if isinstance(error, KafkaError):
         if not error.retriable:
             return RetryVerdict.FATAL

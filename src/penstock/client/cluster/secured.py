@@ -2,7 +2,7 @@
 
 - All connections of a client share one buffer for ciphertext.
 - Before a broker has proved its identity, the client sends only what is needed for that proof.
-- An error names the broker, the end that refused, and what to do.
+- An error names the broker, the side that refused, and what to do.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from penstock.common.reused_buffers import ReusedMemory
 
 CIPHERTEXT_BYTES = 64 << 10
-"""How many bytes of ciphertext are received at a time, into the buffer that connections share."""
+"""The size in bytes of the buffer for received ciphertext, which connections share."""
 
 
 class SecuredOpener:
@@ -49,7 +49,7 @@ class SecuredOpener:
     def __init__(self, settings: SecuritySettings, config: ClientConfig, memory: ReusedMemory) -> None:
         """Read the certificates.
 
-        Raises ConfigError if they cannot be used, MissingDependencyError for a library.
+        Raises ConfigError if they cannot be used, MissingDependencyError if a library is not installed.
         """
         self.settings = settings
         self._config = config
@@ -65,7 +65,7 @@ class SecuredOpener:
         """Return a new connection after the TLS handshake.
 
         Raises:
-            AuthenticationError: the broker's certificate is not valid for it, or it does not speak TLS.
+            AuthenticationError: the broker's certificate is not valid for its host, or the broker has no TLS.
             NetworkError: the broker cannot be reached, or not in time.
         """
         await self._renew()
@@ -108,7 +108,7 @@ class SecuredOpener:
         return connection
 
     async def authenticate(self, connection: Connection, versions: NodeVersions) -> None:
-        """Authenticate a connection by SASL, for the first time or again, if the settings have credentials.
+        """Authenticate a connection by SASL, for the first time or again. Do nothing without credentials.
 
         Raises:
             AuthenticationError: the broker refuses, or does not prove its identity. The connection is closed.
@@ -138,7 +138,7 @@ class SecuredOpener:
     ) -> Authenticator | None:
         """Return the state machine for one more authentication, or None if there are no credentials.
 
-        `session_s` is the length of the last session in seconds. `is_raw`: the broker has no
+        `session_s` is the length of the last session in seconds. `is_raw` means that the broker has no
         SaslAuthenticate.
 
         Raises:
@@ -151,7 +151,7 @@ class SecuredOpener:
         return Authenticator(mechanism, address, is_raw=is_raw)
 
     async def until_another_try(self) -> None:
-        """Wait until a pending login is worth another try: a file has changed, or seconds have passed."""
+        """Wait before another attempt of a pending login, until a file has changed or a second has passed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + TRY_AGAIN_AFTER_S
         while loop.time() < deadline:

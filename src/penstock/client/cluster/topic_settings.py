@@ -53,7 +53,7 @@ async def topic_settings(
 
 
 async def is_compacted(client: AsyncClient, topic: str) -> bool | None:
-    """Return True if a topic is compacted, False if not, None if that cannot be found out now."""
+    """Return True if a topic is compacted, False if it is not, None if the setting cannot be read now."""
     try:
         policy = (await topic_settings(client, topic, ["cleanup.policy"])).get("cleanup.policy")
     except PenstockError:
@@ -67,7 +67,7 @@ RETENTION_SETTINGS = ("cleanup.policy", "message.timestamp.type", "retention.ms"
 def retention_warning(topic: str, settings: Mapping[str, str], oldest_ms: int, now_ms: int) -> str | None:
     """Return a warning if retention will remove records as old as `oldest_ms`, else None.
 
-    `settings` are the topic's `RETENTION_SETTINGS`, as far as they are known.
+    `settings` has the topic's `RETENTION_SETTINGS`, as far as the broker returns them.
     """
     retention = settings.get("retention.ms", "-1")
     retention_ms = int(retention) if retention.lstrip("-").isdigit() else -1

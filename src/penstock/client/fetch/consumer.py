@@ -54,14 +54,14 @@ if TYPE_CHECKING:
     from penstock.client.statistics import Statistics
 
 BREATH_S = 0.02
-"""How many seconds ``async for`` may run before other tasks of the event loop get a turn."""
+"""The time in seconds for which ``async for`` runs before other tasks of the event loop can run."""
 
 ITERATION_POLL_S = 1.0
 INNER = ("fetched_bytes", "iterate_now", "poll_arrow_now", "poll_limit", "poll_now", "wait")
-"""The methods that are called for each record or each poll, and only by the consumers themselves."""
+"""Methods that are called for each record or poll, and only by the consumer classes themselves."""
 ARROW_BATCH_BYTES = 4 << 20
 THREADED_BYTES_MIN = 128 << 10
-"""Parts from this size on are decoded in another thread, and the first part always."""
+"""The size in bytes from which fetched records are decoded in another thread. The first ones always are."""
 
 
 WhenDone = Callable[[Committable, "PenstockError | None"], object]
@@ -174,7 +174,8 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     async def begin_leaving(self, has_failed: bool = False) -> None:
         """Commit if commits are automatic. `notice` then returns the callbacks that are still due.
 
-        If the application `has_failed`, positions go back before the records that were returned last.
+        If the application `has_failed`, positions are first set back before the records that were returned
+        last.
         """
         if self._group is not None:
             if has_failed:
@@ -269,7 +270,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
 
     @property
     def needs_attention(self) -> bool:
-        """Whether the group has changes to process before the consumer returns more records."""
+        """True if the group has changes to process before the consumer returns more records."""
         return self._fetched.needs_attention
 
     @needs_attention.setter
@@ -277,7 +278,10 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         self._fetched.needs_attention = needs_attention
 
     def consumed(self) -> dict[TopicPartition, int]:
-        """Return the known positions: the next offset of each partition, except of topics created anew."""
+        """Return the position of each partition, if known: the next offset to read.
+
+        Partitions of topics that were deleted and created anew are left out.
+        """
         return self._fetched.consumed()
 
     def progress(self) -> object:
@@ -292,9 +296,9 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     async def notice(
         self,
     ) -> tuple[Callable[[], object] | None, Callable[[], Coroutine[None, None, None]]] | None:
-        """Return the group's next pending change, as a callback or None, and a function to await after it.
+        """Return the callback for the group's next pending change, or None, and a function to await after it.
 
-        Returns None if no change is pending. Raises as `poll`.
+        Returns None in place of the pair if no change is pending. Raises as `poll`.
         """
         self._fetched.come_back()
         group = self._group
@@ -328,7 +332,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return self._fetched.positions[tp]
 
     async def lag(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """Return how many offsets each partition's position is before its end. Raises as `poll`."""
+        """Return the number of offsets from each partition's position to its end. Raises as `poll`."""
         wanted = self.assignment() if partitions is None else topic_partitions(partitions, "lag()")
         for tp in wanted:
             self._assigned(tp)
@@ -429,8 +433,8 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     ) -> pa.RecordBatch | None:
         """Run `poll_arrow_now` in another thread, and return its result.
 
-        If the call is cancelled, positions stay as before it. The first batch may take seconds, while modules
-        are loaded and compiled: heartbeats continue.
+        If the call is cancelled, positions are set back to those before the call. The first batch may take
+        seconds, while modules are loaded and compiled; meanwhile, heartbeats continue.
         """
         group = self._group
         if group is not None:
@@ -569,7 +573,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return list(self._fetched.positions)
 
     def subscription(self) -> set[str]:
-        """Return the subscribed topics; of a pattern, the matching topics that the client has seen."""
+        """Return the subscribed topics; for a pattern, the matching topics in the client's metadata."""
         return set() if self._group is None else self._group.subscription()
 
     def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
@@ -602,8 +606,8 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
     def seek_to_committed(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Set the positions of some partitions, by default all, to the group's committed offsets.
 
-        The records of an aborted transaction are then read again. ``auto.offset.reset`` decides where nothing
-        is committed.
+        After an aborted transaction, this makes the consumer return its records again. For a partition
+        without a committed offset, ``auto.offset.reset`` decides on the position.
 
         Raises:
             ConfigError: a partition is not assigned, or there is no ``group.id``.
@@ -701,7 +705,7 @@ class AsyncConsumer(HasInstanceId, Generic[K, V]):
         return {tp: None if at is None else at.offset for tp, at in found.items()}
 
     async def _look_up(self, marker: int, unknown: list[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return the offset that a marker such as `COMMITTED` stands for, by partition; note topic ids."""
+        """Return the offset for a marker such as `COMMITTED` in each partition, and note topic ids."""
         client = self._client
         if marker != COMMITTED:
             topics = {tp.topic for tp in unknown}

@@ -27,7 +27,7 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
 FIRST_GUESS_RECORD_BYTES = 1_024
-"""The assumed size of a record before the first have come."""
+"""The assumed size in bytes of a record, until records have been fetched."""
 
 PARTITION_BYTES_MIN = 16 << 10
 ESTIMATE_SLACK = 1.1
@@ -72,38 +72,38 @@ class Cursor:
     ) -> None:
         self.tp = tp
         self.topic_id = topic_id
-        """The id of the topic that `offset` is in; zero while it is not known, or if the broker has no
-        ids."""
+        """The id of the topic that `offset` belongs to; zero while it is not known, or if the broker has no
+        topic ids."""
         self.offset = offset
         self.end = end
         """The offset at which fetching ends (exclusive); None for no end."""
         self.size_max = size_max
-        """The most bytes per request. It grows when a broker before 0.10.1 cuts the first batch."""
+        """The maximum size in bytes of this partition in a response. It grows if a broker before 0.10.1 cuts
+        off the first batch."""
         self.record_bytes = 0.0
-        """The average size of a record in the log as seen so far; 0 before the first."""
+        """The average size in bytes of a record in the log, by the last response; 0 before the first."""
         self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
-        """The offsets in the last response about the partition; -1 before the first."""
+        """The partition's offsets by the last response; -1 before the first."""
         self.is_stopped = False
-        """Whether an error has ended this cursor. The reader of the error then starts another cursor, or
+        """True if an error has ended this cursor. The code that gets the error then starts another cursor, or
         none."""
         self.is_dropped = False
-        """Whether fetching here was stopped: the application is handed nothing that arrives later."""
+        """True if fetching at this cursor was stopped: records that arrive later are not returned."""
         self.not_before = 0.0
         self.failing_since = 0.0
-        """When the current series of failures began, in monotonic seconds; 0 after a success."""
+        """The time of the first failure since the last success, in monotonic seconds; 0 without a failure."""
         self.violated_since = 0.0
-        """When the current series of malformed responses began, in monotonic seconds; 0 without any. Failures
-        to reach the broker do not count."""
+        """The time of the first malformed response since the last valid one, in monotonic seconds; 0 without
+        any. Failures to reach the broker do not count."""
         self.tries = 0
         self.empties = 0
         """The number of responses in a row without records, although the log has more after `offset`."""
         self.replica = NO_NODE
-        """The node that the leader has directed this reader to; -1 to ask the leader."""
+        """The replica to fetch from, which the leader has named (KIP-392); -1 to fetch from the leader."""
         self.replica_until = self.leader_until = 0.0
-        """The monotonic seconds until which `replica` is asked, and until which the reader stays with the
-        leader."""
+        """The monotonic times until which `replica` is used, and until which only the leader is used."""
         self.may_have_gaps: bool | None = None
-        """Whether compaction may have removed all records up to the log's end; None before that is known."""
+        """True if compaction may have removed all records up to the log's end; None before that is known."""
 
     @property
     def is_finished(self) -> bool:
@@ -111,7 +111,7 @@ class Cursor:
 
     @property
     def wanted_bytes(self) -> int:
-        """How many bytes the next request asks for: by estimate, the rest of the cursor's range."""
+        """The maximum size in bytes that the next request asks for: an estimate of the rest of the range."""
         if self.end is None:
             return self.size_max
         left = (self.end - self.offset) * (self.record_bytes or FIRST_GUESS_RECORD_BYTES) * ESTIMATE_SLACK
@@ -131,7 +131,7 @@ class Cursor:
 
 
 class FetchedPart(NamedTuple):
-    """One partition's share of a Fetch response: whole batches in offset order, or an error."""
+    """The part of a Fetch response for one partition: whole batches in offset order, or an error."""
 
     cursor: Cursor
     tp: TopicPartition
@@ -145,7 +145,7 @@ class FetchedPart(NamedTuple):
 
     @classmethod
     def failed(cls, cursor: Cursor, error: PenstockError) -> FetchedPart:
-        """Return a `FetchedPart` without records, which carries the error that ends a cursor."""
+        """Return a part without records, with the error that has ended the cursor."""
         return cls(cursor, cursor.tp, memoryview(b""), cursor.offset, cursor.offset, (), -1, error)
 
     @property
@@ -154,29 +154,29 @@ class FetchedPart(NamedTuple):
 
 
 class FetchLimits(NamedTuple):
-    """The limits that go into every Fetch request."""
+    """The limits that every Fetch request has."""
 
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
     isolation_level: int
     rack: str = ""
-    """The ``client.rack``, in which leaders may name a replica to read from."""
+    """The ``client.rack``: a leader may name a replica in this rack to fetch from."""
 
 
 class FetchSettings(NamedTuple):
-    """How much to fetch at a time, and for how long to retry after failures."""
+    """Settings of a fetcher: how much to fetch at a time, and how long to retry after failures."""
 
     limits: FetchLimits
     buffered_bytes_max: int
     patience_s: float | None
-    """How many seconds of failures in a row end a cursor; None for no limit."""
+    """The time in seconds after which failures in a row end a cursor; None for no limit."""
     violation_patience_s: float = 60.0
-    """How many seconds of malformed responses end a cursor, if `patience_s` is None."""
+    """The time in seconds after which malformed responses end a cursor, if `patience_s` is None."""
 
     @classmethod
     def of_consumer(cls, config: ConsumerConfig) -> FetchSettings:
-        """Return the settings of fetching that a consumer's options say."""
+        """Return the settings for a consumer with the options `config`."""
         limits = FetchLimits(
             config.fetch_max_wait_ms,
             config.fetch_min_bytes,
@@ -191,7 +191,7 @@ class FetchSettings(NamedTuple):
 def fetch_request(
     cursors: Iterable[Cursor], cluster: ClusterMetadata, limits: FetchLimits, rack: str = ""
 ) -> FetchRequest:
-    """Return a Fetch request for the cursors, in their order, in which brokers fill the response.
+    """Return a Fetch request for the cursors. Brokers fill the response in the order of the cursors.
 
     With a `rack`, a leader may answer with the id of a replica in that rack (KIP-392).
     """
@@ -217,9 +217,9 @@ def fetch_request(
 
 
 def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> int | None:
-    """Return the highest Fetch version to use, or None for no limit.
+    """Return the highest Fetch version for these topics, or None for no limit.
 
-    Newer versions name topics by their ids only, and a topic may have none.
+    Versions from 13 on name topics by ids only, and a topic may have no id.
     """
     has_ids = all(cluster.topic_id(cursor.tp.topic) != NO_TOPIC_ID for cursor in cursors)
     return None if has_ids else TOPIC_ID_FETCH_VERSION - 1
@@ -228,7 +228,7 @@ def fetch_version_limit(cursors: Iterable[Cursor], cluster: ClusterMetadata) -> 
 def fetch_answers(
     answer: FetchResponse, cluster: ClusterMetadata
 ) -> Iterator[tuple[TopicPartition, PartitionData]]:
-    """Yield the partitions of a response with their names, if it names topics or their ids."""
+    """Yield the partitions of a response. Topics whose id is not in the metadata are left out."""
     for topic in answer.responses:
         name = topic.topic or cluster.name_of(topic.topic_id)
         if name is not None:
@@ -237,7 +237,7 @@ def fetch_answers(
 
 
 def measure(records: memoryview, offset: int) -> tuple[int, int]:
-    """Return the offset after the last whole batch, and where that batch ends in `records`.
+    """Return the offset after the last whole batch in `records`, and the index of the byte after that batch.
 
     If there is no whole batch, the offset is `offset`. If the broker sends wrong offsets, the result is
     wrong, too. The function reads only the lengths and offsets of batches, because the next request waits for
@@ -268,7 +268,10 @@ def measure(records: memoryview, offset: int) -> tuple[int, int]:
 
 
 def cut_batch_bytes(records: memoryview) -> int:
-    """Return the size of the batch that `records` begin, or 0 if they are too short to have its length."""
+    """Return the size in bytes of the batch that `records` begin with, even if its end was cut off.
+
+    Returns 0 if `records` are too short to have the length.
+    """
     if records.nbytes < LENGTH_POSITION + 4:
         return 0
     return int(_BATCH_LENGTH.unpack_from(records, LENGTH_POSITION)[0]) + LENGTH_EXTRA_BYTES

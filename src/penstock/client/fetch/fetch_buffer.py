@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class FetchBuffer:
-    """A queue of fetched parts, each one partition's share of a Fetch response.
+    """A queue of fetched parts. A part is what one Fetch response has for one partition.
 
-    Full from `limit_bytes` on.
+    The buffer is full from `limit_bytes` on.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limit_bytes: int) -> None:
@@ -34,11 +34,11 @@ class FetchBuffer:
 
     @property
     def has_room(self) -> bool:
-        """Whether the buffer has less than its limit, so that more may be fetched."""
+        """True if the buffer has less than its limit, so that more may be fetched."""
         return self.size_bytes < self._limit_bytes
 
     def put(self, part: FetchedPart) -> None:
-        """Add a fetched part at the end, without waking waiting readers: `announce` does that."""
+        """Add a fetched part at the end. Waiting readers are only woken by `announce`."""
         with self._lock:
             self._parts.append(part)
             self.size_bytes += part.size

@@ -40,27 +40,28 @@ log = logger_named("penstock.client")
 
 
 NO_POSITION = -4
-"""A marker for no position: with ``auto.offset.reset=none``, the application must set one."""
+"""A position that stands for none: with ``auto.offset.reset=none``, the application must set one."""
 
 COMMITTED = -5
-"""A marker for the group's committed offset."""
+"""A position that stands for the group's committed offset, which is not looked up yet."""
 
 BY_AGE = -6
-"""A marker for the first record that is not older than the duration in ``auto.offset.reset``."""
+"""A position that stands for the first record that is not older than the duration in
+``auto.offset.reset``."""
 
 
 @with_hints("records", leave=("__init__",))
 class Records(list[Record[K, V]], Generic[K, V]):
     """The list of records that `poll` returns.
 
-    Its errors name `poll` if it is used as a record or a mapping.
+    If the application uses it like a record or a mapping, the error message mentions `poll`.
     """
 
     __slots__ = ()
 
 
 class FetchedRecords(Generic[K, V]):
-    """The positions of a consumer, and the fetched records that it returns from there on.
+    """The positions of a consumer, and the fetched records from these positions on.
 
     The consumer puts assigned partitions into `positions`, and sets `fetcher` once it has begun to fetch.
     """
@@ -69,18 +70,19 @@ class FetchedRecords(Generic[K, V]):
         self._config = config
         self._cluster = cluster
         self.needs_attention = False
-        """Whether the group has changes to process before the consumer returns more records."""
+        """True if the group has changes to process before the consumer returns more records."""
         self.fetcher: Fetcher | None = None
         self.positions: dict[TopicPartition, int] = {}
         """The next offset to return of each partition, or a marker such as `COMMITTED` before its look-up."""
         self.topic_ids: dict[TopicPartition, bytes] = {}
         """The topic id of each position. A position set by a seek has none until fetching begins."""
         self.is_out_of_range = False
-        """Whether a position was outside its log, so that the topic may be another one than metadata say."""
+        """True if a position was outside its log. The topic may then be a new one that the metadata do not
+        have yet."""
         self.position_lock = threading.Lock()
         """A lock for reading and changing positions, since another thread may call `seek`."""
         self._before: dict[TopicPartition, int] = {}
-        """The positions before the last poll, of the partitions of which it returned records."""
+        """For each partition in the last poll's result, the position before that poll."""
         self._reading: RowReading | ColumnReading | None = None
         self._is_iterating = False
         self._polls = 0
@@ -91,7 +93,7 @@ class FetchedRecords(Generic[K, V]):
 
     @property
     def reset_marker(self) -> int:
-        """The negative number that stands for the position which ``auto.offset.reset`` chooses."""
+        """The negative number, such as `EARLIEST`, for the position that ``auto.offset.reset`` chooses."""
         reset = self._config.auto_offset_reset
         if self._config.reset_age_ms is not None:
             return BY_AGE
@@ -126,7 +128,7 @@ class FetchedRecords(Generic[K, V]):
         return [tp for tp, position in self.positions.items() if position == marker]
 
     def found(self, marker: int, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace a marker, such as `EARLIEST`, by the offsets found for it, unless a seek was made since."""
+        """Replace `marker`, such as `EARLIEST`, by the offsets looked up for it, unless a seek intervened."""
         with self.position_lock:
             for tp, offset in offsets.items():
                 if self.positions.get(tp) == marker:
@@ -159,7 +161,7 @@ class FetchedRecords(Generic[K, V]):
         return self._polls, id(reading), reading.position if isinstance(reading, RowReading) else 0
 
     def finished(self) -> dict[TopicPartition, int]:
-        """Return the known positions, set back before the records that were returned last."""
+        """Return the positions up to which records are processed: those before the records returned last."""
         finished = self.consumed()
         finished.update({tp: at for tp, at in self._before.items() if tp in finished and at >= 0})
         reading = self._reading
@@ -168,7 +170,7 @@ class FetchedRecords(Generic[K, V]):
         return finished
 
     def come_back(self) -> None:
-        """Note that the application has processed all records returned so far, since it asks for more."""
+        """Note that the application calls again, so that it has processed all records returned before."""
         self._polls += 1
         self._is_iterating = False
         if self._before:
@@ -213,8 +215,8 @@ class FetchedRecords(Generic[K, V]):
     ) -> tuple[list[Record[K, V]], bool]:
         """Return the records, deserialized, up to the first that fails, and True if one has failed.
 
-        The next poll begins with the record that failed. If the first record of a poll fails, the
-        deserializer's error is raised, and the record counts as returned.
+        The next poll begins with the record that failed. But if the first record of a poll fails, the
+        deserializer's error is raised, and the next poll begins behind that record.
         """
         assert self._deserialize is not None
         index = reading.index - len(taken)
@@ -232,7 +234,7 @@ class FetchedRecords(Generic[K, V]):
         return made, False
 
     def _row_reading(self) -> RowReading | None:
-        """Return decoded records of one fetched part, as a reading that is not done; None without any."""
+        """Return a reader with decoded records, of the current or the next fetched part; None without any."""
         reading = self._reading
         while not isinstance(reading, RowReading) or reading.is_done:
             if isinstance(reading, RowReading):
@@ -276,7 +278,7 @@ class FetchedRecords(Generic[K, V]):
         self.counted_in_all.add(records, size)
 
     def give_back(self) -> None:
-        """Set the positions back before the records that were returned last."""
+        """Set positions back before the records that were returned last, which are then returned again."""
         for tp, position in self._before.items():
             self.forget([tp])
             self.positions[tp] = position
@@ -340,8 +342,8 @@ class FetchedRecords(Generic[K, V]):
     def _part_to_read(self, kind: type) -> FetchedPart | None:
         """Return the fetched records to read next, or None.
 
-        If records were begun to be read as rows and `kind` is for columns, or the reverse, return the rest of
-        them again.
+        `kind` is the class of the reader that will read them. If a reader of another class has begun with
+        some fetched records, the rest of these is returned again.
         """
         reading, self._reading = self._reading, None
         if reading is not None and not isinstance(reading, kind):
@@ -368,7 +370,10 @@ class FetchedRecords(Generic[K, V]):
         self._reset(tp, error)
 
     def _reset(self, tp: TopicPartition, error: KafkaError) -> None:
-        """Set a position that is invalid because of `error` to what ``auto.offset.reset`` says."""
+        """Replace an invalid position by the one that ``auto.offset.reset`` chooses.
+
+        Raises KafkaError for ``auto.offset.reset=none``.
+        """
         what = str(error)
         if not isinstance(error, TopicRecreatedError):
             what = f"offset {self.positions[tp]} of {tp} is outside the log"
@@ -382,7 +387,7 @@ class FetchedRecords(Generic[K, V]):
     def leave_former_topics(self, partitions: Iterable[TopicPartition]) -> None:
         """Apply ``auto.offset.reset`` to positions in topics that were deleted and created anew.
 
-        A position whose topic id is not known is taken to be in the current topic from now on.
+        A position without a known topic id counts as one in the current topic.
         """
         for tp in partitions:
             known_id, topic_id = self.topic_ids.get(tp, NO_TOPIC_ID), self._cluster.topic_id(tp.topic)
@@ -397,7 +402,7 @@ class FetchedRecords(Generic[K, V]):
 
     @property
     def has_rows(self) -> bool:
-        """Whether decoded records remain that have not been returned."""
+        """True if decoded records remain that have not been returned."""
         return isinstance(self._reading, RowReading) and not self._reading.is_done
 
     def iterate_now(self) -> Iterator[Record[K, V]]:

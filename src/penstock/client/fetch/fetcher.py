@@ -39,28 +39,28 @@ from penstock.protocol.messages.fetch_request import FetchRequest
 from penstock.protocol.messages.fetch_response import FetchResponse, PartitionData
 
 AGAIN_AFTER_S = 1.0
-"""The seconds until the next turn after one that an unexpected exception has ended."""
+"""The pause in seconds before the fetcher runs again after an unexpected exception."""
 
 TIMEOUT_SLACK_S = 1.0
 EMPTY_ANSWERS_MAX = 3
-"""How many empty responses in a row, although the log has more, lead to a check for compaction."""
+"""The number of empty responses in a row, although the log has more, that lead to a check for compaction."""
 
 OFFSET_MAX = 2**63 - 1
 
 JUMP_OFFSETS_MAX = 1 << 20
-"""How far records may lie beyond the high watermark of their own response. Brokers read the watermark first
-and the records then, so that records written in between are included; an offset with a flipped bit is much
-farther."""
+"""The maximum distance in offsets of a record beyond the high watermark of its response; a larger one is an
+error. Brokers read the watermark before the records, so that records written in between are included. An
+offset with a flipped bit is much farther away."""
 
 COMPLAIN_AFTER_S = 5.0
 COMPLAIN_EVERY_S = 60.0
-"""The seconds between log lines about fetches that fail and are retried."""
+"""The interval in seconds between log messages about fetches that fail and are retried."""
 
 PARKED_AFTER_S = 0.02
-"""A fetch without a response for so many seconds is held back at the broker until records come."""
+"""The time in seconds after which a fetch without a response is taken to wait at the broker for records."""
 
 BEYOND_END_PATIENCE_S = 5.0
-"""How many seconds a new leader may take to have the records that the old one has returned."""
+"""The time in seconds that a new leader has to get the records that the old one has returned."""
 
 SIZE_MAX_LIMIT = 1 << 30
 
@@ -70,7 +70,7 @@ log = logger_named("penstock.client")
 
 
 class Fetcher:
-    """Fetches the records at its cursors, and appends them to the buffer `take`."""
+    """Fetches the records at its cursors, and puts them into `buffer`, from which `take` returns them."""
 
     def __init__(self, client: AsyncClient, settings: FetchSettings) -> None:
         self.cursors: dict[TopicPartition, Cursor] = {}
@@ -86,7 +86,7 @@ class Fetcher:
         """A lock for changes of `cursors`."""
         self.buffer = FetchBuffer(self._loop, settings.buffered_bytes_max)
         self._under_way: dict[int, tuple[Sequence[Cursor], float]] = {}
-        """The cursors of the request in flight, and when it was sent, by node."""
+        """By node, the cursors of the request in flight, and the time at which it was sent."""
         self._tasks = KeyedTasks(self._loop, self.wake)
         self._timer: asyncio.TimerHandle | None = None
         self._complain_at = 0.0
@@ -113,10 +113,10 @@ class Fetcher:
             self._on_loop(lambda: self._interrupt(gone))
 
     def _interrupt(self, gone: set[TopicPartition]) -> None:
-        """Abandon requests for partitions in `gone` that a broker holds back until records come.
+        """Abandon requests for partitions in `gone` that wait at a broker until records come.
 
-        Later requests to that broker would queue behind them. A request whose response has begun, or was sent
-        only just now, goes on.
+        Later requests to that broker would queue behind them. A request is not abandoned if its response has
+        begun, or if it was sent just now.
         """
         now = self._loop.time()
         for node_id, (cursors, started) in self._under_way.items():
@@ -157,7 +157,7 @@ class Fetcher:
     async def wait(self, timeout_s: float | None, is_enough: Callable[[], bool] = lambda: False) -> bool:
         """Wait until `take` has records; return False if it has none after `timeout_s` seconds.
 
-        The wait also ends when `is_enough()` is true, which is called after each announcement of the buffer.
+        The wait also ends once `is_enough()` is true, which is checked when a part arrives.
         """
         return await self.buffer.wait(timeout_s, self.wake, is_enough)
 
@@ -184,7 +184,7 @@ class Fetcher:
         self._arm(wake_at)
 
     def _take_turn(self, now: float) -> float:
-        """Send the requests that are due; return the time of the next turn, on the event loop's clock."""
+        """Send the requests that are due; return the time to run again, on the event loop's clock."""
         wake_at = float("inf")
         by_node: dict[int, list[Cursor]] = {}
         leaderless = False
@@ -304,7 +304,7 @@ class Fetcher:
                 self._give_up(cursor, error)
 
     def _refused(self, cursor: Cursor, offset: int, code: int, node_id: int) -> None:
-        """Handle a partition's error code. If a follower has failed, ask the leader before giving up."""
+        """Handle a partition's error code. If a follower answers "out of range", ask the leader next."""
         if code == ErrorCode.OFFSET_OUT_OF_RANGE and self._replicas.failed(
             cursor, node_id, self._loop.time()
         ):
@@ -314,7 +314,7 @@ class Fetcher:
         self._failed([cursor], error_for(code, what), node_id)
 
     def _slow_down(self, node_id: int, asked: Sequence[tuple[Cursor, int]], started: float) -> None:
-        """Delay the next request to a broker that has answered at once without records, not after a wait."""
+        """Delay the next request to a broker that has sent no records, and has not waited for any."""
         limits, now = self._settings.limits, self._loop.time()
         if limits.min_bytes and now - started < limits.max_wait_ms / 2000:
             for cursor, offset in asked:
@@ -355,7 +355,12 @@ class Fetcher:
                     self.cursors[cursor.tp] = self.cursors.pop(cursor.tp)
 
     def _note_cut(self, cursor: Cursor, records: memoryview, broker: object) -> None:
-        """Ask for more bytes next time, within the limits, because only the beginning of a batch has come."""
+        """Raise the size limit of the next request, because only the beginning of a batch has come.
+
+        Raises:
+            DecodeError: the batch is larger than ``receive.message.max.bytes``.
+            ProtocolViolationError: the batch fits into the current limit.
+        """
         wanted, batch_bytes = cursor.wanted_bytes, cut_batch_bytes(records)
         what = f"a batch of {batch_bytes} bytes at offset {cursor.offset} of {cursor.tp}"
         bytes_max = min(SIZE_MAX_LIMIT, self._client.config.receive_message_max_bytes)
@@ -371,7 +376,7 @@ class Fetcher:
         )
 
     def _note_empty(self, cursor: Cursor, data: PartitionData, broker: object, *, was_first: bool) -> None:
-        """Handle a partition's response without records.
+        """Handle the response for a partition without records.
 
         The log may have no more, compaction may have removed the records, or the broker is wrong.
         """
@@ -395,7 +400,10 @@ class Fetcher:
             self._tasks.start(cursor, self._look_for_gap(cursor, visible, broker))
 
     async def _look_for_gap(self, cursor: Cursor, visible: int, broker: object) -> None:
-        """Check whether compaction has removed all records from the cursor to the visible end of the log."""
+        """Check whether compaction has removed all records from the cursor to `visible`, the end of the log.
+
+        If it has, the cursor continues there; if not, the response was wrong, and counts as a failure.
+        """
         if cursor.may_have_gaps is None:
             cursor.may_have_gaps = await is_compacted(self._client, cursor.tp.topic)
         if cursor.is_dropped or not cursor.empties:
@@ -420,7 +428,7 @@ class Fetcher:
             self.buffer.announce()
 
     def _wait_for_end(self, cursor: Cursor, visible: int) -> None:
-        """Delay the next request for a cursor whose range ends behind the log's end.
+        """Delay the next request for a cursor whose range ends beyond `visible`, the end of the log.
 
         The replica may lag behind its leader, or the log may have been truncated.
         """
@@ -467,7 +475,7 @@ class Fetcher:
         self.wake()
 
     def _complain(self, cursor: Cursor, error: PenstockError, now: float) -> None:
-        """Log a warning about fetches that have failed for a while, at most once a minute."""
+        """Log a warning if fetches of a partition have failed for some seconds, at most once a minute."""
         if now - cursor.failing_since >= COMPLAIN_AFTER_S and now >= self._complain_at:
             self._complain_at = now + COMPLAIN_EVERY_S
             since_s = now - cursor.failing_since
@@ -507,5 +515,5 @@ class Fetcher:
                 self._failed([cursor], error_for(code, f"partition {cursor.tp}"))
 
     def _is_nowhere(self, cursor: Cursor) -> bool:
-        """Return True if the client has no node from which the partition can be read."""
+        """Return True if the metadata have no node from which the partition can be read."""
         return self._replicas.node_of(cursor, self._loop.time()) is None

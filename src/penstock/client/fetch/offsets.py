@@ -1,6 +1,6 @@
 """Look-ups of a partition's offsets: the earliest, the latest, the first at or after a time.
 
-This module imports neither numpy nor records, because planning in Spark uses it alone.
+This module imports neither numpy nor records, so that planning in Spark can use it alone.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from penstock.protocol.messages.list_offsets_request import (
 from penstock.protocol.messages.list_offsets_response import ListOffsetsResponse
 
 MAX_TIMESTAMP = -3
-"""A question for the record with the greatest timestamp, as in ListOffsets from version 7 on."""
+"""The timestamp in ListOffsets that asks for the record with the greatest timestamp (version 7 and later)."""
 
 TIMESTAMP_VERSION = 1
-"""The first version of ListOffsets that finds records. Before it, brokers look for segments of their log."""
+"""The first version of ListOffsets that finds the offset of a record. Before it, brokers return offsets of
+segments."""
 
 ISOLATION_VERSION = 2
 """The first version of ListOffsets with isolation levels. Before it, brokers have no transactions."""
@@ -85,7 +86,7 @@ async def fetch_offsets(
 
 
 def _raise_worst(outcomes: Iterable[BaseException | None]) -> None:
-    """Raise the first error that retries cannot mend; if there is none, raise the first error."""
+    """Raise the first error that is not retriable; if there is none, raise the first error."""
     errors = [error for error in outcomes if error is not None]
     fatal = [e for e in errors if not isinstance(e, KafkaError) or not e.retriable]
     for error in [*fatal, *errors]:
@@ -99,7 +100,7 @@ async def _ask(
     isolation: str,
     answers: Answers,
 ) -> None:
-    """Ask one leader for offsets, put its answers into `answers`, and raise the first error in them."""
+    """Ask one leader for offsets, put them into `answers`, and raise the first error of a partition."""
     peer = await client.peer(leader)
     version = peer.versions.choose(ListOffsetsRequest)
     _check_version(questions.values(), version)
@@ -150,7 +151,10 @@ async def fetch_known_offsets(
     *,
     isolation: str = "read_uncommitted",
 ) -> dict[TopicPartition, int]:
-    """Return the offsets of `EARLIEST` or `LATEST`, which every partition has. Raises as `fetch_offsets`."""
+    """Return one offset per partition. `question` is `EARLIEST` or `LATEST`, for which there is always one.
+
+    Raises as `fetch_offsets`.
+    """
     answers = await fetch_offsets(client, dict.fromkeys(partitions, question), isolation=isolation)
     known: dict[TopicPartition, int] = {}
     for tp, answer in answers.items():

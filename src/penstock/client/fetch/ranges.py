@@ -37,19 +37,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FETCH_BYTES = 4 << 20
-"""The size of fetches: it hides the round trip, and fits into the processor's cache for decoding."""
+"""The maximum size of a fetch in bytes: large enough to hide the round trip, and small enough for the
+processor's cache when it is decoded."""
 
 BATCH_BYTES = 1 << 20
-"""The approximate size of Arrow batches, which suits Spark."""
+"""The approximate size in bytes of Arrow batches, which suits Spark."""
 
 MAX_WAIT_MS = 100
-"""How long brokers may wait for records. It rarely matters: only after a gap by compaction at a log's end."""
+"""The maximum time in milliseconds that brokers wait for records. They wait only after a gap by compaction at
+the end of the log."""
 
 START_AGAIN_AFTER_S = 1.0
-"""The seconds between two first contacts, if a failed one may be repeated."""
+"""The pause in seconds between attempts to reach the cluster at first, if these may be repeated."""
 
 OTHER_ID_PATIENCE_S = 2.0
-"""How many seconds metadata may show another topic of the same name before a range's topic counts as gone."""
+"""The time in seconds after which a range's topic counts as deleted, if metadata show another topic of its
+name."""
 
 log = logger_named("penstock.client")
 
@@ -75,11 +78,11 @@ class RangeReader:
     ) -> None:
         """Prepare to fetch `ranges`; `start` begins.
 
-        `patience_s` is how many seconds a partition may make no progress (default
-        ``default.api.timeout.ms``), `start_patience_s` how many seconds the first contact may fail. If
-        retention removes records of a partition in `may_begin_later` before they are read, a warning says how
-        many, and reading continues. `topic_ids` are the ids of the ranges' topics as far as they are known;
-        for other topics, the current id is taken.
+        `patience_s` is the time in seconds after which a partition without progress fails (default
+        ``default.api.timeout.ms``), `start_patience_s` the time for attempts to reach the cluster at first.
+        If retention removes records of a partition in `may_begin_later` before they are read, reading
+        continues behind them, and a warning has their offsets. `topic_ids` are the known ids of the ranges'
+        topics; for other topics, the current id is used.
         """
         self._client = client
         self._start_patience_s = start_patience_s
@@ -87,7 +90,7 @@ class RangeReader:
         self._may_begin_later = may_begin_later
         self._unfinished: dict[TopicPartition, Cursor] = {}
         self._waiting: list[Cursor] = []
-        """Ranges that wait until the current range of their partition is finished."""
+        """Ranges that begin when the current range of the same partition is finished."""
         config = client.config
         rack = config.client_rack if isinstance(config, ConsumerConfig) else None
         limits = FetchLimits(MAX_WAIT_MS, 1, fetch_bytes, ISOLATION_LEVELS[isolation], rack or "")

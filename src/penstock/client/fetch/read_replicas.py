@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from penstock.client.fetch.cursors import Cursor
 
 LEADER_S = 10.0
-"""How many seconds a partition is read from its leader after another replica has failed: longer than a
-broker's session (9 s by default), after whose end the leader does not name that replica any more."""
+"""The time in seconds for which a partition is read from its leader after another replica has failed. It is
+longer than a broker's session (9 s by default), after whose end the leader does not name that replica any
+more."""
 
 BEHIND_S = 1.0
-"""How many seconds a replica may lack records of a range: twice the longest wait of a follower's fetch."""
+"""The time in seconds for which a follower may lack records of a range, before the leader is used: twice the
+longest wait of a follower's fetch."""
 
 log = logger_named("penstock.client")
 
@@ -36,7 +38,7 @@ class ReadReplicas:
     """
 
     def __init__(self, cluster: ClusterMetadata, rack: str, max_age_s: float) -> None:
-        """Begin with the leaders. `max_age_s` is ``metadata.max.age.ms`` in seconds."""
+        """Begin with the leader of every partition. `max_age_s` is ``metadata.max.age.ms`` in seconds."""
         self._cluster = cluster
         self._rack = rack
         self._max_age_s = max_age_s
@@ -56,13 +58,13 @@ class ReadReplicas:
         return replica in self._cluster.nodes and info is not None and replica not in info.offline_replicas
 
     def rack_for(self, cursors: Iterable[Cursor], now: float) -> str:
-        """Return the rack for a request; empty if one of its partitions must stay with its leader."""
+        """Return the rack for a request; empty if one of the cursors must stay with its leader at present."""
         if self._rack and any(cursor.leader_until > now for cursor in cursors):
             return ""
         return self._rack
 
     def sent_on(self, cursor: Cursor, node: int, preferred: int, now: float) -> bool:
-        """Note which replica `node` names in its response, if any; return True if that replica is asked next.
+        """Note the replica that a response names (`preferred`), if any; return True if it will be used.
 
         If a node names itself, or a node that the metadata do not have, the cursor stays with its leader for
         a while.
@@ -77,7 +79,7 @@ class ReadReplicas:
         return True
 
     def failed(self, cursor: Cursor, node: int, now: float) -> bool:
-        """Note that reading from `node` has failed; return True if the cursor read from it as a follower."""
+        """Note that reading from `node` has failed; return True if `node` was a follower of the partition."""
         if cursor.replica != node or node == NO_NODE:
             return False
         log.debug("%s is read from its leader again: broker %d has failed", cursor.tp, node)
@@ -85,5 +87,5 @@ class ReadReplicas:
         return True
 
     def is_behind(self, cursor: Cursor, now: float) -> bool:
-        """Return True if a follower has lacked records for so long that the leader is to be asked instead."""
+        """Return True if a follower has lacked records for too long; then the leader is used instead."""
         return now - cursor.failing_since >= BEHIND_S and self.failed(cursor, cursor.replica, now)

@@ -1,6 +1,6 @@
-"""Fetched parts on their way to the application: as records, or as Arrow batches.
+"""Decodes fetched records for the application: as records, or as Arrow batches.
 
-A reading has the position behind the records that it has returned, so that a reading of the other kind can
+Both classes have the position behind the records that they have returned, so that the other class can
 continue from there.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RowReading:
-    """The fetched records of one partition from one response, which are returned record by record.
+    """Decodes the records of one partition in one response, and returns them record by record.
 
     Raises, here and in `load`:
         CorruptRecordError: a batch is damaged.
@@ -32,7 +32,7 @@ class RowReading:
         self.part = part
         self.next_offset = position
         self.rows: list[Record] = []
-        """The decoded records that exist as objects: for a large part, only some at a time."""
+        """The decoded records. A large response is decoded in pieces: these are the records of one piece."""
         self.index = 0
         self._pieces = iter_rows(
             part.records,
@@ -65,17 +65,17 @@ class RowReading:
 
     @property
     def is_done(self) -> bool:
-        """Whether all decoded records have been taken."""
+        """True if all records in `rows` have been taken."""
         return self.index >= len(self.rows)
 
     @property
     def position(self) -> int:
-        """The offset of the next record, or behind the fetched records if all decoded ones were taken."""
+        """The offset of the next record; if all in `rows` were taken, the offset behind them."""
         return self.rows[self.index].offset if self.index < len(self.rows) else self.next_offset
 
 
 class ColumnReading:
-    """The fetched records of one partition from one response, which are returned as Arrow batches."""
+    """Decodes the records of one partition in one response, and returns them as Arrow batches."""
 
     def __init__(
         self,

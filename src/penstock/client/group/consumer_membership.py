@@ -1,9 +1,9 @@
 """The sans-I/O core of a consumer group member by KIP-848, where the broker assigns partitions.
 
 A member joins with epoch 0 under an id that it has made. Responses to its heartbeats have its epoch, and its
-assignment if that has changed. Partitions that the assignment lacks are revoked first, by the application's
-next poll; then the application gets the new partitions, and the next heartbeat lists its partitions. Only
-then does the coordinator give the revoked ones to other members.
+assignment if that has changed. Partitions that are not in the new assignment are revoked first, at the
+application's next poll. Then the application gets the new partitions, and the next heartbeat lists all that
+it has. Only then does the coordinator assign the revoked partitions to other members.
 
 The driver, `penstock.client.group.member`, is the same as that of the classic protocol.
 """
@@ -51,12 +51,12 @@ INTERVAL_MIN_MS = 10.0
 """The least heartbeat interval, even if a broker asks for a smaller one."""
 
 RELEASE_PATIENCE_MS = 60_000.0
-"""How long a static member waits until the session of another member with its instance id ends: the longest
-session by default (``group.consumer.max.session.timeout.ms``)."""
+"""The time that a static member waits for the end of the session of another member with its instance id. It
+is the default of ``group.consumer.max.session.timeout.ms``."""
 
 GONE_CODES = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH))
-"""Codes that mean that the coordinator has lost the member or its epoch: it loses its partitions and joins
-again."""
+"""Error codes after which the member loses its partitions and joins again: the coordinator does not have the
+member, or not its epoch."""
 
 
 class ConsumerMembership:
@@ -81,7 +81,7 @@ class ConsumerMembership:
         self.lost_by = ErrorCode.UNKNOWN_MEMBER_ID
         """The error code for commits after the membership was lost, as the coordinator gave it."""
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
-        """Returns the name of a node for messages."""
+        """Returns the name of a node for error messages."""
         self._make_id = make_id
         self._subscription = WantedTopics()
         self._heartbeats = Heartbeats(settings)
@@ -94,13 +94,13 @@ class ConsumerMembership:
         self._poll = PollInterval(settings.max_poll_interval_ms)
         self._is_leaving = False
         self._is_sent = False
-        """Whether a request to join was sent, so that the coordinator may have the member."""
+        """True if a request to join was sent, so that the coordinator may have the member."""
         self._is_first_assignment = True
-        """Whether the application has not been notified of any assignment since the member joined."""
+        """True if the application has not been notified of any assignment since the member joined."""
         self._lists_owned = False
-        """Whether the next heartbeat lists the application's partitions, because these have changed."""
+        """True if the next heartbeat lists the application's partitions, because these have changed."""
         self._awaits_receipt = False
-        """Whether a list of the application's partitions was sent, and no heartbeat was answered since."""
+        """True if a list of the application's partitions was sent, and no heartbeat was answered since."""
         self._interval_ms = FIRST_INTERVAL_MS
         self._heartbeat_at = NEVER
 
@@ -135,7 +135,7 @@ class ConsumerMembership:
 
     @property
     def awaits_generation(self) -> bool:
-        """Whether a heartbeat is in flight, whose response may have a newer epoch."""
+        """True if a heartbeat is in flight, whose response may have a newer epoch."""
         return self._in_flight.has(ConsumerGroupHeartbeatRequest)
 
     @property
@@ -193,8 +193,9 @@ class ConsumerMembership:
     def next_change(self) -> AssignmentChange | None:
         """Return the next change to notify the application of, or None; the same one until `confirm`.
 
-        New partitions are held back while the coordinator may be reading a list of this member's partitions
-        that lacks them: if the assignment shrinks meanwhile, it would give them to other members at once.
+        New partitions are held back until the coordinator has answered the last heartbeat that listed
+        partitions, since the list lacks them: if the assignment shrinks meanwhile, the coordinator would
+        assign them to other members at once.
         """
         change = self._ownership.next_change(self._to_revoke())
         if (
@@ -220,7 +221,7 @@ class ConsumerMembership:
 
     @property
     def must_act(self) -> bool:
-        """Whether there is a change to notify the application of, or an error to raise."""
+        """True if there is a change to notify the application of, or an error to raise."""
         return self.error is not None or self.next_change() is not None
 
     def take_error(self) -> PenstockError | None:
@@ -248,7 +249,10 @@ class ConsumerMembership:
         self.advance(now)
 
     def refused(self, code: int, generation: int, now: float) -> None:
-        """Act on a member error in a response to OffsetCommit or OffsetFetch, sent under `generation`."""
+        """Act on an error about the member in a response to OffsetCommit or OffsetFetch.
+
+        `generation` is the member epoch that the request had.
+        """
         if generation == self.generation and self.phase is Phase.STABLE:
             if code == ErrorCode.STALE_MEMBER_EPOCH:
                 # An answer was lost, or is on its way: the next heartbeat has the present epoch.
@@ -284,7 +288,7 @@ class ConsumerMembership:
 
     @property
     def wake_at(self) -> float:
-        """The time at which the driver must call `advance`, if nothing happens before; `NEVER` for none."""
+        """The time at which the driver must call `advance` at the latest; `NEVER` if it need not."""
         if self.phase in (Phase.OUT, Phase.FENCED):
             return NEVER
         times = [self._poll.deadline if not self._is_leaving else NEVER]
@@ -338,7 +342,7 @@ class ConsumerMembership:
 
     @property
     def _may_join(self) -> bool:
-        """Whether the member can join now: the application has no partitions of an earlier membership."""
+        """True if the member can join now: the application has no partitions of an earlier membership."""
         return (
             self.phase is Phase.UNJOINED
             and self.coordinator is not None
@@ -393,15 +397,15 @@ class ConsumerMembership:
             self._grant()
 
     def _named(self, names: Mapping[bytes, str], now: float) -> None:
-        """Take names of topic ids. Names that are still missing are asked for again later."""
+        """Store the names of topic ids. Names that are still missing are requested again later."""
         self._target.learn(names)
         if self._target.is_known and not self._is_leaving:
             self._grant()
 
     def _grant(self, *, always: bool = False) -> None:
-        """Offer the application the assigned partitions that no other topic of the same name blocks.
+        """Grant the assigned partitions to the application, as far as `AssignmentTarget.partitions` allows.
 
-        Nothing is offered if the application has exactly these, unless `always`.
+        Nothing is granted if the application has exactly these partitions, unless `always`.
         """
         partitions = self._target.partitions
         if always or self._is_first_assignment or partitions != self.owned:
@@ -454,7 +458,7 @@ class ConsumerMembership:
             self._fail(explain_heartbeat(code, self.settings, detail))
 
     def _note_refusal(self, code: int, node: int | None, now: float) -> None:
-        """Fail if the coordinator has refused the member for so long that retries are hopeless."""
+        """Fail if the coordinator has refused to let the member join for too long."""
         refused_ms = self._attempts.refused(now)
         is_unreleased = code == ErrorCode.UNRELEASED_INSTANCE_ID
         patience_ms = RELEASE_PATIENCE_MS if is_unreleased else self.timeouts.rebalance_ms

@@ -1,4 +1,4 @@
-"""The coordinator of a group: how to find it, and how to fit requests to its version."""
+"""The coordinator of a group: finds it, and fits requests to the API versions of its broker."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 GROUP = "group"
-"""The purpose of connections on which members join. Responses come in order, and that to a JoinGroup may take
-long, so that commits use another connection."""
+"""The purpose of connections for JoinGroup, SyncGroup and heartbeats. The response to a JoinGroup may take
+long, and would delay the response to a commit on the same connection."""
 
 MANY_KEYS_VERSION = 4
 STATIC_MEMBER_VERSION = 5
@@ -49,7 +49,7 @@ class CoordinatorFinder:
         self.group_id = group_id
         self.node: int | None = None
         self.has_rebalance_timeout = True
-        """Whether JoinGroup has a rebalance timeout besides the session timeout (since 0.10.1)."""
+        """True if JoinGroup has a rebalance timeout besides the session timeout (since 0.10.1)."""
         self._client = client
 
     async def find(self) -> int:
@@ -105,7 +105,7 @@ class CoordinatorFinder:
         return await self.find() if self.node is None else self.node
 
     def forget(self, node: int | None) -> None:
-        """Drop the coordinator if it is still `node`, which has failed or coordinates the group no more."""
+        """Drop the coordinator if it is still `node`, which has failed or no longer coordinates the group."""
         if self.node == node:
             self.node = None
 
@@ -124,7 +124,7 @@ class CoordinatorFinder:
 
 
 def fitted(message: Message, version: int) -> Message:
-    """Return the request with its fields as this version of its API has them.
+    """Return the request with only the fields that this version of its API has.
 
     Raises:
         UnsupportedVersionError: a field is set that the version does not have.

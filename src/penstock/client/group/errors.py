@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def explain(code: int, settings: MemberSettings) -> KafkaError:
-    """Return the exception for an error code with which JoinGroup, SyncGroup or Heartbeat finally failed."""
+    """Return the exception for an error code of JoinGroup, SyncGroup or Heartbeat that is not retried."""
     group = f"group {settings.group_id!r}"
     advice = {
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL: (
@@ -41,7 +41,7 @@ def explain(code: int, settings: MemberSettings) -> KafkaError:
 
 
 def explain_heartbeat(code: int, settings: MemberSettings, detail: str | None = None) -> KafkaError:
-    """Return the exception for an error code with which ConsumerGroupHeartbeat (KIP-848) finally failed.
+    """Return the exception for an error code of ConsumerGroupHeartbeat (KIP-848) that is not retried.
 
     `detail` is the broker's error message.
     """
@@ -83,7 +83,7 @@ def explain_heartbeat(code: int, settings: MemberSettings, detail: str | None = 
 
 
 def explain_commit(code: int, group_id: str, broker: object = None) -> KafkaError:
-    """Return the exception for an error code of OffsetCommit. `broker` is the address that sent it."""
+    """Return the exception for an error code of OffsetCommit. `broker` is the address of the broker."""
     group = f"group {group_id!r}"
     gone = (
         f"committing for {group}: the group has gone on without this member, and its partitions may belong "

@@ -8,7 +8,7 @@ from penstock.client.group.requests import Call, Outgoing
 
 
 class InFlight:
-    """Requests by ticket, a number that the response comes back with. Unknown tickets are ignored."""
+    """Requests by ticket: a number that is passed back with the response. Unknown tickets are ignored."""
 
     def __init__(self) -> None:
         self.outbox: list[Outgoing] = []

@@ -16,8 +16,8 @@ class Leadership:
         self.members: Mapping[str, Subscription] = {}
         """The subscriptions of all members, by member id."""
         self.counts: Mapping[str, int] | None = {}
-        """The number of partitions of each topic at the last assignment; None if this leader has not counted
-        them."""
+        """The number of partitions of each topic at the last assignment; None before this leader has the
+        counts."""
 
     @property
     def topics(self) -> set[str]:
@@ -25,7 +25,7 @@ class Leadership:
         return {topic for member in self.members.values() for topic in member.topics}
 
     def update_counts(self, counts: Mapping[str, int]) -> bool:
-        """Compare fresh partition counts with the assignment's; return True if a rebalance is needed."""
+        """Return True if partition counts differ from those of the last assignment: a rebalance is needed."""
         if self.counts is None:
             self.counts = dict(counts)
             return False
@@ -33,6 +33,6 @@ class Leadership:
         return any(counts.get(topic, 0) != known.get(topic, 0) for topic in self.topics)
 
     def assign(self, assignor: Assignor, counts: Mapping[str, int]) -> Mapping[str, Sequence[TopicPartition]]:
-        """Return the assignment that `assignor` makes of the topics that exist. Raises what it raises."""
+        """Return the assignment by `assignor` of the topics that exist. Raises the errors of `assignor`."""
         self.counts = present = {topic: count for topic, count in counts.items() if count > 0}
         return assignor.assign(present, self.members)

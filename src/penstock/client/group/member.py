@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
 
 LEAVE_PATIENCE_S = 2.0
-"""How many seconds closing waits for the response to LeaveGroup."""
+"""The time in seconds that `close` waits for the response to LeaveGroup."""
 
 MISSING_TOPIC_S = 2.0
-"""The seconds between look-ups of subscribed topics that do not exist."""
+"""The interval in seconds between refreshes of metadata while a subscribed topic does not exist."""
 
 COMPLAIN_AFTER_S = 5.0
 COMPLAIN_EVERY_S = 60.0
-"""The seconds between log lines about failures that are retried."""
+"""The interval in seconds between log messages about failures that are retried."""
 
 log = logger_named("penstock.client.group")
 
@@ -42,7 +42,7 @@ M = TypeVar("M", bound=Driven)
 
 
 class MembershipDriver(Generic[M]):
-    """Drives one membership. `on_change` is called whenever the application may have to act."""
+    """Drives one membership. It calls `on_change` whenever the application may have to act."""
 
     def __init__(
         self,
@@ -61,7 +61,8 @@ class MembershipDriver(Generic[M]):
         self._is_alive = is_alive
         """Returns True if the application has taken records since the last call."""
         self._topics_wanted = topics_wanted
-        """Returns the topics to subscribe to, by fresh metadata; None if the subscription has names only."""
+        """Returns the topics that match the client's pattern, by fresh metadata; None without such a
+        pattern."""
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[asyncio.Task[None], Outgoing] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -128,7 +129,7 @@ class MembershipDriver(Generic[M]):
         self.pump()
 
     def _note(self, outcome: object) -> None:
-        """Log a warning if the member has been kept from its group for a while, at most once a minute."""
+        """Log a warning if requests have failed for some seconds without a success, at most once a minute."""
         code = getattr(outcome, "error_code", 0)
         trouble = error_for(code, "the coordinator's answer") if code else outcome
         if not isinstance(trouble, PenstockError):
@@ -158,7 +159,7 @@ class MembershipDriver(Generic[M]):
         return await self._coordinator.request(call, outgoing.node, outgoing.timeout_ms / 1000)
 
     async def _names(self, topic_ids: Iterable[bytes]) -> dict[bytes, str]:
-        """Return the names of topic ids as far as they are known; refresh metadata if one is unknown."""
+        """Return the names of topic ids, without ids that are not known; refresh the metadata for these."""
         cluster = self._client.cluster
         if any(cluster.name_of(topic_id) is None for topic_id in topic_ids):
             # A regular expression at the broker may find topics of any name.
@@ -174,7 +175,7 @@ class MembershipDriver(Generic[M]):
     # -- topics
 
     async def _watch_topics(self) -> None:
-        """Refresh the metadata of the topics regularly: partitions may be added, topics may come and go."""
+        """Refresh the metadata of the subscribed topics regularly, to find new partitions and topics."""
         while True:
             is_missing = self._warn_of_missing()
             age_s = self._client.config.metadata_max_age_ms / 1000
@@ -192,7 +193,7 @@ class MembershipDriver(Generic[M]):
             self.pump()
 
     def _warn_of_missing(self) -> bool:
-        """Log a warning, once per topic, if a subscribed topic does not exist; return True if so."""
+        """Log a warning, once per topic, for subscribed topics that do not exist; return True if any."""
         cluster = self._client.cluster
         if self.membership.phase not in (Phase.STABLE, Phase.SYNCING):
             return True

@@ -95,7 +95,7 @@ class Membership:
         self._assignor: Assignor | None = None
         self._heartbeat_at = NEVER
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
-        """Returns the name of a node for messages."""
+        """Returns the name of a node for error messages."""
 
     @property
     def outbox(self) -> list[Outgoing]:
@@ -128,7 +128,7 @@ class Membership:
 
     @property
     def awaits_generation(self) -> bool:
-        """Whether a JoinGroup request is in flight, whose response has a newer generation."""
+        """True if a JoinGroup request is in flight, whose response has a newer generation."""
         return self.phase is Phase.JOINING
 
     @property
@@ -188,7 +188,7 @@ class Membership:
 
     @property
     def must_act(self) -> bool:
-        """Whether there is a change to notify the application of, or an error to raise."""
+        """True if there is a change to notify the application of, or an error to raise."""
         return self.error is not None or self.next_change() is not None
 
     def take_error(self) -> PenstockError | None:
@@ -224,13 +224,16 @@ class Membership:
         self.advance(now)
 
     def refused(self, code: int, generation: int, now: float) -> None:
-        """Act on a member error in the response to an OffsetCommit that was sent under `generation`."""
+        """Act on an error about the member in a response to OffsetCommit.
+
+        `generation` is the generation that the request had.
+        """
         if generation == self.generation and self.phase is Phase.STABLE:
             self._judge(code, now)
             self.advance(now)
 
     def coordinator_lost(self, node: int, now: float) -> None:
-        """Drop the coordinator if it is still `node`, which has failed or coordinates the group no more."""
+        """Drop the coordinator if it is still `node`, which has failed or no longer coordinates the group."""
         if self.coordinator == node:
             self.coordinator = None
         self.advance(now)
@@ -263,7 +266,7 @@ class Membership:
 
     @property
     def wake_at(self) -> float:
-        """The time at which the driver must call `advance`, if nothing happens before; `NEVER` for none."""
+        """The time at which the driver must call `advance` at the latest; `NEVER` if it need not."""
         times = [NEVER]
         if self.phase in (Phase.OUT, Phase.FENCED) or self._is_leaving:
             return NEVER
@@ -306,7 +309,7 @@ class Membership:
 
     @property
     def _may_join(self) -> bool:
-        """Whether a JoinGroup is due, and the application's state allows it."""
+        """True if a JoinGroup is due, and the application's partitions allow it."""
         is_due = self.phase is Phase.UNJOINED or (self.phase is Phase.STABLE and self._rejoin)
         if not is_due or self._poll.awaits_poll or self.error is not None:
             return False
@@ -452,10 +455,10 @@ class Membership:
             self._fail(explain(code, self.settings))
 
     def _note_refusal(self, api: str, code: int, node: int | None, now: float) -> None:
-        """Delay the next attempt to join, and fail if the coordinator has refused for so long.
+        """Delay the next attempt to join, and fail if the coordinator has refused for too long.
 
         The first refusal is followed by another attempt at once: a rebalance may have begun meanwhile, or the
-        coordinator has given out a member id.
+        coordinator has assigned a member id.
         """
         if self.error is not None or self.phase is not Phase.UNJOINED:
             return
@@ -543,9 +546,9 @@ class Membership:
         self._send(request, self.settings.request_timeout_ms)
 
     def _turn_down(self, answer: JoinGroupResponse) -> None:
-        """Leave with a member id that the coordinator has given to this member after it had left.
+        """Leave the group with a member id that the coordinator has assigned after the member had left.
 
-        The coordinator would otherwise wait for the id to join.
+        Otherwise the coordinator would wait for a JoinGroup with that id.
         """
         is_waited_for = bool(answer.member_id) and self.settings.group_instance_id is None
         if is_waited_for and self.coordinator is not None:

@@ -84,7 +84,7 @@ class GroupMetadata(NamedTuple):
 
 
 class MemberIdentity(NamedTuple):
-    """The member that commits. The default is no member, for consumers with assigned partitions."""
+    """The member that commits. The default is no member: a consumer that assigns its partitions itself."""
 
     generation: int = NO_GENERATION
     member_id: str = ""
@@ -102,7 +102,7 @@ class GroupOffsets:
         """Called with error code and generation when offsets are refused for a reason that concerns the
         member."""
         self.join_answered: Callable[[], Awaitable[None]] = _at_once
-        """Waits for the response to a JoinGroup or a KIP-848 heartbeat in flight, which may have a newer
+        """Waits for the response to a JoinGroup or a KIP-848 heartbeat in flight. It may have a newer
         generation or member epoch."""
 
     async def commit(
@@ -182,11 +182,11 @@ class GroupOffsets:
         timeout_ms: float | None = None,
         identify: Callable[[], MemberIdentity] = lambda: MemberIdentity(),
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the committed offset of each partition, or None without one.
+        """Return the committed offset of each partition, or None if the group has committed none.
 
-        If `partitions` is None, return all committed offsets. `identify` returns the member to read as. The
-        coordinator checks a member of KIP-848: if the member's epoch is outdated, the read is repeated once
-        the member has the newer epoch.
+        If `partitions` is None, return all committed offsets. `identify` returns the identity of the member
+        that reads. The coordinator checks a member of KIP-848: if the member's epoch is outdated, the read is
+        repeated once the member has the newer epoch.
 
         Raises:
             KafkaError: the group or a topic may not be read.
@@ -235,9 +235,9 @@ class GroupOffsets:
         return found
 
     async def _unread(self, code: int, what: str, identity: MemberIdentity) -> KafkaError:
-        """Return the exception for an OffsetFetch error; retriable if the member only needs its new epoch.
+        """Return the exception for an OffsetFetch error. It is retriable if the member's epoch is outdated.
 
-        An error is never taken for "nothing committed", because reading would begin at a wrong offset.
+        An error never counts as "nothing committed", because reading would then begin at a wrong offset.
         """
         self._note(code)
         refusal = error_for(code, what)
@@ -273,7 +273,7 @@ class GroupOffsets:
 
 
 async def _at_once() -> None:
-    """Return at once: the default of `join_answered`, if no member has a heartbeat to wait for."""
+    """Return at once: the default of `GroupOffsets.join_answered`, without a member."""
 
 
 def checked_offsets(offsets: object, call: str) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -309,7 +309,7 @@ def _topics(offsets: Committable) -> list[OffsetCommitRequestTopic]:
 def _fetch_request(
     group_id: str, asked: list[TopicPartition] | None, require_stable: bool, identity: MemberIdentity
 ) -> OffsetFetchRequest:
-    """Return an OffsetFetch request with its topics in the fields of every version; `_fitted` chooses."""
+    """Return an OffsetFetch request with the fields of all versions, from which `_fitted` chooses."""
     old: list[OffsetFetchRequestTopic] | None = None
     new: list[OffsetFetchRequestTopics] | None = None
     if asked is not None:
@@ -334,7 +334,7 @@ def _fetch_request(
 def _fitted(
     message: OffsetCommitRequest | OffsetFetchRequest, version: int
 ) -> OffsetCommitRequest | OffsetFetchRequest:
-    """Return the request with its fields as this version of its API has them."""
+    """Return the request with only the fields that this version of its API has."""
     if isinstance(message, OffsetCommitRequest):
         if version < STATIC_COMMIT_VERSION and message.group_instance_id is not None:
             # Before Kafka 2.3 there are no static members, so that none could have got this far.

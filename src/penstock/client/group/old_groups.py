@@ -44,17 +44,17 @@ OFFSETS_0_8_2: Ranges = {
     int(ApiKey.OFFSET_COMMIT): (1, 1),
     int(ApiKey.OFFSET_FETCH): (1, 1),
 }
-"""The APIs of 0.8.2. Version 0 of the offset APIs is left out, because it uses ZooKeeper: what one consumer
-commits, others must find."""
+"""The APIs of 0.8.2. Version 0 of the offset APIs is left out, because it uses ZooKeeper, where consumers
+that use version 1 would not find the commits."""
 
 OFFSETS_0_8_1: Ranges = {int(ApiKey.OFFSET_COMMIT): (0, 0), int(ApiKey.OFFSET_FETCH): (0, 0)}
 
 PROBE_GROUP = "penstock"
-"""The name of a group that probes ask about, and that is never created."""
+"""The group id in the requests that detect APIs. No group of this name is created."""
 
 
 async def learn(open_connection: Open, timeout_s: float) -> Ranges:
-    """Return the group APIs of a broker older than ApiVersions, and their versions.
+    """Return the group APIs, and their versions, of a broker that is older than ApiVersions.
 
     A broker may also close a connection because it is overloaded, so every request is sent twice. The request
     that distinguishes 0.8.1 and 0.8.2 is sent again after another one has been answered: otherwise offsets

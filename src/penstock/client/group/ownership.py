@@ -1,4 +1,4 @@
-"""The application's half of a membership: its partitions, and the changes it must be notified of.
+"""The application's view of a membership: its partitions, and the changes it must be notified of.
 
 This state changes only when the application asks for records, so that no partition is lost in the middle of a
 batch.
@@ -24,11 +24,11 @@ class Ownership:
         self.granted: frozenset[TopicPartition] | None = None
         """An assignment of which the application has not been notified yet, or None."""
         self.is_lost = False
-        """Whether `owned` was lost, and the application has not been notified of that yet."""
+        """True if `owned` was lost, and the application has not been notified of that yet."""
         self._since: dict[TopicPartition, int] = {}
         """The generation in which each partition in `owned` was assigned."""
         self._has_revoked = False
-        """Whether partitions were revoked before `granted`, so that another rebalance is due."""
+        """True if partitions were revoked before `granted`, so that another rebalance is due."""
 
     def grant(self, partitions: Iterable[TopicPartition]) -> None:
         """Take a new assignment, of which the application must be notified."""
@@ -45,7 +45,10 @@ class Ownership:
         self.is_lost = bool(self.owned)
 
     def next_change(self, to_revoke: frozenset[TopicPartition]) -> AssignmentChange | None:
-        """Return the next change to notify the application of, or None. `to_revoke` comes before a grant."""
+        """Return the next change to notify the application of, or None.
+
+        `to_revoke` are partitions to be revoked before an assignment that was granted.
+        """
         if self.is_lost:
             return AssignmentChange(ChangeKind.LOST, tuple(sorted(self.owned)))
         if to_revoke:
@@ -57,8 +60,8 @@ class Ownership:
     def confirm(self, change: AssignmentChange, generation: int) -> bool:
         """Apply `change` after the application has been notified; return True if the member must join again.
 
-        It must if partitions were revoked before those of this generation were assigned, so that the group
-        can assign them to other members.
+        The member must join again if it revoked partitions before this assignment: the group can then assign
+        these to other members.
         """
         if change.kind is ChangeKind.LOST:
             self.is_lost = False
@@ -85,13 +88,13 @@ class Ownership:
 class AssignmentTarget:
     """A member's assignment by topic id, and the topic ids of its application's partitions (KIP-848).
 
-    The application has partitions by name. If a topic was deleted and created anew under another id, its new
-    partitions are given out only after the old ones have been revoked.
+    The application has partitions by name. If a topic was deleted and created anew, with another id, the
+    member gets the new topic's partitions only after the old ones have been revoked.
     """
 
     def __init__(self) -> None:
         self.is_known = False
-        """Whether the coordinator has sent an assignment since the member joined."""
+        """True if the coordinator has sent an assignment since the member joined."""
         self._assigned: dict[bytes, frozenset[int]] = {}
         self._names: dict[bytes, str] = {}
         self._owned_ids: dict[str, bytes] = {}

@@ -29,10 +29,10 @@ class ProtocolChoice:
         self._client = client
         self._option = option
         self.speaks_consumer = option == CONSUMER
-        """Whether the protocol is that of KIP-848. It is valid after `decide`."""
+        """True if the protocol is that of KIP-848. It is valid after `decide`."""
         self._is_decided = option != AUTO
         self._has_switched = False
-        """Whether the protocol was switched since the consumer was last a member."""
+        """True if the protocol was switched since the consumer was last a member."""
 
     async def decide(self) -> None:
         """Ask a broker what it supports, and choose the protocol.
@@ -57,10 +57,10 @@ class ProtocolChoice:
         self._has_switched = False
 
     def switches_after(self, error: PenstockError) -> bool:
-        """Switch to the other protocol if `error` calls for that; return True if it was switched.
+        """Switch to the other protocol if `error` rules this one out; return True if it was switched.
 
-        Only ``auto`` switches, and only once: if the group is of the other protocol, or the coordinator lacks
-        this one.
+        Only ``auto`` switches, and only once: if the group uses the other protocol, or the coordinator does
+        not support this one.
         """
         if self._option != AUTO or self._has_switched:
             return False

@@ -30,7 +30,7 @@ STATIC_LEAVE_EPOCH = -2
 
 
 class ChangeKind(Enum):
-    """A change for partitions of a member: they are assigned, revoked or lost."""
+    """The kind of a change of a member's partitions: they are assigned, revoked or lost."""
 
     ASSIGNED = "assigned"
     REVOKED = "revoked"
@@ -38,7 +38,7 @@ class ChangeKind(Enum):
 
 
 class AssignmentChange(NamedTuple):
-    """A change to notify the application of: partitions are assigned, must be revoked, or are lost."""
+    """A change of partitions that the application must be notified of."""
 
     kind: ChangeKind
     partitions: tuple[TopicPartition, ...]
@@ -58,7 +58,7 @@ class CountPartitions(NamedTuple):
 
 
 class NameTopics(NamedTuple):
-    """A request for the names of topic ids. The outcome maps the ids that the cluster has to names."""
+    """A request for topic names by topic id. The outcome maps the ids that the cluster has to names."""
 
     topic_ids: tuple[bytes, ...]
 
@@ -99,7 +99,7 @@ class MemberSettings:
     remote_assignor: str | None = None
     """The broker's assignor that the member asks for (``group.remote.assignor``, KIP-848)."""
     may_lower_session_timeout: bool = False
-    """Whether the session timeout is the default, and not set by the application."""
+    """True if the session timeout is the default, and not set by the application."""
 
 
 def join_request(
@@ -131,7 +131,7 @@ def sync_request(
     protocol_name: str,
     assignments: Mapping[str, Sequence[TopicPartition]],
 ) -> SyncGroupRequest:
-    """Return a SyncGroup request. `assignments` has every member's partitions if this is the leader's."""
+    """Return a SyncGroup request. The leader passes the `assignments` of all members, the others none."""
     return SyncGroupRequest(
         group_id=settings.group_id,
         generation_id=generation,
@@ -166,12 +166,15 @@ def leave_request(settings: MemberSettings, member_id: str, reason: str) -> Leav
 
 
 def is_first_join(call: Call) -> bool:
-    """Return True for a JoinGroup without a member id, whose response has a new id that must join."""
+    """Return True for a JoinGroup without a member id: its response has an id to join again with."""
     return isinstance(call, JoinGroupRequest) and not call.member_id
 
 
 def is_farewell(call: Call) -> bool:
-    """Return True if the request leaves the group, or its response may have a member id to give back."""
+    """Return True if closing must wait for the response, because the request leaves the group.
+
+    This includes a JoinGroup without a member id: the coordinator assigns an id, which must leave as well.
+    """
     if isinstance(call, (ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest)):
         return call.member_epoch < 0
     return isinstance(call, LeaveGroupRequest) or is_first_join(call)
@@ -185,7 +188,7 @@ class WantedTopics(NamedTuple):
 
     @classmethod
     def of(cls, topics: Iterable[str]) -> WantedTopics:
-        """Return names and patterns separately. Patterns, which begin with ``^``, become one expression."""
+        """Return names and patterns separately. Patterns, which begin with ``^``, are joined to one."""
         wanted = sorted(set(topics))
         patterns = [each for each in wanted if each.startswith("^")]
         names = tuple(each for each in wanted if not each.startswith("^"))
@@ -196,21 +199,21 @@ class WantedTopics(NamedTuple):
 class Heartbeats:
     """Makes the heartbeat requests of one consumer group member (KIP-848).
 
-    A null field means "unchanged", so that most heartbeats are short. The first heartbeat has every field,
-    and so has the next one after a heartbeat that got no response.
+    A null field means "unchanged", so that most heartbeats are short. All fields are set in the first
+    heartbeat, and in the next one after a heartbeat without a response.
     """
 
     def __init__(self, settings: MemberSettings) -> None:
         self._settings = settings
         self._sent: WantedTopics | None = None
-        """The subscription that the coordinator has; None if the next heartbeat must have all fields."""
+        """The subscription that the coordinator has; None if all fields must be set in the next heartbeat."""
 
     def reset(self) -> None:
-        """Send all fields with the next heartbeat, because the coordinator may lack some of them."""
+        """Set all fields in the next heartbeat, because the coordinator may lack some of them."""
         self._sent = None
 
     def has_sent(self, subscription: WantedTopics) -> bool:
-        """Return True if the last heartbeat that was sent had, or relied on, this subscription."""
+        """Return True if the coordinator has this subscription, by the last heartbeat that was sent."""
         return self._sent == subscription
 
     def compose(
@@ -224,8 +227,8 @@ class Heartbeats:
     ) -> ConsumerGroupHeartbeatRequest:
         """Return the next heartbeat. `owned` are partitions by topic id; a member that joins owns none.
 
-        The heartbeat lists `owned` if `lists_owned` is True, or if it has every field. The coordinator takes
-        the list as complete: a revoked partition that is not in it goes to another member.
+        The heartbeat lists `owned` if `lists_owned` is True, or if all fields are set. For the coordinator
+        the list is complete: it assigns a revoked partition that is not listed to another member.
         """
         settings = self._settings
         is_full = self._sent is None or epoch == JOIN_EPOCH

@@ -1,8 +1,8 @@
 """The group of a consumer: its membership, committed offsets, and the callbacks for rebalances.
 
-Everything but `subscribe` runs on the client's event loop. The consumer calls `next_notice` when
-`needs_attention` is set and its application asks for records. Only then may partitions be taken away, and
-only then are the records returned before known to be processed, so that they may be committed.
+Everything but `subscribe` runs on the client's event loop. The consumer calls `next_notice` if
+`needs_attention` is set when its application asks for records. Partitions are taken away only then, and only
+then are earlier records known to be processed, so that their offsets may be committed.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ Callback = Callable[[list[TopicPartition]], object]
 """A function that gets a list of partitions which are assigned, revoked or lost."""
 
 LAST_COMMIT_MS = 5_000.0
-"""How long a revocation, or closing, waits for the automatic commit."""
+"""The time in milliseconds that a revocation, or closing, waits for the automatic commit."""
 
 ANSWER_CHECK_S = 0.01
-"""The seconds between checks whether a JoinGroup, or a KIP-848 heartbeat, was answered."""
+"""The interval in seconds between checks for the response to a JoinGroup or a KIP-848 heartbeat."""
 
 log = logger_named("penstock.client.group")
 
 SHOWN_MAX = 10
-"""How many partitions a line of the log lists at most."""
+"""The maximum number of partitions listed in one log message."""
 
 
 class Notice(NamedTuple):
@@ -108,7 +108,7 @@ class GroupSession:
         self._names: tuple[str, ...] = ()
         self._pattern: re.Pattern[str] | None = None
         self._is_pattern_text = False
-        """Whether the pattern was given as text, which a broker can evaluate (KIP-848)."""
+        """True if the pattern was given as text, which a broker can evaluate (KIP-848)."""
         self._choice = ProtocolChoice(client, config.group_protocol)
         self._callbacks = Callbacks()
         self._is_changed = False
@@ -119,15 +119,14 @@ class GroupSession:
         self._commit_timer: asyncio.TimerHandle | None = None
         self._commits: set[asyncio.Task[None]] = set()
         self._known: dict[TopicPartition, int] = {}
-        """The committed offsets of the member's partitions, as far as this consumer has committed or read
-        them."""
+        """The committed offsets of the member's partitions that this consumer has committed or read."""
         self._sought: dict[TopicPartition, object] = {}
-        """The partitions whose position the application has set since the last commit began: a new object
-        each time."""
+        """The partitions whose position the application has set since the last commit began. The value is a
+        new object for each seek, so that a commit can detect a later seek."""
         self._progress: object = None
         self._rebalances = 0
         self._rebalanced_at = 0.0
-        """When partitions were last assigned, revoked or lost (monotonic time)."""
+        """The time at which partitions were last assigned, revoked or lost (monotonic time)."""
 
     # -- subscribing, from any thread
 
@@ -145,9 +144,9 @@ class GroupSession:
     # -- changes to notify the application of
 
     async def next_notice(self) -> Notice | None:
-        """Return the next change for which the application has a callback, or None; commit if that is due.
+        """Return the next change for which the application has a callback, or None.
 
-        Changes without a callback are applied at once.
+        Changes without a callback are applied at once. An automatic commit begins if it is due.
 
         Raises:
             KafkaError: the coordinator refuses the member.
@@ -208,7 +207,10 @@ class GroupSession:
     async def _prepare(
         self, member: MembershipDriver[StateMachine], change: AssignmentChange
     ) -> Callback | None:
-        """Commit and log before a change as needed, and return the application's callback for it, or None."""
+        """Do what must precede the callback of a change; return the callback, or None if there is none.
+
+        Before a revocation, offsets are committed. After an assignment, the consumer begins to read.
+        """
         callbacks = self._callbacks
         self._rebalances += 1
         self._rebalanced_at = time.monotonic()
@@ -297,14 +299,14 @@ class GroupSession:
 
     @property
     def _broker_matches(self) -> bool:
-        """Whether the broker evaluates the pattern.
+        """True if the broker evaluates the pattern.
 
-        A compiled pattern may have what only Python understands.
+        A compiled pattern is evaluated here, since it may use features of Python that a broker does not have.
         """
         return self._is_pattern_text and self._choice.speaks_consumer
 
     def subscription(self) -> set[str]:
-        """Return the subscribed topics; of a pattern, the matching topics that the client has seen."""
+        """Return the subscribed topics; for a pattern, the matching topics in the client's metadata."""
         fitting = self._matching()
         return (set(self._names) if fitting is None else set(fitting)) if self.is_subscribed else set()
 
@@ -344,7 +346,10 @@ class GroupSession:
         return self._member.membership.member_id if self._member is not None else ""
 
     def statistics(self, assignment_size: int) -> GroupStatistics:
-        """Return this member's part of a snapshot. `assignment_size` counts its partitions. Thread-safe."""
+        """Return the group's part of a statistics snapshot, for a member with `assignment_size` partitions.
+
+        Any thread may call this method.
+        """
         from penstock.client.statistics import GroupStatistics
 
         member = self._member
@@ -360,7 +365,7 @@ class GroupSession:
         )
 
     def known_offsets(self) -> dict[TopicPartition, int]:
-        """Return the committed offsets that this client has seen. Any thread may call this method."""
+        """Return the committed offsets that this client has written or read. Any thread may call this."""
         return self._known.copy()
 
     # -- offsets
@@ -400,11 +405,11 @@ class GroupSession:
         return self._holder.consumed()
 
     def sought(self, tp: TopicPartition) -> None:
-        """Note that the application has set a position, which a later commit may move backwards."""
+        """Note that the application has set a position: a later commit may then move backwards."""
         self._sought[tp] = object()
 
     def _identify(self, before: MemberIdentity | None, partitions: set[TopicPartition]) -> MemberIdentity:
-        """Return the identity to commit `partitions` with, or raise KafkaError if the member may not.
+        """Return the identity for committing `partitions`, or raise KafkaError if the member may not.
 
         After a rebalance since the identity `before`, the member must have kept all of them.
         """
@@ -422,7 +427,7 @@ class GroupSession:
         return identity
 
     def _identify_reader(self) -> MemberIdentity:
-        """Return the identity to read committed offsets with: the member's (KIP-848), or none."""
+        """Return the identity for reading committed offsets: the member's with KIP-848, else none."""
         membership = self._member.membership if self._member is not None else None
         if membership is None or not membership.reads_as_member or not membership.is_member:
             return MemberIdentity()
@@ -463,7 +468,7 @@ class GroupSession:
     def begin_commit(
         self, offsets: Committable | None, when_done: Callable[[Committable, PenstockError | None], object]
     ) -> None:
-        """Commit in the background, after commits that are under way; then call `when_done`."""
+        """Begin to commit in the background, after commits that have begun; call `when_done` at the end."""
         wanted = self._holder.consumed() if offsets is None else by_partition(offsets, "commit_async()")
         task = asyncio.get_running_loop().create_task(self.commit(wanted))
         self._commits.add(task)
@@ -483,7 +488,7 @@ class GroupSession:
         return {tp: at for tp, at in offsets.items() if self._known.get(tp) != at}
 
     async def _commit_at_last(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit offsets before a revocation, if the coordinator answers within a short time."""
+        """Commit offsets before a revocation; give up after a short time, with a warning."""
         moved = self._moved(offsets)
         try:
             if moved:

@@ -37,7 +37,7 @@ class Driven(Protocol):
 
     timeouts: Timeouts
     name_of: Callable[[int | None], object]
-    """Returns the name of a node for messages."""
+    """Returns the name of a node for error messages."""
 
     @property
     def settings(self) -> MemberSettings:
@@ -95,7 +95,7 @@ class StateMachine(Driven, Protocol):
 
     @property
     def rejoin_reason(self) -> str:
-        """Why the member has lost its partitions, or joins again."""
+        """The reason for which the member has lost its partitions, or joins again."""
 
     @property
     def lost_by(self) -> int:
@@ -103,19 +103,19 @@ class StateMachine(Driven, Protocol):
 
     @property
     def is_member(self) -> bool:
-        """Whether the coordinator's last answer has confirmed the member."""
+        """True if the coordinator's last answer has confirmed the member."""
 
     @property
     def reads_as_member(self) -> bool:
-        """Whether committed offsets are read under the member's id and epoch (KIP-848)."""
+        """True if committed offsets are read under the member's id and epoch (KIP-848)."""
 
     @property
     def awaits_generation(self) -> bool:
-        """Whether a request is in flight whose response may have a newer generation."""
+        """True if a request is in flight whose response may have a newer generation."""
 
     @property
     def must_act(self) -> bool:
-        """Whether there is a change to notify the application of, or an error to raise."""
+        """True if there is a change to notify the application of, or an error to raise."""
 
     def poll_begins(self, now: float) -> None:
         """Note that the application waits for records."""
@@ -136,7 +136,10 @@ class StateMachine(Driven, Protocol):
         """Return the error that the next poll raises, or None, and clear it."""
 
     def refused(self, code: int, generation: int, now: float) -> None:
-        """Act on a member error in the response to a commit, or a read of offsets, under `generation`."""
+        """Act on an error about the member in a response to OffsetCommit or OffsetFetch.
+
+        `generation` is the generation or epoch that the request had.
+        """
 
     def kept_since(self, generation: int) -> frozenset[TopicPartition]:
         """Return the partitions that the application has had continuously since a generation."""

@@ -9,7 +9,8 @@ from penstock.client.group.requests import MemberSettings
 NEVER = float("inf")
 
 JOIN_SLACK_MS = 5_000
-"""How much longer than the rebalance timeout the client waits for the response to JoinGroup."""
+"""The time in milliseconds that the client waits for the response to JoinGroup beyond the rebalance
+timeout."""
 
 FALLBACK_SESSION_TIMEOUT_MS = 30_000
 """The longest session timeout that brokers before 0.10.1 allow by default."""
@@ -22,11 +23,11 @@ class Timeouts:
         self._settings = settings
         self.session_ms = settings.session_timeout_ms
         self.has_rebalance_timeout = True
-        """Whether JoinGroup has a rebalance timeout (version 1 and later)."""
+        """True if JoinGroup has a rebalance timeout (version 1 and later)."""
 
     @property
     def rebalance_ms(self) -> float:
-        """How long JoinGroup and SyncGroup may wait for other members, in milliseconds.
+        """The time that JoinGroup and SyncGroup may wait for other members, in milliseconds.
 
         In version 0 of JoinGroup, the session timeout is the rebalance timeout of all members.
         """
@@ -39,11 +40,11 @@ class Timeouts:
 
     @property
     def heartbeat_ms(self) -> float:
-        """How long a Heartbeat may take, in milliseconds."""
+        """The timeout of a Heartbeat request, in milliseconds."""
         return min(self._settings.request_timeout_ms, self.session_ms)
 
     def lower_session(self) -> bool:
-        """Lower the session timeout to one that old brokers accept; return True if it has changed.
+        """Lower the session timeout to one that brokers before 0.10.1 accept; return True if it has changed.
 
         A timeout that the application has set is not lowered.
         """
@@ -54,7 +55,7 @@ class Timeouts:
 
 
 class PollInterval:
-    """The check of ``max.poll.interval.ms``: whether the application still asks for records.
+    """Checks ``max.poll.interval.ms``: that the application still asks for records.
 
     Times are milliseconds of a monotonic clock.
     """
@@ -62,7 +63,7 @@ class PollInterval:
     def __init__(self, max_interval_ms: float) -> None:
         self._max_interval_ms = max_interval_ms
         self.awaits_poll = True
-        """Whether the member must do nothing before the application polls."""
+        """True if the member must do nothing before the application polls."""
         self._is_polling = False
         self._polled_at = 0.0
 
@@ -111,7 +112,7 @@ class Attempts:
         self.tries += 1
 
     def refused(self, now: float) -> float:
-        """Count a refusal; return for how many milliseconds there have been only refusals."""
+        """Count a refusal; return the time in milliseconds since the first of these refusals in a row."""
         if not self.refusals:
             self._refused_since = now
         self.refusals += 1

@@ -1,14 +1,14 @@
 """The sans-I/O core of the producer, which decides which batches to send.
 
 From records, responses and the time it computes the batches to send now. A record is settled when it is
-acknowledged or has failed for good. The accumulator holds these laws:
+acknowledged or has failed for good. The accumulator keeps these invariants:
 - The batches of a partition reach the log in the order in which they were filled, retries included.
 - With a producer id, a batch keeps its sequence number through retries and splits, so that brokers recognise
   duplicates. After a gap in the sequence, the producer gets a new epoch (KIP-360).
 - Without a producer id, a partition has one batch in flight at a time, because a retry could overtake
-another.
-- A record counts towards memory from `append` until it is settled; `is_full` is true at ``buffer.memory``.
-  A call that waits for memory returns when a quarter of it is free, so that requests are full again.
+  another.
+- A record counts towards ``buffer.memory`` from `append` until it is settled; `is_full` is true at the limit.
+  A call that waits for memory returns when a quarter of it is free, so that requests have full batches again.
 - With a transactional id, batches are sent when their transaction admits their partition, under its producer
   id and epoch; the first batch that fails makes the transaction fail.
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from penstock.client.cluster.metadata import TopicInfo
 
 REQUEST_BYTES_MAX = 8 << 20
-"""The most bytes of a request with batches of several partitions, even if ``max.request.size`` is larger."""
+"""The maximum size in bytes of a request with several batches, even if ``max.request.size`` is larger."""
 
 INT32_MAX = (1 << 31) - 1
-"""The greatest size that a batch's length field can hold."""
+"""The maximum of a batch's length field, in bytes."""
 
 FAILURES_KEPT = 1_000
-"""How many failures are kept until they are logged; older ones are dropped."""
+"""The number of failures that are kept until they are logged; older ones are dropped."""
 
 BROKEN_SEQUENCE = frozenset(
     (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -53,11 +53,11 @@ TOO_LARGE = frozenset((ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LA
 
 
 class Drained(NamedTuple):
-    """Batches to send now, by node, and the latest time at which to call `drain` again."""
+    """The batches to send now, by node, and the time at which to call `drain` again at the latest."""
 
     requests: dict[int, list[ProducerBatch]]
     wake_at: float
-    """The time in monotonic seconds; infinite if no batch waits for a time."""
+    """The time in monotonic seconds; infinite if no batch waits for a point in time."""
     unroutable: list[TopicPartition]
     """Partitions that have batches to send and no known leader."""
 
@@ -85,7 +85,7 @@ class Accumulator:
         """The transaction that admits batches, if there is a ``transactional.id``: before it is set, nothing
         is sent."""
         self.wants_epoch = self.is_idempotent and not self._is_transactional
-        """Whether a producer id, or a new epoch of it, must be fetched before anything is sent. Transactional
+        """True if a producer id, or a new epoch of it, must be fetched before anything is sent. Transactional
         producers get theirs from the coordinator (`open`)."""
         self._config = config
         self._dice = dice
@@ -95,10 +95,10 @@ class Accumulator:
         self._lock = threading.Lock()
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._busy: dict[TopicPartition, PartitionQueue] = {}
-        """Queues with waiting batches, in the order in which they are served next."""
+        """Queues with waiting batches, in the order in which `drain` takes batches from them."""
         self._unsettled: dict[DeliveryOutcome, None] = {}
         self.memory = Meter(config.buffer_memory)
-        """The bytes of records that are neither acknowledged nor failed."""
+        """The size in bytes of the records that are neither acknowledged nor failed."""
         self.is_awaited = False
         """True while a call waits for memory: all batches are due, without waiting for ``linger.ms``."""
         self._topic_limits: dict[str, int] = {}
@@ -113,7 +113,7 @@ class Accumulator:
 
     @property
     def has_ample_room(self) -> bool:
-        """Return True if a quarter of ``buffer.memory`` is free."""
+        """True if a quarter of ``buffer.memory`` is free."""
         return bool(self.memory.used * 4 <= self.memory.limit * 3)
 
     def unsettled(self) -> list[DeliveryOutcome]:
@@ -156,22 +156,22 @@ class Accumulator:
         return None if batch is None else batch.writer
 
     def open_lane(self, writer: Any, topics: Mapping[str, object], info: TopicInfo, grant: int) -> None:
-        """Let `writer` take records without a key directly, up to `grant` bytes.
+        """Let `writer` accept up to `grant` bytes of records without a key, without calls of `append`.
 
-        The lane holds as long as the topic's metadata in `topics` are `info`.
+        This holds until `topics` has other metadata than `info` for the topic.
         """
         with self._lock:
             writer.open_lane(topics, info.name, info, grant)
 
     def close_lane(self, writer: Any) -> int:
-        """Let `writer` take no more records directly; return the bytes that it has taken so."""
+        """End the direct writes that `open_lane` allowed; return the number of bytes written in this way."""
         with self._lock:
             return int(writer.close_lane())
 
     def append_encoded(
         self, tp: TopicPartition, encoded: memoryview, count: int, now: float
     ) -> DeliveryOutcome:
-        """Take a whole batch of magic 2, to be sent after earlier batches, and return its outcome.
+        """Accept an encoded batch of magic 2, to be sent after earlier batches, and return its outcome.
 
         `count` is its number of records.
 
@@ -303,8 +303,7 @@ class Accumulator:
     def fail(self, batch: ProducerBatch, error: PenstockError, now: float) -> ProducerBatch | None:
         """Handle an error for a batch: queue the batch again, or give it up, depending on `error`.
 
-        Returns the batch if it is too large and must be divided with `split` before it is sent again, else
-        None.
+        Returns the batch if it is too large, so that the caller must divide it with `split`; else None.
         """
         final: PenstockError | None
         with self._lock:
@@ -344,7 +343,7 @@ class Accumulator:
         return None
 
     def split(self, batch: ProducerBatch, rows: Sequence[Row], sizes: Callable[[Row], int]) -> None:
-        """Replace a waiting batch by two halves; `rows` are its records."""
+        """Replace a waiting batch by two batches, each with half of its records. `rows` are these records."""
         with self._lock:
             queue = self._queues[TopicPartition(batch.outcome.topic, batch.outcome.partition)]
             parts = queue.split(batch, rows, sizes, self._part_of)
@@ -355,7 +354,7 @@ class Accumulator:
         batch.outcome.split([(first, part.outcome) for first, part in parts])
 
     def _part_of(self, batch: ProducerBatch) -> ProducerBatch:
-        """Return an empty batch that will take some of the records of `batch`, which is split."""
+        """Return an empty batch for some of the records of `batch`, which `split` divides."""
         tp = TopicPartition(batch.outcome.topic, batch.outcome.partition)
         part = self._row_batch(tp, batch.created, INT32_MAX)
         part.owner = batch.owner
@@ -363,16 +362,16 @@ class Accumulator:
         return part
 
     def _lower_limit(self, topic: str, size: int) -> None:
-        """Lower the topic's limit for batches, open ones too, after one of `size` bytes was too large."""
+        """Lower the size limit of the topic's batches, open ones too: one of `size` bytes was too large."""
         limit = self._topic_limits[topic] = max(1, min(self._limit(topic) // 2, size))
         for tp, queue in self._busy.items():
             if tp.topic == topic and queue.open is not None:
                 queue.open.writer.limit = limit
 
     def hinder(self, error: PenstockError, concerns: Callable[[TopicPartition], bool]) -> None:
-        """Note `error` as the last error of waiting batches, for the message if they expire.
+        """Note `error` as the last error of waiting batches, for the error message if they expire.
 
-        `concerns` returns True for the partitions that the error holds up.
+        `concerns` returns True for the partitions that cannot be sent to because of the error.
         """
         with self._lock:
             for tp, queue in self._busy.items():
@@ -454,12 +453,12 @@ class Accumulator:
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether any batch is neither acknowledged nor failed."""
+        """True if any batch is neither acknowledged nor failed."""
         return bool(self._unsettled)
 
     @property
     def has_in_flight(self) -> bool:
-        """Whether any batch has been sent and not been answered yet."""
+        """True if any batch has been sent and not been answered yet."""
         with self._lock:
             return any(queue.in_flight for queue in self._queues.values())
 
@@ -470,7 +469,7 @@ class Accumulator:
             self._closed_by = None
 
     def seal(self, error: PenstockError) -> None:
-        """Refuse more records with `error`, and make all waiting batches due."""
+        """Refuse more records with `error`, and make all waiting batches due before ``linger.ms`` ends."""
         with self._lock:
             for queue in self._busy.values():
                 queue.seal()
@@ -517,7 +516,7 @@ class Accumulator:
         written.add(batch.count, batch.size)
 
     def waiting(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Return how many records of each partition are not acknowledged yet, and their bytes."""
+        """Return the number and the size in bytes of records that are not acknowledged yet, by partition."""
         with self._lock:
             batches = {tp: [*queue.in_flight, *queue.waiting()] for tp, queue in self._queues.items()}
             return {
@@ -547,7 +546,7 @@ class Accumulator:
         return failures
 
     def _give_up(self, batch: ProducerBatch, error: PenstockError) -> None:
-        """Fail a batch of which the producer does not know whether the broker has it.
+        """Fail a batch that the broker may have written or not.
 
         Later batches that are in flight may be in the log as well, so they keep their sequence numbers: a new
         epoch now could write them twice. If the broker does not have this batch, it refuses the next one

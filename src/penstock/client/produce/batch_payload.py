@@ -31,10 +31,10 @@ MAGIC_1_PRODUCE_VERSION = 2
 def payload_for(
     batch: ProducerBatch, produce_version: int, codec: CompressionCodec, *, is_transactional: bool = False
 ) -> Buffer:
-    """Return a batch's bytes for a Produce request, encoded now or kept from the last attempt.
+    """Return the encoded batch for a Produce request: encoded now, or kept from the last attempt.
 
     Raises:
-        EncodeError: a value has a wrong type, or a record has headers and the format has none.
+        EncodeError: a value has a wrong type, or a record has headers and the record format supports none.
         UnsupportedVersionError: the broker is too old for the codec.
     """
     if codec == CompressionCodec.ZSTD and produce_version < ZSTD_PRODUCE_VERSION:
@@ -56,7 +56,7 @@ def payload_for(
 
 
 def rows_of(batch: ProducerBatch) -> list[Row]:
-    """Return the records of a batch, decoded if the batch is bytes already."""
+    """Return the records of a batch, decoded if the batch is encoded already."""
     if batch.encoded is None:
         writer = batch.writer
         body = memoryview(writer.body(0))
@@ -85,7 +85,7 @@ def _encoded(batch: ProducerBatch, codec: CompressionCodec, is_transactional: bo
 
 
 def _stamped(batch: ProducerBatch, is_transactional: bool) -> Buffer:
-    """Write the producer id, epoch and sequence into the encoded batch in place, and return it."""
+    """Write the producer id, epoch and sequence into the encoded batch in place, and return the batch."""
     assert batch.encoded is not None
     if batch.base_sequence >= 0:
         owner = batch.owner
@@ -116,7 +116,7 @@ def _message_set(batch: ProducerBatch, magic: int, codec: CompressionCodec) -> b
 
 
 def _can_do_without(headers: Sequence[Header]) -> bool:
-    """Return True if the only header is the content type of a structured event, which is optional (K30)."""
+    """Return True if headers can be dropped: the only one is the content type of a structured CloudEvent."""
     if len(headers) != 1 or headers[0][0] != "content-type":
         return False
     return (headers[0][1] or b"").startswith(b"application/cloudevents+")

@@ -19,11 +19,11 @@ Row = tuple["bytes | None", "bytes | None", Sequence[Header], int]
 """Key, value, headers, timestamp in milliseconds."""
 
 SEQUENCE_MASK = 0x7FFFFFFF
-"""Sequence numbers wrap from 2^31 - 1 to 0."""
+"""The mask of sequence numbers, which wrap from 2^31 - 1 to 0."""
 
 
 class ProducerBatch:
-    """Records of one partition that are sent together: rows in a writer, or an encoded batch of bytes."""
+    """Records of one partition that are sent together: rows in a writer, or the bytes of an encoded batch."""
 
     __slots__ = (
         "_count",
@@ -58,7 +58,7 @@ class ProducerBatch:
         self.number = 0
         """The number of this batch within its partition and epoch."""
         self.payload: Buffer | None = None
-        """The bytes as last sent, kept for a retry."""
+        """The encoded batch as it was last sent, kept for a retry."""
 
     @property
     def count(self) -> int:
@@ -67,7 +67,7 @@ class ProducerBatch:
 
     @property
     def size(self) -> int:
-        """The bytes that count towards memory: the most that the records can take, or the encoded size."""
+        """The size in bytes that counts towards memory: an upper limit for rows, exact once encoded."""
         return self._size if self.writer is None else int(self.writer.size)
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class ProducerBatch:
             self.writer.drop()
 
     def hold(self, encoded: bytearray | memoryview, count: int, size: int) -> None:
-        """Replace the rows by the encoded batch `encoded`, which belongs to this object from now on."""
+        """Replace the rows by the encoded batch `encoded`, which the caller must not use any more."""
         self._count, self._size = count, size
         self.encoded = encoded
         self.drop()

@@ -35,13 +35,14 @@ from penstock.records.format.batch_header import HEADER_BYTES, RECORD_COUNT_POSI
 from penstock.records.kernels.compiled import Int32s
 
 CHUNK_BYTES = 8 << 20
-"""How many bytes of a table are encoded at a time, which bounds memory and lets sending begin early."""
+"""The approximate size in bytes of the chunks in which a table is encoded. Chunks bound the memory, and the
+first is sent early."""
 
 FIELDS = ("key", "value", "headers", "partition", "timestamp")
 """The columns that a producer reads."""
 
 POSITIONS = frozenset(("topic", "offset", "timestampType"))
-"""Columns of a topic's table that the broker sets anew for each record, so that they may be dropped."""
+"""Columns of a topic's table that may be dropped, because the broker sets them anew for each record."""
 
 UNNAMED_INDEX = "__index_level_"
 """The prefix of pandas' column names for an index without a name."""
@@ -49,12 +50,12 @@ UNNAMED_INDEX = "__index_level_"
 _RECORD_COUNT = struct.Struct(">i")
 
 RECORD_EXTRA_BYTES = 10
-"""The least size of a record without its key, value and headers: its lengths, deltas and attributes.
+"""The minimum size in bytes of a record beside key, value and headers: its lengths, deltas and attributes.
 
-It counts when rows are spread over batches, so that no batch is left with a few rows."""
+The estimate of the number of batches includes it, so that no batch is left with a few rows."""
 
 SPREAD_ROWS_MIN = 1_000
-"""The least number of rows without keys that are spread; fewer stay together in one partition."""
+"""Up to this number of rows, rows without a key go to as few partitions as batches need; above it, to all."""
 
 
 class ColumnEncoder:
@@ -143,7 +144,8 @@ def oldest_time_ms(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -
 def record_batches(data: pa.Table | pa.RecordBatch, fields: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
     """Yield the columns that a producer reads, in record batches of about `CHUNK_BYTES`.
 
-    `fields` maps `FIELDS` to names of columns; a field that is left out has a column of its own name.
+    `fields` maps the names in `FIELDS` to names of columns of `data`. A field that it leaves out is read from
+    the column of the same name.
 
     Raises:
         EncodeError: the table has neither a key nor a value, lacks a column that `fields` names, or has a
@@ -192,7 +194,7 @@ def _field_names(present: Sequence[str], fields: Mapping[str, str]) -> dict[str,
 
 
 def _wanted_partitions(batch: pa.RecordBatch, count: int) -> Int32s | None:
-    """Return the column `partition`, with `UNDECIDED` for nulls; None if there is no column of this name."""
+    """Return the column `partition`, with `UNDECIDED` for null; None if the batch has no such column."""
     if "partition" not in batch.schema.names:
         return None
     column = batch.column("partition")

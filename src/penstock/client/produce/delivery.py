@@ -44,15 +44,16 @@ class DeliveryOutcome:
         self.partition = partition
         self.base_offset = -1
         self.count = 0
-        """How many records were written; 0 until then."""
+        """The number of records that were written; 0 before that."""
         self.log_append_time = -1
         self.error: PenstockError | None = None
         self.is_settled = False
         self.is_watched = False
-        """Whether the application has asked for an outcome in this batch, so that a failure need not be
+        """True if the application has asked for an outcome in this batch, so that a failure need not be
         logged."""
         self.parts: list[tuple[int, DeliveryOutcome]] | None = None
-        """After a split of the batch: the index of each part's first record, and the part's outcome."""
+        """The parts of a split batch, else None: the index of each part's first record, and the part's
+        outcome."""
         self._listeners: list[Callable[[], None]] = []
 
     def succeed(self, base_offset: int, count: int, log_append_time: int = -1) -> None:
@@ -98,7 +99,7 @@ class DeliveryOutcome:
             listener()
 
     def leaves(self) -> list[DeliveryOutcome]:
-        """Return the outcomes of the batches that were sent: this one, or its parts' after a split."""
+        """Return the outcomes of the batches that were sent: this one, or those of its parts after splits."""
         if self.parts is None:
             return [self]
         return [leaf for _, part in self.parts for leaf in part.leaves()]
@@ -142,7 +143,7 @@ class DeliveryOutcome:
 
 
 class PlainPlace:
-    """A record's outcome and its index in the batch: the base of `Delivery` without the compiled class."""
+    """A batch's outcome and a record's index in the batch: the base of `Delivery` if none is compiled."""
 
     __slots__ = ("_index", "_outcome", "_timestamp")
 
@@ -181,7 +182,7 @@ class Delivery(Place):
         return self._outcome.partition
 
     def done(self) -> bool:
-        """Return whether the record has been acknowledged, or has failed for good."""
+        """Return True if the record has been acknowledged, or has failed for good."""
         return self._outcome.part_of(self._index)[0].is_settled
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
@@ -212,7 +213,7 @@ class Delivery(Place):
         """Call `callback(self)` when the delivery is done, at once if it is done already.
 
         The thread that settles the delivery makes the call. An exception in the callback is logged and not
-        raised, because other callbacks wait for their calls.
+        raised, so that the other callbacks are called as well.
         """
 
         def call() -> None:
@@ -250,7 +251,7 @@ class Delivery(Place):
 
 
 class FirstFailure:
-    """The first error among many deliveries. Each batch is watched once, not each record."""
+    """The first error among many deliveries. It watches each batch once, not each record."""
 
     __slots__ = ("error",)
 
@@ -259,7 +260,7 @@ class FirstFailure:
         """The first error, or None if no delivery has failed."""
 
     def watch(self, delivery: Delivery) -> None:
-        """Note the error if this record is not delivered, once per batch."""
+        """Watch the batch of this delivery, and set `error` if the batch is the first to fail."""
         outcome = delivery._outcome
         if not outcome.is_watched:
             outcome.is_watched = True

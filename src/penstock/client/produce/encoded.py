@@ -1,4 +1,4 @@
-"""Batches that are encoded before a producer gets them, and the delivery of many of them.
+"""Batches that are encoded before they are given to a producer, and the delivery of many such batches.
 
 Tables are sent as encoded batches, and so are topics that are copied unchanged. This module needs neither
 numpy nor pyarrow.
@@ -24,7 +24,7 @@ class EncodedBatch(NamedTuple):
 
 
 class WriteSummary(NamedTuple):
-    """The result of a write: `offsets` has the first and the next offset of each partition, if known."""
+    """The result of a write: `offsets` has each partition's first offset, and the offset after its last."""
 
     topic: str
     rows: int
@@ -42,7 +42,7 @@ class TableDelivery:
         self._bytes = 0
         self._outcomes: list[DeliveryOutcome] = []
         self.topic_id = NO_TOPIC_ID
-        """The topic's id when the first of the rows was accepted; zero if brokers report none."""
+        """The topic's id when the first batch was accepted; zero if the brokers have no topic ids."""
 
     def __repr__(self) -> str:
         state = "all settled" if self.done() else "under way"
@@ -70,11 +70,11 @@ class TableDelivery:
         ]
 
     def done(self) -> bool:
-        """Return whether every row has been acknowledged, or has failed for good."""
+        """Return True if every row has been acknowledged, or has failed for good."""
         return all(leaf.is_settled for outcome in self._outcomes for leaf in outcome.leaves())
 
     def result(self, timeout: float | None = None) -> WriteSummary:
-        """Wait up to `timeout` seconds, and return how many rows were written, and at which offsets.
+        """Wait up to `timeout` seconds, and return how many rows were written, and their offsets.
 
         Raises:
             RequestTimeoutError: the outcome is not known yet; the delivery continues.

@@ -10,7 +10,7 @@ from penstock.client.producer_id import NO_PRODUCER_ID, ProducerId
 from penstock.model import TopicPartition
 
 REMEMBERED_BATCHES = 5
-"""How many of a producer's last batches in a partition brokers recognise as duplicates."""
+"""The number of a producer's last batches in a partition that brokers recognise as duplicates."""
 
 
 class PartitionQueue:
@@ -41,18 +41,18 @@ class PartitionQueue:
         self.next_sequence = 0
         self.next_number = 0
         self.is_established = False
-        """Whether the broker has accepted a batch of this producer id and epoch. Before that, the broker
-        takes any sequence number for the first: a batch that overtakes the first one would leave an
-        undetected gap."""
+        """True if the broker has accepted a batch of this producer id and epoch. Before that, the broker
+        accepts any first sequence number: a batch that overtakes the first one would leave an undetected
+        gap."""
         self.is_broken = False
-        """Whether the sequence has a gap that only a new epoch can close."""
+        """True if the sequence has a gap that only a new epoch can close."""
 
     @property
     def has_waiting(self) -> bool:
         return bool(self.again or self.sealed or self.open)
 
     def is_within_reach(self, number: int) -> bool:
-        """Return True if the broker still recognises the oldest unsettled batch after batch `number`.
+        """Return True if the broker, after batch `number`, still recognises the oldest unsettled batch.
 
         A broker keeps the sequence numbers of only the last few batches of a producer in each partition.
         """
@@ -121,11 +121,11 @@ class PartitionQueue:
         sizes: Callable[[Row], int],
         new: Callable[[ProducerBatch], ProducerBatch],
     ) -> list[tuple[int, ProducerBatch]]:
-        """Replace a waiting batch, whose records are `rows`, by two halves.
+        """Replace a waiting batch, whose records are `rows`, by two batches with half of the records each.
 
-        `new` returns an empty batch for some of the records. Returns each part with the index of its first
-        record; there are more than two parts if timestamps are too far apart. Later batches of the epoch get
-        new batch numbers, while sequence numbers stay.
+        `new` returns an empty batch for some of the records. Returns each new batch with the index of its
+        first record; there are more than two if timestamps are too far apart. The batch numbers of later
+        batches of the epoch change, while sequence numbers stay.
         """
         position = self.again.index(batch)
         parts: list[tuple[int, ProducerBatch]] = []
@@ -159,7 +159,7 @@ class PartitionQueue:
 
 
 def precedes(one: ProducerBatch, other: ProducerBatch) -> bool:
-    """Return whether `one` was filled before `other`; both belong to one partition and have been sent."""
+    """Return True if `one` was filled before `other`; both belong to one partition and have been sent."""
     if one.base_sequence < 0:
         return one.created < other.created
     return ((one.base_sequence - other.base_sequence) & SEQUENCE_MASK) > SEQUENCE_MASK // 2

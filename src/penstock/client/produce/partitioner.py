@@ -49,7 +49,7 @@ def plain_fnv1a(data: bytes) -> int:
 
 murmur2: Callable[[bytes], int] = getattr(native.LIBRARY, "murmur2", plain_murmur2)
 fnv1a: Callable[[bytes], int] = getattr(native.LIBRARY, "fnv1a", plain_fnv1a)
-"""The compiled functions if they are available (`native/keys.h`), else the Python ones."""
+"""The hash functions, compiled (`native/keys.h`) if the library is available, else in Python."""
 
 
 def _murmur2_random(key: bytes | None, count: int) -> int | None:
@@ -88,10 +88,10 @@ PARTITIONERS: dict[str, Partitioner] = {
 
 
 class StickyChoice:
-    """Chooses the partition of records without a deciding key: the same one for `batch_bytes`, then another.
+    """Chooses the partition of records whose key does not decide it.
 
-    As Java's client since 3.3 (KIP-794), it stays with a random partition until `batch_bytes` were appended,
-    then chooses again. Partitions without a leader are left out while others have one.
+    As Java's client since 3.3 (KIP-794), it stays with a random partition until `batch_bytes` bytes were
+    appended, then chooses another. Partitions without a leader are left out while others have one.
     """
 
     def __init__(self, batch_bytes: int, dice: Callable[[], float]) -> None:
@@ -120,16 +120,16 @@ class StickyChoice:
 
     @property
     def left(self) -> int:
-        """How many more bytes go to the current partition."""
+        """The number of bytes that the current partition still gets before another is chosen."""
         return self._batch_bytes - self._appended
 
 
 class PlainKeyLane:
-    """A short way for records with a key: each is written into the open batch of its key's partition.
+    """Writes a record with a key directly into the open batch of its partition: the fast path of `send`.
 
-    `writers` has the writer of each partition's batch, or None. `topics` are the metadata of all topics, and
-    `info` the metadata that this lane was made for. Keys are hashed as by Java's default partitioner. The
-    compiled class is in `native/row_writer.h`.
+    `writers` has the writer of each partition's open batch, or None. `topics` are the metadata of all topics;
+    the lane is valid while they have `info` for its topic. Keys are hashed as by Java's default partitioner.
+    The compiled class is in `native/row_writer.h`.
     """
 
     __slots__ = ("_info", "_meter", "_topic", "_topics", "_writers")
@@ -141,11 +141,11 @@ class PlainKeyLane:
         self._meter = meter
 
     def note(self, key: bytes, value: bytes | None, timestamp: int) -> object | None:
-        """Take a record without headers, and return its delivery. From any thread.
+        """Accept a record without headers, and return its delivery. Any thread may call this method.
 
-        Return None, and take nothing, if its partition has no open batch with room for it, if the memory of
-        the producer is full, or if the topic's metadata have changed. `timestamp` is in milliseconds since
-        1970.
+        Return None, and accept nothing, if the record's partition has no open batch with room for it, if the
+        producer's memory is full, or if the topic's metadata have changed. `timestamp` is in milliseconds
+        since 1970.
         """
         if type(key) is not bytes or (type(value) is not bytes and value is not None):
             return None
@@ -161,11 +161,11 @@ class PlainKeyLane:
 
 
 KeyLane: Any = getattr(native.LIBRARY, "KeyLane", PlainKeyLane)
-"""The compiled class, or `PlainKeyLane` where it is missing, as in a free-threaded Python."""
+"""The compiled class; `PlainKeyLane` if it is missing, as in a free-threaded Python."""
 
 
 class TopicState:
-    """The partitions of a topic, in the form in which the producer reads them for every record."""
+    """The partitions of a topic, prepared for the producer, which reads them for every record."""
 
     __slots__ = ("available", "count", "info", "key_lane", "sticky", "tp", "writers")
 

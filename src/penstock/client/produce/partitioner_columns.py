@@ -1,6 +1,6 @@
-"""Partitioners for whole columns of keys, compiled: the same results as those of `partitioner`.
+"""Partitioners for whole columns of keys, compiled. They return the partitions that `partitioner` returns.
 
-A key takes a few nanoseconds. This module needs numpy.
+They take a few nanoseconds for each key. This module needs numpy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def partitions_by_murmur2(keys: BytesColumn, count: int, *, null_is_empty: bool)
 
 
 def partitions_by_call(keys: BytesColumn | None, rows: int, count: int, partitioner: Partitioner) -> Int32s:
-    """Return the partition of every key as a Python function returns it; `UNDECIDED` for None."""
+    """Return the partition of every row as the function `partitioner` returns it; `UNDECIDED` for None."""
     partitions = np.full(rows, UNDECIDED, dtype=np.int32)
     for row in range(rows):
         chosen = partitioner(None if keys is None else keys[row], count)
@@ -43,15 +43,15 @@ def partitions_by_call(keys: BytesColumn | None, rows: int, count: int, partitio
 
 
 def spread(partitions: Int32s, available: Sequence[int], rows_each: int, first: int) -> int:
-    """Replace `UNDECIDED`: `rows_each` such rows get one partition, the next as many get the next.
+    """Assign rows that are `UNDECIDED` to the `available` partitions in turn, `rows_each` rows at a time.
 
-    `first` is the index in `available` to begin with; returns the index for the next call.
+    `first` is the index in `available` of the first partition to use. Returns the index for the next call.
     """
     return _fill_turns(partitions, np.asarray(available, dtype=np.int32), max(1, rows_each), first)
 
 
 def rows_by_partition(partitions: Int32s, count: int) -> list[tuple[int, Ints | None]]:
-    """Return each partition with its rows in order; None instead of rows if one partition has all."""
+    """Return each partition that has rows, with the indices of its rows; with None if it has all of them."""
     first = int(partitions[0])
     if bool((partitions == first).all()):
         return [(first, None)]

@@ -1,8 +1,8 @@
-"""The producer for asyncio: records in, deliveries out.
+"""The producer for asyncio, whose `send` returns a delivery for each record.
 
-`send` puts a record into the accumulator and returns; the sender sends whole batches to the leaders. Keyed
-records go to the partitions that Java's client chooses; the others fill a batch of one partition, then of
-another.
+`send` puts a record into the accumulator and returns; the sender sends whole batches to the leaders. Records
+with a key go to the partitions that Java's client chooses; all others go to one partition until its batch is
+full, then to another one.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ if TYPE_CHECKING:
 
 
 RETENTION_LOOK_MS = 3_600_000
-"""The least age of records at which the topic's retention is looked up."""
+"""The minimum age of records that makes the producer check the topic's retention settings."""
 
 RETENTION_ANSWER_S = 2.0
-"""How many seconds the end of `write_topic` may wait for the topic's retention settings."""
+"""The maximum time in seconds that `write_topic` waits at its end for the topic's retention settings."""
 
 log = logger_named("penstock.client")
 
@@ -115,21 +115,23 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         """The clock for records without a timestamp, and for deadlines."""
         self._accumulator = Accumulator(self.config, self._client.dice)
         self._memory, self._known = self._accumulator.memory, self._client.cluster.topics
-        """The bytes in use and the metadata of topics, which `try_send` reads for every record."""
+        """The size of buffered records and the metadata of topics, both of which `try_send` reads for every
+        record."""
         chosen = self.config.partitioner
         self._partitioner: Partitioner = PARTITIONERS[chosen] if isinstance(chosen, str) else chosen
         self._null_is_free = isinstance(chosen, str) and self._partitioner(None, 1) is None
-        """Whether records without a key may go to any partition, so that the partitioner is not called."""
+        """True if records without a key may go to any partition, so that the partitioner is not called."""
         self._is_javas = chosen == DEFAULT_PARTITIONER
-        """Whether the partitioner is Java's default one, which `try_send` computes in place."""
+        """True if the partitioner is Java's default one, which `try_send` computes without a call."""
         self.serializers = serializers_of(self.config)
         """The serializers of keys and values; None if these are bytes."""
         self._topics: dict[str, TopicState] = {}
         self.lanes: dict[str, Any] = {}
-        """The writer of the open batch, by topic, which takes records without a key or headers directly. Its
-        `note` returns None for a record that `try_send` has to decide about."""
+        """By topic, the writer that accepts records without a key directly: it has the open batch of the
+        current partition. Its `note` returns None for a record that `try_send` has to decide about."""
         self.key_lanes: dict[str, Any] = {}
-        """The `KeyLane` of each topic for records with a key; its `note` takes the key first."""
+        """By topic, the `KeyLane` that accepts records with a key directly; its `note` takes the key
+        first."""
         self._sender: Sender | None = None
         self._driver: TransactionDriver | None = None
         """The driver of transactions if there is a ``transactional.id``, once the producer has started."""
@@ -345,7 +347,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
     def _free_partition(self, state: TopicState, size: int) -> int:
         """Return the partition for a record without a key, by the sticky choice.
 
-        A lane, by which a writer takes such records directly, is closed before.
+        If a writer has accepted such records directly (`lanes`), this ends, and their bytes are counted.
         """
         lane = self.lanes.pop(state.info.name, None)
         if lane is not None:
@@ -400,7 +402,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
             )
 
     async def _know(self, topic: str, deadline: float) -> TopicState:
-        """Return the partitions of a topic, from metadata that are up to date."""
+        """Return the `TopicState` of a topic; fetch its metadata first if the client has none."""
         topic_name(topic)
         info = self._client.cluster.topics.get(topic)
         if info is None or info.error_code or not info.partitions:
@@ -430,10 +432,11 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
 
         The columns are ``key``, ``value``, ``headers``, ``partition`` and ``timestamp``, each optional;
         `fields` maps these names to others. Keys and values are binary or string. Other columns are refused,
-        since they would be lost (see `penstock.write_topic`). `delivery` collects several tables.
+        since they would be lost (see `penstock.write_topic`). Pass one `delivery` to several calls to await
+        all their tables together.
 
-        A row with a partition goes there, a row with a key goes where Java's client would send it, and the
-        others are spread over all partitions, one batch at a time.
+        A row with a partition goes to that partition, a row with a key to the partition that Java's client
+        chooses; all other rows are spread over all partitions, one batch at a time.
 
         Raises: as `send`.
         """
@@ -465,9 +468,11 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         return self._encoder.encode(chunk, state.count, state.available, self.clock.now_ms())
 
     def append_encoded(self, topic: str, batches: Sequence[EncodedBatch], delivery: TableDelivery) -> int:
-        """Accept encoded batches, and return how many: for the next one, `get_ready` must be called first.
+        """Accept encoded batches, and return how many were accepted.
 
-        Any thread may call this. The sender is woken once, so that a request takes batches of all partitions.
+        It stops before a batch that has to wait: then call `get_ready`, and this method with the rest. Any
+        thread may call this method. The sender is woken once, so that a request has batches of all
+        partitions.
         """
         state = self._topics.get(topic)
         if self._sender is None or state is None:
@@ -491,8 +496,9 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         >>> async with producer.transaction():
         ...     await producer.send("orders", b"two tickets")
 
-        Entering it raises as `begin_transaction`, leaving it as `commit_transaction`. A commit that is
-        refused with `TransactionAbortableError` is followed by an abort, so that the producer can go on.
+        Entering it raises as `begin_transaction`, leaving it as `commit_transaction`. If the commit is
+        refused with `TransactionAbortableError`, the block aborts the transaction, so that the producer stays
+        usable.
         """
         self.check_transactional_id()
         return TransactionBlock(self)
@@ -605,7 +611,7 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
         return coordinates
 
     async def leave_transaction(self, exc: BaseException | None) -> None:
-        """End the block of `transaction`: commit, or abort if `exc` has left it. The caller raises `exc`."""
+        """End the block of `transaction`: commit if `exc` is None, else abort. The caller raises `exc`."""
         await (await self._transactions()).leave(exc)
 
     def check_transactional_id(self) -> None:
@@ -626,10 +632,10 @@ class AsyncProducer(HasInstanceId, Generic[K, V]):
 
     @checked(topic=topic_name, oldest_ms=optional(whole))
     async def warn_of_retention(self, topic: str, oldest_ms: int | None) -> None:
-        """Log a warning if the topic's retention will remove records as old as `oldest_ms`, just written.
+        """Log a warning if the topic's retention will remove the records that were just written.
 
-        `oldest_ms` is in milliseconds since 1970, or None if no record has its own timestamp. A broker
-        without an API for settings (before 0.11) causes no warning.
+        `oldest_ms` is the timestamp of the oldest of them, in milliseconds since 1970, or None if no record
+        has its own timestamp. A broker without DescribeConfigs (before 0.11) causes no warning.
         """
         if oldest_ms is None or self.clock.now_ms() - oldest_ms <= RETENTION_LOOK_MS:
             return

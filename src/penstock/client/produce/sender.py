@@ -48,19 +48,19 @@ if TYPE_CHECKING:
 
 TOPIC_ID_PRODUCE_VERSION = 13
 LAST_WITH_COUNTED_ACKS = 0
-"""The last version of Produce in which brokers accept acks above 1 (before 0.9)."""
+"""The last version of Produce that accepts a number above 1 as acks (before Kafka 0.9)."""
 EXPLICIT_PRODUCE_VERSION_MAX, IMPLICIT_PRODUCE_VERSION = 11, 12
-"""The last version of Produce without, and the first one with, leaders that add partitions to the transaction
-(KIP-890)."""
+"""The last version of Produce before KIP-890, and the first by which leaders add partitions to the
+transaction."""
 
 BUMPABLE_INIT_VERSION = 3
 """The first version of InitProducerId that takes the current id and raises its epoch (KIP-360)."""
 
 AGAIN_AFTER_S = 1.0
-"""The seconds until the next turn after one that an unexpected exception has ended."""
+"""The pause in seconds before the sender runs again after an unexpected exception."""
 
 TIMEOUT_SLACK_S = 1.0
-"""How much longer than the timeout in the request the client waits for the response."""
+"""The time in seconds that the client waits for the response beyond the timeout in the request."""
 
 COMPLAIN_AFTER_S = 5.0
 COMPLAIN_EVERY_S = 60.0
@@ -77,8 +77,8 @@ _log = logger_named("penstock.client")
 class Sender:
     """Sends the batches that are due after each event: new records, responses, timers, metadata.
 
-    With a `driver`, batches are parts of its transactions, and each turn of the sender is followed by one of
-    the driver.
+    With a `driver`, batches are parts of its transactions: the sender calls the driver's `pump` after each
+    run.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class Sender:
         self._in_flight: dict[int, int] = defaultdict(int)
         self._muted_until: dict[int, float] = {}
         self._tasks = KeyedTasks(self._loop, self.wake)
-        """Background tasks: connecting to a node (by its id), refreshing metadata, getting a producer id."""
+        """Background tasks by key: a node id (connects), "metadata" (refreshes), "producer id" (gets one)."""
         self._stale: set[str] = set()
-        """Topics whose metadata have proved wrong."""
+        """Topics whose metadata are out of date, as a response or a missing leader has shown."""
         self._room: list[asyncio.Future[None]] = []
         self._hindered_since = 0.0
-        """The time since which nothing was acknowledged, on the loop's clock; 0 while all is well."""
+        """The time of the first failure since the last response, on the loop's clock; 0 without a failure."""
         self._complain_at = 0.0
 
     def wake(self) -> None:
@@ -123,7 +123,7 @@ class Sender:
             self._loop.call_soon_threadsafe(self._pump)
 
     async def room(self, timeout_s: float) -> bool:
-        """Wait until the accumulator has ample room; return False if it is full after `timeout_s` seconds."""
+        """Wait until a quarter of ``buffer.memory`` is free; return False if it is full after the timeout."""
         deadline = self._loop.time() + timeout_s
         while not self._accumulator.has_ample_room:
             self._accumulator.is_awaited = True
@@ -138,7 +138,7 @@ class Sender:
         return True
 
     async def close(self) -> None:
-        """Stop sending. Responses that are still expected are not waited for."""
+        """Stop sending, without waiting for the responses to requests in flight."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -163,7 +163,7 @@ class Sender:
             self._driver.pump()
 
     def _take_turn(self, now: float) -> float:
-        """Send due batches and fail expired ones; return the time of the next turn, on the loop's clock."""
+        """Send due batches and fail expired ones; return the time to run again, on the loop's clock."""
         if now >= self._next_expiry:
             latest = now + self._config.delivery_timeout_ms / 1000
             self._next_expiry = min(self._accumulator.expire(now), latest)
@@ -390,7 +390,7 @@ class Sender:
         await asyncio.sleep(self._config.retry_backoff_ms / 1000)
 
     async def _refused(self, error: AuthenticationError) -> None:
-        """Fail all waiting records after a refused login or certificate, which retries do not mend."""
+        """Fail all waiting records after a refused login or certificate: retries would be refused, too."""
         self._accumulator.abandon(error)
         self._wake_room()
         await asyncio.sleep(self._config.retry_backoff_ms / 1000)
@@ -440,13 +440,13 @@ class Sender:
         return answer
 
     def _note(self, error: PenstockError, node_id: int | None = None) -> None:
-        """Note `error` as the last error of all waiting batches, or only of those that `node_id` leads."""
+        """Note `error` as the last error of all waiting batches, or of those whose leader is `node_id`."""
         leader = self._client.cluster.leader
         self._accumulator.hinder(error, lambda tp: node_id is None or leader(tp) == node_id)
         self._complain(error)
 
     def _complain(self, error: PenstockError) -> None:
-        """Log a warning if records have been held up for a while, at most once a minute."""
+        """Log a warning if failures have delayed records for some seconds, at most once a minute."""
         now = self._loop.time()
         self._hindered_since = self._hindered_since or now
         since_s = now - self._hindered_since

@@ -24,7 +24,7 @@ def as_bytes(what: str, value: object) -> bytes | None:
 
 
 def whole_ms(timestamp: object) -> int:
-    """Return a timestamp as an int of milliseconds: integers of any type, and datetimes.
+    """Return a timestamp, given as an integer of any type or as a datetime, in milliseconds since 1970.
 
     Raises EncodeError.
     """
@@ -63,7 +63,7 @@ def _pairs(headers: object) -> list[tuple[object, object]]:
 
 
 def checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
-    """Return the headers and the most bytes they take; raise EncodeError for one that no record can hold."""
+    """Return the headers, and their maximum size in bytes. Raises EncodeError for invalid headers."""
     if type(headers) in (list, tuple):
         size = 0
         for pair in headers:
@@ -83,7 +83,10 @@ def checked_headers(headers: Sequence[Header]) -> tuple[list[Header], int]:
 
 
 def _looked_at(headers: object) -> tuple[list[Header], int]:
-    """Return headers that are not plain pairs of ASCII text and bytes, and their size. Raises EncodeError."""
+    """Return headers in any other form than pairs of ASCII text and bytes, checked, and their maximum size.
+
+    Raises EncodeError.
+    """
     checked: list[Header] = []
     size = 0
     for name, value in _pairs(headers):

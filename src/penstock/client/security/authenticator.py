@@ -6,8 +6,8 @@
         message = authenticator.receive(answer)
     authenticator.session_lifetime_ms
 
-It reports success only once the mechanism is satisfied, including the broker's proof. The message of each
-failure is one line with what the broker refuses and what to do.
+It reports success only once the mechanism is satisfied, including the broker's proof of its identity. The
+message of each failure is one line with the reason of the broker and what to do.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from penstock.client.security.mechanisms import Mechanism
 
 STEPS_MAX = 20
-"""The most tokens of one authentication. Kerberos needs four."""
+"""The maximum number of tokens in one authentication. Kerberos needs four."""
 
 
 class RawToken(NamedTuple):
-    """A SASL token that is sent with only its length before it, as to brokers before 1.0."""
+    """A SASL token that is sent with only its length before it, to brokers before 1.0."""
 
     token: bytes
     is_answered: bool = True
@@ -43,9 +43,9 @@ class Authenticator:
     """One authentication, or one re-authentication, on one connection."""
 
     def __init__(self, mechanism: Mechanism, broker: object, *, is_raw: bool = False) -> None:
-        """Begin an authentication. `broker` is its name in messages.
+        """Begin an authentication. `broker` is the name of the broker in error messages.
 
-        `is_raw`: the broker has no SaslAuthenticate (before Kafka 1.0).
+        `is_raw` means that the broker has no SaslAuthenticate (before Kafka 1.0).
         """
         self._mechanism = mechanism
         self._broker = broker
@@ -54,16 +54,16 @@ class Authenticator:
         self._steps = 0
         self.is_done = False
         self.session_lifetime_ms = 0
-        """The lifetime of the session, after which the broker requires credentials again; 0 for no limit."""
+        """The milliseconds until the broker requires another authentication; 0 for no limit."""
 
     @property
     def handshake_version(self) -> int:
-        """The version of SaslHandshake, which decides what follows: 0 raw tokens, 1 SaslAuthenticate."""
+        """The version of SaslHandshake: raw tokens follow version 0, SaslAuthenticate requests version 1."""
         return 0 if self._is_raw else 1
 
     @property
     def is_slow(self) -> bool:
-        """Whether `receive` may take milliseconds, and should run in a thread."""
+        """True if `receive` may take milliseconds, and should run in a thread."""
         return self._mechanism.is_slow
 
     def begin(self) -> SaslHandshakeRequest:
@@ -88,7 +88,7 @@ class Authenticator:
         return self._next(bytes(answer))
 
     def refused_by_silence(self) -> AuthenticationError:
-        """Return the error for a broker that closed the connection, which is how raw tokens are refused."""
+        """Return the error for a broker that has closed the connection, by which it refuses a raw token."""
         return self._error(f"the broker closed the connection without a reason: {self._mechanism.hint()}")
 
     def _receive_handshake(self, answer: SaslHandshakeResponse) -> Outgoing | None:

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from penstock.client.security.settings import OAuthSettings, SecuritySettings
 
 REFRESH_AFTER = 0.8
-"""The part of a token's lifetime after which it is renewed: Java's ``sasl.login.refresh.window.factor``."""
+"""The fraction of a token's lifetime after which it is renewed: Java's
+``sasl.login.refresh.window.factor``."""
 
 PROVIDER_TIMEOUT_S = 60.0
-"""How many seconds a callback for tokens may take."""
+"""The time limit in seconds for a token callback."""
 
 
 class Credentials:
@@ -33,7 +34,7 @@ class Credentials:
     async def mechanism(self, host: str, life_s: float = 0.0) -> Mechanism:
         """Return a mechanism for one authentication with a broker at `host`.
 
-        The session is to last for at least `life_s` seconds.
+        The session that follows should last for at least `life_s` seconds.
 
         Raises:
             AuthenticationError: no token is available, or Kerberos has no ticket.
@@ -63,10 +64,11 @@ class TokenSource:
         self._lock = asyncio.Lock()
 
     async def token(self, life_s: float = 0.0) -> Token:
-        """Return a token valid for `life_s` seconds, or the old one if it is valid and no other is available.
+        """Return a token, if possible one that is valid for `life_s` more seconds.
 
-        A broker whose clock is ahead sees a token expire sooner than this client does. The session lifetime
-        that the broker grants is the token's validity by the broker's clock.
+        The old token is returned if it is valid, and no other is available. A broker whose clock is ahead
+        sees a token expire sooner than this client does: the session lifetime that the broker grants is the
+        token's validity by the broker's clock.
 
         Raises:
             AuthenticationError: the provider refuses, or returns no token.
@@ -131,7 +133,7 @@ class TokenSource:
 
 
 def _wants_argument(provider: object) -> bool:
-    """Return True if a callback has a required parameter: librdkafka passes its configuration text."""
+    """Return True if a token callback has a required parameter, for librdkafka's configuration text."""
     try:
         parameters = inspect.signature(provider).parameters.values()  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The client's side of each SASL mechanism, without I/O: challenges in, tokens out."""
+"""The client's side of each SASL mechanism, without I/O: gets challenges, returns tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Mechanism(Protocol):
 
     @property
     def is_silent_at_end(self) -> bool:
-        """Whether a server with raw tokens sends nothing after the last token."""
+        """True if a server with raw tokens sends no response to the last token."""
         ...
 
     def initial(self) -> bytes:

@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from penstock.client.security.settings import OAuthSettings
 
 ANSWER_BYTES_MAX = 1 << 20
-"""The most bytes that are read of a provider's response."""
+"""The maximum number of bytes that are read of a provider's response."""
 
 FATAL_STATUSES = frozenset((*range(400, 408), *range(409, 416), 501, 505))
-"""HTTP statuses after which retries are useless, as in Apache Kafka; 408, 429 and 5xx may pass."""
+"""HTTP statuses after which retries are useless, as in Apache Kafka. After 408, 429 and 5xx, they may
+succeed."""
 
 
 def fetch_token(settings: OAuthSettings) -> Token:
-    """Return a token from the provider, or from the file that the token endpoint names.
+    """Return a token from the provider, or from the file in the token endpoint's URL.
 
     Raises:
         OAuthError: the provider refuses, or its response has no token.
@@ -65,7 +66,7 @@ def fetch_token(settings: OAuthSettings) -> Token:
 
 
 def _basic(settings: OAuthSettings) -> str:
-    """Return client id and secret, encoded for the header Authorization."""
+    """Return the value of the header Authorization: client id and secret in Base64."""
     pair = [settings.client_id or "", revealed(settings.client_secret or "")]
     if settings.is_header_urlencoded:
         pair = [urllib.parse.quote_plus(part) for part in pair]

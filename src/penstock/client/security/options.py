@@ -163,7 +163,7 @@ OPTIONS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "sasl.kerberos.principal": ("kerberos_principal", _text),
     "sasl.kerberos.keytab": ("kerberos_keytab", _text),
 }
-"""The names of all settings with an effect, each with Penstock's own name and its parser."""
+"""The names of all settings with an effect, each with Penstock's own name for it, and its parser."""
 
 INERT = frozenset(
     (
@@ -195,8 +195,8 @@ INERT = frozenset(
         "sasl.kerberos.min.time.before.relogin",
     )
 )
-"""Names that concern only a JVM or OpenSSL's internals: accepted, so that files can be shared, but
-ignored."""
+"""Settings that only a JVM or OpenSSL has. They are accepted, so that files can be shared, but have no
+effect."""
 
 TLS_FIELDS = frozenset(TlsSettings.__dataclass_fields__)
 
@@ -206,7 +206,7 @@ def parse_security(
 ) -> SecuritySettings | None:
     """Return the security settings given by dotted names; None for PLAINTEXT.
 
-    Errors name a setting with the `prefix`, and an unknown one as it is `spelt`.
+    Error messages have names with the `prefix`. `spelt` maps dotted names to the names that the user wrote.
 
     Raises:
         ConfigError: an unknown name, a malformed value, or settings that contradict each other.
@@ -237,7 +237,7 @@ def parse_security(
 def _read(
     given: Mapping[str, object], prefix: str, names: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return values by Penstock's names for the settings, and how the user wrote those names."""
+    """Return two dicts by Penstock's names for settings: parsed values, and names as the user wrote them."""
     values: dict[str, Any] = {}
     spelt: dict[str, str] = {}
     for name, value in given.items():
@@ -387,7 +387,7 @@ def _oauth(values: Mapping[str, Any], jaas: LoginModule | None) -> OAuthSettings
 
 
 def _unsecured(values: Mapping[str, Any], jaas: LoginModule | None) -> UnsecuredLogin | None:
-    """Return the login by tokens without a signature that the settings ask for, or None."""
+    """Return the login with unsigned tokens that the settings ask for, or None."""
     from penstock.client.security.unsecured_logins import asks_for_unsecured, login_of_jaas, login_of_text
 
     options = {} if jaas is None else jaas.options

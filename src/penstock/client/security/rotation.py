@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 log = logger_named("penstock.client")
 
 TRY_AGAIN_AFTER_S = 1.0
-"""The seconds between two attempts of a pending login, unless a file changes."""
+"""The interval in seconds between attempts of a pending login, unless a file changes."""
 
 LOOK_EVERY_S = 0.1
-"""The seconds between two checks of the files of a pending login."""
+"""The interval in seconds between checks of the files of a pending login."""
 
 TIMESTAMP_STEP_NS = 50_000_000
-"""The resolution of file times: two writes within so many nanoseconds may leave the same time."""
+"""The resolution of file times in nanoseconds: two writes within this time may leave the same file time."""
 
 LOGINS_MAX = 256
-"""The most logins that a process keeps track of. The oldest is removed first."""
+"""The maximum number of logins that a process keeps track of. The oldest is removed first."""
 
 REFERENCE = re.compile(r"\$\{[^{}]+\}")
 TLS_FILES = ("ca", "ca_inline", "truststore", "keystore", "certificate", "crl")
@@ -47,7 +47,7 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 def paths_of(settings: SecuritySettings) -> tuple[list[str], list[str]]:
-    """Return the files of login secrets, and the files of TLS: certificates, keys and stores."""
+    """Return the files of login secrets; and the files of TLS: certificates, keys and stores."""
     login: list[str] = []
     tls: list[str] = []
     for name, value in settings.given.items():
@@ -84,7 +84,7 @@ class SecurityFiles:
     """The files of the security settings, from which settings and TLS context can be read again."""
 
     def __init__(self, settings: SecuritySettings) -> None:
-        """Note the state of the files. Called before they are read, so that a change after that is seen."""
+        """Note the state of the files. Call this before reading them, so that a later change is detected."""
         self.login_paths, self._tls_paths = paths_of(settings)
         self._stamp = self._stamped()
         self._is_settled = _is_settled(self._stamp)
@@ -96,10 +96,10 @@ class SecurityFiles:
         return not self._is_settled or self._stamped() != self._stamp
 
     def read(self, present: SecuritySettings) -> tuple[SecuritySettings, ssl.SSLContext | None] | None:
-        """Return the settings and the TLS context (None: no TLS) from the files as they are now.
+        """Read the files again; return the settings, and the TLS context or None without TLS.
 
-        If they cannot be used (a half-written file, a key without its certificate), log that and return None;
-        the older ones stay in use until a file changes again. The call may take milliseconds.
+        If the files cannot be used (half written, a key without its certificate), log that and return None;
+        the settings in use then stay until a file changes again. The call may take milliseconds.
         """
         self._stamp = self._stamped()
         self._is_settled = _is_settled(self._stamp)
@@ -130,7 +130,7 @@ class SecurityFiles:
 
 
 def _is_settled(stamp: Stamp) -> bool:
-    """Return True if the last write to the files is old enough for another to change their times."""
+    """Return True if the last write is so old that any later write changes the file's time."""
     newest = max((each[2] for each in stamp if each is not None), default=0)
     return not 0 <= time.time_ns() - newest < TIMESTAMP_STEP_NS
 
@@ -143,7 +143,7 @@ def context_of(settings: SecuritySettings) -> ssl.SSLContext | None:
 
 
 def is_same_login(one: SecuritySettings, other: SecuritySettings) -> bool:
-    """Return True if two settings send the same to brokers after the TLS handshake."""
+    """Return True if two settings have the same login: they differ at most in TLS."""
     plain = {"tls": TlsSettings(), "ssl_context": None}
     return replace(one, **plain) == replace(other, **plain)  # type: ignore[arg-type]
 
@@ -151,8 +151,8 @@ def is_same_login(one: SecuritySettings, other: SecuritySettings) -> bool:
 class Logins:
     """The logins that brokers have accepted, and since when they refuse them, for all clients of a process.
 
-    A program that makes a client for every piece of its work would otherwise have no accepted login. `clock`
-    returns seconds.
+    They are kept for the process, because a program may make a new client for every piece of its work.
+    `clock` returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -199,7 +199,7 @@ class Logins:
 
 
 LOGINS = Logins()
-"""The logins of this process."""
+"""The logins of all clients of this process."""
 
 
 def presume_accepted(servers: object, settings: SecuritySettings | None) -> None:

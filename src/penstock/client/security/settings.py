@@ -37,12 +37,12 @@ class OAuthSettings:
     ca: str | None = None
     """File or PEM text of the CAs to trust for the provider; None means the system's."""
     unsecured: UnsecuredLogin | None = None
-    """The claims of tokens without a signature, for brokers under test; None makes no such tokens."""
+    """The tokens without a signature to make, for brokers under test; None to make none."""
     connect_timeout_s: float = 10.0
 
     @property
     def is_token_file(self) -> bool:
-        """Whether the token is read from a file."""
+        """True if the token is read from a file."""
         return self.token_endpoint is not None and self.token_endpoint.startswith("file:")
 
 
@@ -59,14 +59,13 @@ class SecuritySettings:
     username: str = ""
     password: Secret | None = None
     is_token: bool = False
-    """Whether user name and password are the id and HMAC of a delegation token."""
+    """True if user name and password are the id and HMAC of a delegation token."""
     oauth: OAuthSettings = field(default_factory=OAuthSettings)
     kerberos_service: str = "kafka"
     kerberos_principal: str | None = None
     kerberos_keytab: str | None = None
     given: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
-    """The settings by dotted names as they were given, which are parsed again when one of their files has
-    changed."""
+    """The settings as given, by dotted names. They are parsed again if one of their files has changed."""
 
     @property
     def uses_tls(self) -> bool:

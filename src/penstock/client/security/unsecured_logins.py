@@ -1,7 +1,7 @@
 """Tokens of OAUTHBEARER without a signature, as clients make them for brokers under test (KIP-255).
 
-What is in a token is said as for Apache Kafka's OAuthBearerUnsecuredLoginCallbackHandler, by options of
-`sasl.jaas.config` that begin with ``unsecuredLogin``, or as for librdkafka, by the text of
+The claims of a token are set as for Apache Kafka's OAuthBearerUnsecuredLoginCallbackHandler, by options of
+`sasl.jaas.config` that begin with ``unsecuredLogin``; or as for librdkafka, by the text of
 `sasl.oauthbearer.config`, such as ``principal=alice scope=role1,role2``.
 """
 
@@ -25,10 +25,10 @@ SCOPE_CLAIM = f"{UNSECURED_LOGIN}ScopeClaimName"
 LIFETIME = f"{UNSECURED_LOGIN}LifetimeSeconds"
 OPTIONS = (PRINCIPAL_CLAIM, SCOPE_CLAIM, LIFETIME)
 NAMED_OPTIONS = (STRING_CLAIM, NUMBER_CLAIM, LIST_CLAIM, EXTENSION)
-"""The beginnings of options that the name of a claim or of an extension follows."""
+"""Prefixes of options. The rest of such an option is the name of a claim or of an extension."""
 
 RESERVED_CLAIMS = ("iat", "exp")
-"""The claims that are made from the time and the lifetime of a token."""
+"""The claims that cannot be set, because they are made from the time and the lifetime of a token."""
 
 DEFAULT_PRINCIPAL = "admin"
 LIFETIME_S = 3600
@@ -125,7 +125,7 @@ def login_of_text(text: str) -> UnsecuredLogin:
 
 
 def _claim_name(option: str, name: str) -> str:
-    """Return the name of a claim that may be set. Raise ConfigError for any other one."""
+    """Return `name` if it is the name of a claim that may be set; else raise ConfigError."""
     if not name:
         raise ConfigError(f"sasl.jaas.config: the name of a claim follows {option}, as in {STRING_CLAIM}sub")
     if name in RESERVED_CLAIMS:
@@ -134,7 +134,7 @@ def _claim_name(option: str, name: str) -> str:
 
 
 def _claim(beginning: str, option: str, value: str) -> object:
-    """Return the value of a claim by the kind of its option."""
+    """Return the value of a claim. The prefix of its option decides on the type: text, number or list."""
     if beginning == STRING_CLAIM:
         return value
     if beginning == LIST_CLAIM:

@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from penstock.errors import PenstockError
 
 GAP = 0
-"""The type for an acquired offset without a record: compacted, or a transaction marker."""
+"""The acknowledgement type of an acquired offset without a record: compacted, or a transaction marker."""
 
 SEPARATE_RUN_MIN = 10
-"""The least length of a run that gets its own batch, with one type instead of many, as in Java."""
+"""From this number of offsets on, a run of one type gets its own batch, which has the type once, as in
+Java."""
 
 
 DIVISIONS_MAX = 64
-"""How often acknowledgements are divided to find the one that the broker refuses. If all locks of thousands
-of records have expired, each record would otherwise cost a request or two."""
+"""The limit of divisions of a refused group of acknowledgements, by which the ones are found that the broker
+refuses. Without it, thousands of expired locks would cost a request or two each."""
 
 
 class AcknowledgeType(IntEnum):
@@ -74,7 +75,7 @@ class WireBatch(NamedTuple):
 
 
 def wire_batches(runs: Iterable[ValueRun]) -> list[WireBatch]:
-    """Return the batches for ascending runs of types, chosen so that batches are few and lists short."""
+    """Return the batches for runs of types in ascending order: few batches, with few types in each."""
     batches: list[WireBatch] = []
     mixed: list[ValueRun] = []
 
@@ -109,17 +110,17 @@ class AcknowledgementGroup:
         self.tp = tp
         self.runs = runs
         self.deadline = deadline
-        """Monotonic seconds after which even a retriable failure is final."""
+        """The time after which even a retriable failure is final, in monotonic seconds."""
         self.number = number
-        """The number of the commit that this group belongs to at the latest."""
+        """The number of the first commit that waits for the outcome of this group."""
         self.is_fresh = True
-        """Whether it has never been sent, alone or as part of another group."""
+        """True if this group has never been sent, alone or as part of another group."""
         self.tries = 0
-        """How often a broker has refused this group with a retriable error."""
+        """The number of times that a broker has refused this group with a retriable error."""
         self.not_before = 0.0
         """The earliest time of the next attempt, in monotonic seconds."""
         self._divisions = [DIVISIONS_MAX]
-        """How often the group may still be divided; its parts share this number."""
+        """The number of divisions that are still allowed, as a list of one item, which all parts share."""
 
     @property
     def size(self) -> int:
@@ -128,7 +129,7 @@ class AcknowledgementGroup:
 
     @property
     def is_renewal(self) -> bool:
-        """Whether this group renews locks."""
+        """True if this group renews locks."""
         return bool(self.runs) and self.runs[0].value == AcknowledgeType.RENEW
 
     def absorb(self, other: AcknowledgementGroup) -> bool:
@@ -153,7 +154,7 @@ class AcknowledgementGroup:
         self.not_before = until
 
     def halves(self) -> tuple[AcknowledgementGroup, AcknowledgementGroup] | None:
-        """Return two halves of the group, which succeed independently; None if it is not divided further."""
+        """Return two halves of the group, which can succeed independently; None if it cannot be divided."""
         if self.size < 2 or not self._divisions[0]:
             return None
         self._divisions[0] -= 1

@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 ARROW_BATCH_BYTES = 4 << 20
 ITERATION_POLL_S = 1.0
 FLUSH_EVERY_S = 0.1
-"""The seconds between sending acknowledgements while polls never wait."""
+"""The interval in seconds between requests with acknowledgements, if polls return without waiting."""
 
 CLOSE_PATIENCE_S = 30.0
 BREATH_S = 0.02
 INNER = ("begin_poll", "iterate_next", "poll_arrow_now", "poll_now", "wait")
-"""The methods that are called for each record or each poll, and only by the consumers themselves."""
+"""Methods that are called for each record or poll, and only by the consumer classes themselves."""
 
 
 @with_hints("AsyncShareConsumer", leave=INNER)
@@ -155,7 +155,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         await self._client.close()
 
     async def close_now(self, *, has_failed: bool, timeout: float | None) -> None:
-        """Close all but the connections, and call no callback: the blocking consumer does both itself."""
+        """Do what `close` does, but keep connections and call no callback: the blocking client does both."""
         await self._leave(has_failed=has_failed, timeout=timeout)
 
     async def let_go(self) -> None:
@@ -294,7 +294,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
                 return batch
 
     def poll_limit(self, max_records: int | None) -> int:
-        """Return how many records one poll may return at most.
+        """Return the maximum number of records of one poll: `max_records`, or ``max.poll.records`` if None.
 
         Raises:
             ConfigError: `max_records` is not a whole number above 0.
@@ -337,14 +337,14 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
         return batch
 
     def _flush_if_due(self) -> None:
-        """Send acknowledgements at intervals, while the application polls without ever waiting."""
+        """Send acknowledgements if none were sent for a while, since polls that never wait send none."""
         now = time.monotonic()
         if now >= self._flush_at and self.holdings.is_decided:
             self._flush_at = now + FLUSH_EVERY_S
             self.flush()
 
     def flush(self) -> None:
-        """Send acknowledgements as soon as the brokers have no other request. Any thread may call this."""
+        """Send acknowledgements, to a busy broker after its current request. Any thread may call this."""
         self._call_soon(lambda: self.fetcher.pump() if self.fetcher is not None else None)
 
     def _call_soon(self, call: Callable[[], object]) -> None:
@@ -352,7 +352,10 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
             self._loop.call_soon_threadsafe(call)
 
     async def renewed(self, deadline: float) -> bool:
-        """Renew locks as acknowledged; return True if the next poll must return the renewed records again."""
+        """Send the renewals of locks that the application has asked for, and wait for the answers.
+
+        Returns True if the next poll must return the renewed records again.
+        """
         if not self.holdings.has_renewed:
             return False
         await self._commit_all(self.config.default_api_timeout_ms)
@@ -598,7 +601,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """How long brokers lock records for this group, in milliseconds; None before the first fetch."""
+        """The lock duration of this group's records in milliseconds; None before the first fetch."""
         return self.fetcher.lock_timeout_ms if self.fetcher is not None else None
 
     # -- a pool of workers
@@ -637,7 +640,7 @@ class AsyncShareConsumer(HasInstanceId, Generic[K, V]):
 
     @property
     def is_limit_possible(self) -> bool:
-        """Whether brokers can limit a fetch to a number of records, and renew locks (Kafka 4.2)."""
+        """True if brokers can limit a fetch to a number of records, and can renew locks (Kafka 4.2)."""
         return self.fetcher is None or self.fetcher.can_renew is not False
 
     def stop(self) -> None:

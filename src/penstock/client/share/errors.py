@@ -9,7 +9,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 def explain_heartbeat(code: int, group_id: str, detail: str | None = None) -> KafkaError:
-    """Return the exception for an error code with which ShareGroupHeartbeat finally failed.
+    """Return the exception for the error code of a ShareGroupHeartbeat that is not retried.
 
     `detail` is the broker's error message.
     """
@@ -56,11 +56,12 @@ MOVED_CODES = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     )
 )
-"""Error codes of partitions that have moved: locks at the former leader are lost, and retries useless."""
+"""Error codes of a partition that has moved to another leader: its locks are lost, and retries are
+useless."""
 
 
 def explain_acknowledgement(code: int, tp: TopicPartition, broker: object) -> KafkaError:
-    """Return the exception for acknowledgements of a partition that a broker has refused or cannot get."""
+    """Return the exception for acknowledgements that a broker has refused, or that cannot be sent to it."""
     again = "the records come again, perhaps to another member"
     advice = {
         ErrorCode.INVALID_RECORD_STATE: (

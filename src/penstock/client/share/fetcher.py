@@ -36,14 +36,15 @@ if TYPE_CHECKING:
     from penstock.protocol.messages.share_acknowledge_response import ShareAcknowledgeResponse
 
 SHARE = "share"
-"""The purpose of connections with a share session, which ends with the connection that opened it."""
+"""The purpose of connections for share sessions. A session ends with the connection that has opened it."""
 
 RENEWING_VERSION = 2
-"""The first version with limits of records, and with renewals of locks."""
+"""The first version of ShareFetch that limits records, and of ShareAcknowledge that renews locks."""
 
 TIMEOUT_SLACK_S = 1.0
 ACQUIRED_RANGES_MAX = 100_000
-"""The most ranges of one partition in a response. Brokers lock 4,000 records of a partition at most."""
+"""The maximum number of acquired ranges of one partition in a response. Brokers lock at most 4,000 records of
+a partition."""
 
 COMPLAIN_EVERY_S = 60.0
 
@@ -64,9 +65,9 @@ class ShareFetcher:
         needs_limit: bool = False,
     ) -> None:
         self.lock_timeout_ms: int | None = None
-        """How long brokers lock records, as they have reported it."""
+        """The time for which brokers lock records, in milliseconds, by the last response; None before."""
         self.can_renew: bool | None = None
-        """Whether the last broker can limit records and renew locks; None before the first response."""
+        """True if the last broker can limit records and renew locks; None before the first response."""
         self._needs_limit = needs_limit
         self._client = client
         self._group_id = group_id
@@ -77,11 +78,11 @@ class ShareFetcher:
         self._sessions: dict[int, ShareMemberSession] = {}
         self._exchanges: dict[int, asyncio.Task[None]] = {}
         self._fetching: set[int] = set()
-        """The nodes whose request in flight is a fetch."""
+        """The nodes that have a fetch in flight."""
         self._tries: dict[int, int] = {}
         self._not_before: dict[int, float] = {}
         self._terms: FetchTerms | None = None
-        """The terms of the call that waits for records, or None."""
+        """The limits of the fetches for the call that waits for records; None if no call waits."""
         self._turn = 0
         self._timer: asyncio.TimerHandle | None = None
         self._refreshing: asyncio.Task[None] | None = None
@@ -101,7 +102,7 @@ class ShareFetcher:
             self._terms = None
 
     async def settled(self, number: int, deadline: float) -> bool:
-        """Wait until brokers have answered a commit; return False if they have not by the `deadline`."""
+        """Wait until brokers have answered commit `number`; return False if not by the `deadline`."""
         return await self._wait(deadline, lambda: self._holdings.is_settled(number))
 
     async def _wait(self, deadline: float, is_enough: Callable[[], bool]) -> bool:
@@ -128,14 +129,14 @@ class ShareFetcher:
                 future.set_result(None)
 
     def take_error(self) -> PenstockError | None:
-        """Return the error that the application must see, or None, and clear it."""
+        """Return the error that the application's next call raises, or None, and clear it."""
         error, self._error = self._error, None
         return error
 
     def pump(self) -> None:
-        """Send what can be sent now: acknowledgements, and fetches for calls that wait.
+        """Send all acknowledgements and fetches that can be sent now. Fetches are for calls that wait.
 
-        Acknowledgements for a broker with a request in flight wait, so that several can go together.
+        Acknowledgements for a broker with a request in flight wait, so that several are sent together.
         """
         if self._is_closing:
             return
@@ -144,7 +145,7 @@ class ShareFetcher:
         self._send_all()
 
     def commit(self, patience_s: float) -> None:
-        """Send all acknowledgements; retry for `patience_s` seconds what a broker may accept later."""
+        """Send all acknowledgements; retry them for `patience_s` seconds after retriable errors."""
         if self._is_closing:
             return
         for decision in self._holdings.decisions(patience_s=patience_s):
@@ -182,7 +183,7 @@ class ShareFetcher:
             self._timer = self._loop.call_at(when, self.pump)
 
     def _route(self, decision: HoldingsToSend) -> None:
-        """Give acknowledgements to the session of their broker, or fail them if the partition has moved."""
+        """Queue acknowledgements in their broker's session, or fail them if their partition has moved."""
         cluster = self._client.cluster
         tp, node_id = decision.tp, decision.node_id
         leader = cluster.leader(tp)
@@ -280,7 +281,7 @@ class ShareFetcher:
             self._tries.pop(node_id, None)
 
     async def _ask(self, node_id: int, request: ShareRequest) -> tuple[Any, Connection]:
-        """Return a broker's response, and the connection on which it came."""
+        """Send a request to a broker; return the response, and the connection on which it arrived."""
         client = self._client
         peer = await client.peer(node_id, SHARE)
         version = peer.versions.choose(type(request))
@@ -343,10 +344,10 @@ class ShareFetcher:
         started: float,
         connection: Connection,
     ) -> None:
-        """Take the records of a response, and the errors of partitions.
+        """Take the records of a ShareFetch response, and the errors of partitions.
 
-        A broker releases its locks when the connection ends or it leads the partition no more. Another member
-        may then have got the records, and have processed them, before these are returned.
+        A broker releases its locks when the connection ends, or when it is no longer the partition's leader.
+        Another member may then have got the records, and have processed them, before these are returned.
         """
         cluster = self._client.cluster
         self._note_lock(answer.acquisition_lock_timeout_ms)
@@ -406,7 +407,7 @@ class ShareFetcher:
     def _note_leaders(
         self, session: ShareMemberSession, answer: ShareFetchResponse | ShareAcknowledgeResponse
     ) -> None:
-        """Take the new leaders of partitions that have moved, if the response names them (KIP-951)."""
+        """Note the new leaders of partitions that have moved, if the response has them (KIP-951)."""
         nodes = {
             each.node_id: BrokerNode(each.node_id, each.host, each.port) for each in answer.node_endpoints
         }
@@ -438,7 +439,7 @@ class ShareFetcher:
     async def close(self, timeout_s: float, *, sends: bool = True) -> None:
         """Send acknowledgements and close the sessions, within `timeout_s` seconds.
 
-        Brokers release the rest.
+        When a session ends, the broker releases all records that are not acknowledged.
         """
         deadline = self._loop.time() + timeout_s
         if sends:
@@ -476,7 +477,7 @@ class ShareFetcher:
 
 
 def acquired_runs(data: PartitionData, tp: TopicPartition, broker: object) -> list[ValueRun]:
-    """Return the acquired offsets of a response, ascending, with their delivery counts.
+    """Return the acquired offsets of a partition in a response as ascending runs of delivery counts.
 
     Raises:
         DecodeError: the offsets are not valid ranges, or too many.

@@ -1,4 +1,4 @@
-"""The records that a share consumer returns from acquired parts, as rows or Arrow batches.
+"""Returns a share consumer's acquired records to the application, as records or as Arrow batches.
 
 This module does no I/O; it runs in the application's thread, or on its event loop.
 """
@@ -27,7 +27,7 @@ PLACE_COLUMNS = ("topic", "partition", "offset")
 class HandingOut(Generic[K, V]):
     """Returns acquired records to the application, and takes its acknowledgements.
 
-    `deserialize` converts a record of bytes to the application's types; None leaves it as it is.
+    `deserialize` converts the key and value of a record from bytes; None leaves them as bytes.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class HandingOut(Generic[K, V]):
         self._reading: AcquiredRows | AcquiredColumns | None = None
         self._again: list[tuple[TopicPartition, Any, RunMap]] = []
         self._error: PenstockError | None = None
-        """An error that the next call raises, because the last one had records to return."""
+        """The error of the last call, which returned records instead. The next call raises it."""
 
     def forget(self) -> None:
         """Drop records that have not been returned: the brokers release them with the session."""
@@ -87,9 +87,9 @@ class HandingOut(Generic[K, V]):
             raise error
 
     def _present_reading(self) -> AcquiredRows | AcquiredColumns | None:
-        """Return the records that are being returned, or None if their locks have expired.
+        """Return the current reader of acquired records; None without one, or if the locks have expired.
 
-        Records with expired locks are delivered again by the broker.
+        The broker delivers records with expired locks again.
         """
         if self._reading is not None and self._holdings.is_late(self._reading.part):
             self._reading = None
@@ -109,7 +109,10 @@ class HandingOut(Generic[K, V]):
         return made
 
     def _give_back(self, reading: AcquiredRows | AcquiredColumns) -> None:
-        """Put back the records that were begun to be read as rows, to be read as columns, or the reverse."""
+        """Put a reader's remaining records back into the holdings, to be read in the other form.
+
+        The forms are records, and Arrow batches with certain columns.
+        """
         self._reading = None
         rest = reading.rest()
         self._acknowledge_unread(reading)
@@ -122,9 +125,9 @@ class HandingOut(Generic[K, V]):
             self._holdings.decide_unseen(reading.part, each.runs, each.kind)
 
     def _deserialized(self, reading: AcquiredRows, found: list[Any], *, is_first: bool) -> list[Any]:
-        """Return the records, deserialized, up to the first that fails.
+        """Return the records, deserialized, up to the first one that cannot be deserialized.
 
-        The next poll begins with that record.
+        The next poll begins with that one.
 
         Raises:
             DeserializationError: the first record of a poll cannot be deserialized.
@@ -185,7 +188,7 @@ class HandingOut(Generic[K, V]):
     def acknowledge(self, what: Any, kind: AcknowledgeType) -> None:
         """Acknowledge a record, several records, or rows of Arrow.
 
-        Raises ConfigError as the consumer's call.
+        Raises ConfigError as `AsyncShareConsumer.acknowledge`.
         """
         if isinstance(what, Record):
             self._acknowledge_one(what, kind)
@@ -279,7 +282,7 @@ class HandingOut(Generic[K, V]):
 
 
 def sorted_offsets(offsets: Any) -> Any:
-    """Return an array of offsets in ascending order, each once."""
+    """Return an array of offsets in ascending order, without duplicates."""
     import numpy as np
 
     return np.unique(offsets)

@@ -1,8 +1,8 @@
 """The records that a share consumer has acquired and not acknowledged yet, and their acknowledgements.
 
 This module does no I/O. A record is acquired when a broker has locked it for this member, held once the
-application has it, and decided once the application has acknowledged it; the fetcher takes and sends
-decisions. Any thread may call all methods.
+application has it, and decided once the application has acknowledged it; the fetcher then sends the
+acknowledgement. Any thread may call all methods.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from penstock.errors import PenstockError
 
 OUTCOMES_MAX = 10_000
-"""The most outcomes kept for the callback, since an application may never poll again."""
+"""The maximum number of outcomes kept for the callback, since an application may never poll again."""
 
 
 def never() -> bool:
-    """Return False, always."""
+    """Return False: the default of `AcquiredPart.is_released`."""
     return False
 
 
 class AcquiredPart(NamedTuple):
-    """One partition's share of a response: whole batches, and which of their offsets were acquired."""
+    """The part of a ShareFetch response for one partition: record batches, and the acquired offsets."""
 
     tp: TopicPartition
     topic_id: bytes
@@ -44,13 +44,13 @@ class AcquiredPart(NamedTuple):
     acquired: Sequence[ValueRun]
     """Ascending runs of offsets; the values are delivery counts."""
     deadline: float
-    """When the locks expire, in monotonic seconds."""
+    """The time at which the locks expire, in monotonic seconds."""
     is_released: Callable[[], bool] = never
-    """Returns True if the broker has released the locks before that, as far as this client can see."""
+    """Returns True if the broker has released the locks before `deadline`, as far as this client can see."""
 
 
 class HoldingsToSend(NamedTuple):
-    """The acknowledgements and renewals of locks that are to be sent for one partition."""
+    """Acknowledgements, or renewals of locks, to send for one partition."""
 
     tp: TopicPartition
     topic_id: bytes
@@ -59,7 +59,7 @@ class HoldingsToSend(NamedTuple):
 
 
 class _Partition:
-    """The held and decided offsets of one partition, which came from one node."""
+    """The held and decided offsets of one partition, whose records came from one broker."""
 
     __slots__ = ("decided", "held", "kept", "node_id", "renewing", "topic_id")
 
@@ -67,13 +67,13 @@ class _Partition:
         self.topic_id = topic_id
         self.node_id = node_id
         self.held = RunMap()
-        """Offsets that the application has and has not acknowledged; the values are delivery counts."""
+        """Offsets that the application has but has not acknowledged; the values are delivery counts."""
         self.decided = RunMap()
-        """Offsets whose acknowledgements are not sent yet; the values are types."""
+        """Offsets whose acknowledgements are not sent yet; the values are acknowledgement types."""
         self.renewing = RunMap()
         """Offsets whose locks are to be renewed by the next request."""
         self.kept = RunMap()
-        """Offsets whose locks were renewed, which the application gets again."""
+        """Offsets whose locks the application has renewed, and which it gets again; delivery counts."""
 
 
 class Holdings:
@@ -82,18 +82,18 @@ class Holdings:
     def __init__(self, now: Callable[[], float], patience_s: float) -> None:
         self._now = now
         self._patience_s = patience_s
-        """For how many seconds retriable failures of acknowledgements are retried."""
+        """The time in seconds for which acknowledgements are retried after retriable failures."""
         self.lock = threading.RLock()
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._parts: deque[AcquiredPart] = deque()
         self.size_bytes = 0
-        """The bytes of acquired parts that the application has not got."""
+        """The size in bytes of acquired parts that were not returned to the application."""
         self.collects_outcomes = False
-        """Whether there is a callback for outcomes."""
+        """True if there is a callback for outcomes."""
         self._outcomes: deque[AcknowledgementOutcome] = deque(maxlen=OUTCOMES_MAX)
         self._number = 0
         self._unsettled: dict[int, int] = {}
-        """The number of offsets of each commit that brokers have not answered."""
+        """By commit number, how many offsets await an answer to their acknowledgement."""
         self._errors: dict[int, dict[TopicPartition, PenstockError | None]] = {}
         self.renewed: list[tuple[TopicPartition, Any]] = []
         """Records or Arrow batches whose locks were renewed, which the application gets again."""
@@ -114,7 +114,7 @@ class Holdings:
 
     @property
     def has_parts(self) -> bool:
-        """Whether there are acquired records that the application has not got."""
+        """True if there are acquired records that were not returned to the application."""
         return bool(self._parts)
 
     def next_part(self) -> AcquiredPart | None:
@@ -141,7 +141,7 @@ class Holdings:
             self.size_bytes += part.records.nbytes
 
     def hold(self, part: AcquiredPart, runs: Iterable[ValueRun]) -> None:
-        """Note that the application gets these offsets of acquired records now."""
+        """Note that these offsets of acquired records are being returned to the application."""
         with self.lock:
             partition = self._of(part)
             for run in runs:
@@ -166,7 +166,7 @@ class Holdings:
 
     @property
     def held(self) -> int:
-        """How many offsets the application has and has not acknowledged."""
+        """The number of offsets that the application has but has not acknowledged."""
         with self.lock:
             return sum(partition.held.size for partition in self._partitions.values())
 
@@ -198,7 +198,7 @@ class Holdings:
                 partition.decided.put(first, last, kind)
 
     def acknowledge_held(self, tp: TopicPartition, offset: int, kind: AcknowledgeType) -> bool:
-        """Acknowledge a record that is held; return False if its partition has moved to another leader."""
+        """Acknowledge a record that is held; return False if this consumer does not hold it any more."""
         with self.lock:
             partition = self._partitions.get(tp)
             if partition is None or not partition.held.remove(offset, offset):
@@ -207,7 +207,7 @@ class Holdings:
             return True
 
     def acknowledge_all(self, kind: AcknowledgeType) -> None:
-        """Acknowledge every record that the application has."""
+        """Acknowledge every record that is held, with the type `kind`."""
         with self.lock:
             for partition in self._partitions.values():
                 for run in partition.held.take():
@@ -240,13 +240,13 @@ class Holdings:
 
     @property
     def is_decided(self) -> bool:
-        """Whether there are acknowledgements or renewals to send."""
+        """True if there are acknowledgements or renewals to send."""
         with self.lock:
             return any(each.decided or each.renewing for each in self._partitions.values())
 
     @property
     def is_quiet(self) -> bool:
-        """Whether all acquired records were taken, and brokers have answered every acknowledgement.
+        """True if all acquired records were taken, and brokers have answered every acknowledgement.
 
         Until then, released records may still be delivered again.
         """
@@ -254,9 +254,9 @@ class Holdings:
             return not (self._parts or self._unsettled or self.is_decided)
 
     def decisions(self, busy: Container[int] = (), patience_s: float | None = None) -> list[HoldingsToSend]:
-        """Remove and return the decisions to be sent, except to nodes in `busy`; count them as in flight.
+        """Remove and return the acknowledgements to send, except to nodes in `busy`; count them as in flight.
 
-        Failures that may pass are retried for `patience_s` seconds, by default those of the consumer.
+        They are retried after retriable failures for `patience_s` seconds, by default the consumer's.
         """
         deadline = self._now() + (self._patience_s if patience_s is None else patience_s)
         with self.lock:
@@ -275,7 +275,7 @@ class Holdings:
             return found
 
     def settle(self, group: AcknowledgementGroup, error: PenstockError | None) -> None:
-        """Note the outcome of acknowledgements."""
+        """Note the outcome of a group of acknowledgements: `error`, or None after a success."""
         with self.lock:
             left = self._unsettled.get(group.number, 0) - group.size
             if left > 0:
@@ -311,36 +311,36 @@ class Holdings:
             return self._number
 
     def seal_commit(self) -> None:
-        """End the collection of the current commit: what is sent later belongs to the next one."""
+        """End the current commit: acknowledgements that are sent later belong to the next one."""
         with self.lock:
             self._number += 1
 
     def is_settled(self, number: int) -> bool:
-        """Return True if brokers have answered everything of this commit and earlier ones."""
+        """Return True if brokers have answered all acknowledgements of this commit and of earlier ones."""
         with self.lock:
             return not any(each <= number for each in self._unsettled)
 
     def end_commit(self, number: int) -> dict[TopicPartition, PenstockError | None]:
-        """Remove a commit; return its partitions with the first error of each, or None."""
+        """Remove a commit; return the first error of each of its partitions, or None for a success."""
         with self.lock:
             return self._errors.pop(number, {})
 
     # -- what comes again because its lock was prolonged
 
     def keep_renewed(self, tp: TopicPartition, what: Any) -> None:
-        """Keep a record or an Arrow batch, which the application gets again after its renewal."""
+        """Keep a record or an Arrow batch, which the application gets again once its locks are renewed."""
         with self.lock:
             self.renewed.append((tp, what))
 
     @property
     def has_renewed(self) -> bool:
-        """Whether there are renewed records that the application gets before any new ones."""
+        """True if there are renewed records, which the application gets before any new ones."""
         return bool(self.renewed)
 
     def hold_renewed(self) -> list[tuple[TopicPartition, Any, RunMap]]:
-        """Return the renewed records or batches, with the offsets whose locks were in fact renewed.
+        """Return the renewed records or batches, each with the offsets whose locks were in fact renewed.
 
-        Of a batch, these may be only some of its offsets.
+        These may be only some of the offsets of a batch. They count as held again.
         """
         with self.lock:
             kept: dict[TopicPartition, RunMap] = {}

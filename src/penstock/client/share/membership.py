@@ -59,14 +59,14 @@ class ShareMembership:
         self.error: PenstockError | None = None
         """The error that stops the member. The application's next poll raises it."""
         self.name_of: Callable[[int | None], object] = lambda node: f"node {node}"
-        """Returns the name of a node for messages."""
+        """Returns the name of a node for error messages."""
         self.assignment: dict[TopicPartition, bytes] = {}
         """The partitions to fetch from, with their topic ids."""
         self.changes = 0
-        """How often the assignment has changed."""
+        """The number of times that the assignment has changed."""
         self._topics: tuple[str, ...] = ()
         self._sent_topics: tuple[str, ...] | None = None
-        """The subscription that the coordinator has; None if the next heartbeat must have it."""
+        """The subscription that the coordinator has; None if the next heartbeat must include it."""
         self._by_id: dict[bytes, tuple[int, ...]] = {}
         self._names: dict[bytes, str] = {}
         self._in_flight = InFlight()
@@ -74,7 +74,7 @@ class ShareMembership:
         self._naming = Attempts(backoff_ms)
         self._poll = PollInterval(settings.max_poll_interval_ms)
         self._is_sent = False
-        """Whether a request to join was sent, so that the coordinator may have the member."""
+        """True if a request to join was sent, so that the coordinator may have the member."""
         self._interval_ms = FIRST_INTERVAL_MS
         self._heartbeat_at = NEVER
 
@@ -173,7 +173,7 @@ class ShareMembership:
 
     @property
     def wake_at(self) -> float:
-        """The time at which the driver must call `advance`, if nothing happens before; `NEVER` for none."""
+        """The time at which the driver must call `advance` at the latest; `NEVER` if it need not."""
         if self.phase is Phase.OUT:
             return NEVER
         times = [self._poll.deadline]
@@ -330,7 +330,7 @@ class ShareMembership:
             self._fail(error)
 
     def _lose(self) -> None:
-        """Drop the assignment and join again, because the coordinator has lost the member."""
+        """Drop the assignment and join again, because the coordinator has removed the member."""
         self.epoch = JOIN_EPOCH
         self._sent_topics = None
         self._in_flight.forget(ShareGroupHeartbeatRequest, NameTopics)

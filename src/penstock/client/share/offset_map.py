@@ -1,4 +1,4 @@
-"""A map from offsets to small numbers, such as delivery counts, kept as runs of equal values."""
+"""A map from offsets to small numbers, such as delivery counts, stored as runs: ranges with one value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class ValueRun(NamedTuple):
-    """The offsets from `first` to `last`, both inclusive, and their one value."""
+    """A run: the offsets from `first` to `last`, both inclusive, and their common value."""
 
     first: int
     last: int
@@ -21,7 +21,7 @@ class ValueRun(NamedTuple):
 
 
 class RunMap:
-    """A map from offsets to values: disjoint runs in order, adjacent runs of one value merged."""
+    """A map from offsets to values, stored as disjoint runs in order; adjacent runs of a value are merged."""
 
     __slots__ = ("_firsts", "_lasts", "_values", "size")
 
@@ -30,7 +30,7 @@ class RunMap:
         self._lasts: list[int] = []
         self._values: list[int] = []
         self.size = 0
-        """How many offsets have a value."""
+        """The number of offsets that have a value."""
         for run in runs:
             self.put(*run)
 
@@ -104,5 +104,5 @@ class RunMap:
         return runs
 
     def _overlap(self, first: int, last: int) -> tuple[int, int]:
-        """Return the range of indexes of the runs that overlap these offsets."""
+        """Return the first and the last index (exclusive) of the runs that overlap these offsets."""
         return bisect_left(self._lasts, first), bisect_right(self._firsts, last)

@@ -1,4 +1,4 @@
-"""Acquired parts on their way to the application: as records with delivery counts, or as Arrow batches.
+"""Decodes acquired records for the application: as records with delivery counts, or as Arrow batches.
 
 Only acquired offsets of a batch are returned. Acquired offsets without a record are acknowledged as gaps.
 Records of a damaged batch are rejected, since no member can read them. Records of a batch that decompresses
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 DELIVERY_COUNT = "deliveryCount"
 SHARE_COLUMN_NAMES = (*COLUMN_NAMES, DELIVERY_COUNT)
-"""The columns of a share consumer: those of a topic, and how often each record was delivered."""
+"""The columns of a share consumer: those of a topic, and the number of deliveries of each record."""
 
 
 class Unread(NamedTuple):
-    """Acquired offsets that the application does not get, and the type that they are acknowledged with."""
+    """Acquired offsets that the application does not get, and the type of their acknowledgement (`kind`)."""
 
     runs: Sequence[ValueRun]
     kind: int
@@ -36,7 +36,7 @@ class Unread(NamedTuple):
 
 
 class LogBatch(NamedTuple):
-    """The bytes of one record batch, and its acquired offsets, with gaps before it."""
+    """One record batch: its bytes, its acquired offsets, and the acquired offsets in the gap before it."""
 
     records: memoryview
     acquired: list[ValueRun]
@@ -44,9 +44,9 @@ class LogBatch(NamedTuple):
 
 
 def log_batches(part: AcquiredPart) -> Iterator[LogBatch | Unread]:
-    """Yield the record batches that have acquired offsets, then the acquired offsets without any batch.
+    """Yield the record batches that have acquired offsets, then the acquired offsets that are in no batch.
 
-    Batches of the format before Kafka 0.11 have no base offset, and are yielded together as one.
+    Batches in a format before Kafka 0.11 have no base offset; they are yielded as if they were one batch.
     """
     acquired = RunMap(part.acquired)
     view = part.records
@@ -70,13 +70,14 @@ def log_batches(part: AcquiredPart) -> Iterator[LogBatch | Unread]:
 
 
 class AcquiredRows:
-    """Acquired records of one partition, which are returned to the application record by record."""
+    """Decodes acquired records of one partition, and returns them to the application record by record."""
 
     def __init__(self, part: AcquiredPart, *, check_crcs: bool, unpack: UnpackLimits) -> None:
         self.part = part
         self.rows: list[ShareRecord[Any, Any]] = []
         self.unread: list[Unread] = []
-        """Offsets to acknowledge without the application. The caller that does so empties the list."""
+        """Offsets to acknowledge although the application does not get them. The caller acknowledges them,
+        and empties the list."""
         self._check_crcs = check_crcs
         self._unpack = unpack
         self._batches = log_batches(part)
@@ -85,7 +86,7 @@ class AcquiredRows:
         """Return at most `limit` more records, or an empty list at the end.
 
         Raises:
-            CorruptRecordError: the next batch is damaged, or too large when decompressed. The reading
+            CorruptRecordError: the next batch is damaged, or too large when decompressed. The next call
                 continues behind it.
         """
         while not self.rows:
@@ -97,7 +98,7 @@ class AcquiredRows:
         return taken
 
     def rest(self) -> AcquiredPart:
-        """Return the acquired records that were not taken, to be read as columns."""
+        """Return the acquired records that were not taken, so that `AcquiredColumns` can return them."""
         runs = [ValueRun(row.offset, row.offset, row.delivery_count) for row in self.rows]
         for batch in self._batches:
             if isinstance(batch, Unread):
@@ -152,13 +153,13 @@ class AcquiredRows:
 
 
 def unreadable(runs: Sequence[ValueRun], error: DecodeError) -> Unread:
-    """Return how acquired offsets that `error` makes unreadable are acknowledged: released or rejected."""
+    """Return unreadable offsets with their acknowledgement type: `error` decides on release or reject."""
     is_limit = isinstance(error, UnpackLimitError)
     return Unread(list(runs), AcknowledgeType.RELEASE if is_limit else AcknowledgeType.REJECT, error)
 
 
 class AcquiredColumns:
-    """Acquired records of one partition, which are returned to the application as Arrow batches."""
+    """Decodes acquired records of one partition, and returns them to the application as Arrow batches."""
 
     def __init__(
         self,
@@ -177,13 +178,13 @@ class AcquiredColumns:
         self._unpack = unpack
         self._batches = log_batches(part)
         self._failed: list[LogBatch] = []
-        """Batches that are decoded one by one, because one of them could not be decoded."""
+        """Batches that could not be decoded together, and are now decoded one by one."""
 
     def take(self) -> tuple[pa.RecordBatch, list[ValueRun]] | None:
         """Return the next Arrow batch, and its offsets with their delivery counts; None at the end.
 
         Raises:
-            CorruptRecordError: a batch is damaged, or too large when decompressed. The reading continues
+            CorruptRecordError: a batch is damaged, or too large when decompressed. The next call continues
                 behind it.
         """
         while True:
@@ -202,7 +203,7 @@ class AcquiredColumns:
                 return made
 
     def rest(self) -> AcquiredPart:
-        """Return the acquired records that were not taken, to be read as rows."""
+        """Return the acquired records that were not taken, so that `AcquiredRows` can return them."""
         runs: list[ValueRun] = []
         for batch in [*self._failed, *self._batches]:
             if isinstance(batch, Unread):
@@ -212,7 +213,7 @@ class AcquiredColumns:
         return self.part._replace(acquired=list(RunMap(runs)))
 
     def _next_batches(self) -> list[LogBatch]:
-        """Return record batches for one Arrow batch: adjacent in memory, of about the requested size."""
+        """Return the record batches for the next Arrow batch, of about `batch_bytes` bytes together."""
         if self._failed:
             return [self._failed.pop(0)]
         found: list[LogBatch] = []
@@ -282,7 +283,7 @@ def _valued(present: RunMap, run: ValueRun) -> list[ValueRun]:
 
 
 def runs_of(offsets: Any) -> list[tuple[int, int]]:
-    """Return an array of ascending offsets as ranges without gaps: pairs of first and last offset."""
+    """Return the contiguous ranges in an array of ascending offsets, as pairs of first and last offset."""
     import numpy as np
 
     if not len(offsets):

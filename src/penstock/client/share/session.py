@@ -1,9 +1,9 @@
 """The sans-I/O core of a share session (KIP-932) between one member and one broker.
 
 The session has an epoch, which each fetch or acknowledgement increments, so that only one request may be in
-flight. It has partitions, which requests name when they are added and removed. A fetch with epoch 0 opens a
-session, and carries no acknowledgements. An acknowledgement with epoch -1 closes it, and the broker releases
-all other records.
+flight. It has partitions: requests name only those that are added or removed. A fetch with epoch 0 opens a
+session, and has no acknowledgements. An acknowledgement with epoch -1 closes it, and the broker releases all
+other records.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FINAL_EPOCH = -1
 
 
 class FetchTerms(NamedTuple):
-    """The size limits of a fetch, and how long the broker may wait for records."""
+    """The size limits of a fetch, and the time that the broker may wait for records."""
 
     max_records: int
     batch_size: int
@@ -36,18 +36,19 @@ class FetchTerms(NamedTuple):
     min_bytes: int
     max_bytes: int
     is_strict: bool = False
-    """Whether `max_records` is a limit (``record_limit``), or the broker may exceed it by whole batches."""
+    """True if `max_records` is a limit (``record_limit``); False if the broker may exceed it by whole
+    batches."""
 
 
 class SessionPartition(NamedTuple):
-    """A partition as share sessions name it: topic id and number."""
+    """A partition in the requests of share sessions: topic id and partition number."""
 
     topic_id: bytes
     partition: int
 
 
 ACCEPTED = PenstockError()
-"""A marker for no error."""
+"""A marker that stands for the success of acknowledgements, in the place of an error."""
 
 ShareRequest = fetching.ShareFetchRequest | acknowledging.ShareAcknowledgeRequest
 
@@ -55,8 +56,8 @@ ShareRequest = fetching.ShareFetchRequest | acknowledging.ShareAcknowledgeReques
 class ShareMemberSession:
     """The session of one member with one broker.
 
-    `settle` is called once with every group of acknowledgements: with None if the broker has accepted it, or
-    with the error.
+    The session calls `settle` once for every group of acknowledgements: with None if the broker has accepted
+    it, else with the error.
     """
 
     def __init__(
@@ -71,18 +72,19 @@ class ShareMemberSession:
         self._member_id = member_id
         self._settle = settle
         self._broker = broker
-        """Returns the name of the broker for messages."""
+        """Returns the name of the broker for error messages."""
         self._backoff_s = backoff_s
-        """Returns how many seconds refused acknowledgements wait after a number of attempts."""
+        """Returns the seconds until refused acknowledgements are sent again, by the number of refusals so
+        far."""
         self.epoch = OPENING_EPOCH
         self.partitions: dict[SessionPartition, TopicPartition] = {}
-        """The partitions that the broker has in the session."""
+        """The partitions of the session at the broker."""
         self._waiting: dict[SessionPartition, deque[AcknowledgementGroup]] = {}
         """Acknowledgements to be sent, by partition. A request takes one group of each partition."""
         self._sent: dict[SessionPartition, AcknowledgementGroup] = {}
         """The acknowledgements in the request in flight."""
         self._asked: dict[SessionPartition, TopicPartition] = {}
-        """The partitions that the session will have after the response to the request in flight."""
+        """The partitions that the session has at the broker once the request in flight has succeeded."""
         self._is_closing = False
 
     def partition_at(self, place: SessionPartition) -> TopicPartition | None:
@@ -102,9 +104,9 @@ class ShareMemberSession:
 
     @property
     def next_due(self) -> float:
-        """When acknowledgements may be sent next, in monotonic seconds; infinite if there are none.
+        """The time at which acknowledgements may be sent next, in monotonic seconds; infinite without any.
 
-        The time is 0 if the session is not open, since acknowledgements then fail.
+        The time is 0 if the session is not open, since the acknowledgements then fail at once.
         """
         if self._waiting and not self.is_open:
             return 0.0
@@ -112,11 +114,11 @@ class ShareMemberSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the broker has the session, as far as this client can see."""
+        """True if the broker has the session, as far as the responses show."""
         return self.epoch != OPENING_EPOCH
 
     def can_carry(self, wanted: Mapping[TopicPartition, bytes], now: float) -> bool:
-        """Return True if a fetch of these partitions could carry all acknowledgements that are due."""
+        """Return True if a fetch of the `wanted` partitions could have all acknowledgements that are due."""
         return self.is_open and all(
             wanted.get(queue[0].tp) == place.topic_id and not queue[0].is_renewal
             for place, queue in self._waiting.items()
@@ -222,7 +224,7 @@ class ShareMemberSession:
     def _take(
         self, is_taken: Callable[[SessionPartition, AcknowledgementGroup], bool]
     ) -> dict[SessionPartition, AcknowledgementGroup]:
-        """Move each partition's first group from the queue to the request, if `is_taken`; return these."""
+        """Move the first group of each partition, if `is_taken`, to the request; return the groups in it."""
         for place, queue in list(self._waiting.items()):
             if is_taken(place, queue[0]):
                 self._sent[place] = queue.popleft()
@@ -240,12 +242,12 @@ class ShareMemberSession:
     # -- what has come
 
     def failed(self, error: PenstockError) -> None:
-        """End the session after a request without a response, since the state at the broker is not known."""
+        """End the session after a request without a response, since its epoch at the broker is not known."""
         self._reset()
         self._settle_sent(lambda place, group: error)
 
     def drop(self, error: Callable[[AcknowledgementGroup], PenstockError]) -> None:
-        """Fail all queued acknowledgements, each with the error that `error` returns."""
+        """Fail all queued acknowledgements. `error` returns the error for each group."""
         for _, group in self._rest():
             self._settle(group, error(group))
 
@@ -291,7 +293,7 @@ class ShareMemberSession:
     def _refusal(
         self, place: SessionPartition, group: AcknowledgementGroup, code: int, now: float
     ) -> PenstockError | None:
-        """Return the error that ends a group, or None if the group, or its halves, will be sent again."""
+        """Return the final error of a refused group, or None if the group or its halves are sent again."""
         error = explain_acknowledgement(code, group.tp, self._broker())
         if self._is_closing:
             return error
@@ -333,5 +335,5 @@ class ShareMemberSession:
 
 
 def explaining(code: int, broker: object) -> Callable[[AcknowledgementGroup], PenstockError]:
-    """Return a function that returns the error of a group, if a whole request failed with `code`."""
+    """Return a function that maps a group of a request that failed with `code` to the group's error."""
     return lambda group: explain_acknowledgement(code, group.tp, broker)

@@ -34,26 +34,27 @@ OnError = Callable[..., Any]
 WORKERS_MAX = 10_000
 POLL_S = 0.5
 AHEAD_S = 0.1
-"""How many seconds of work are fetched ahead, so that fast workers do not wait for a broker each time."""
+"""The time in seconds for which workers can work on records fetched in advance, so that fast workers do not
+wait for a broker each time."""
 
 GATHER_S = 0.005
-"""How many seconds an acknowledgement waits for others before it is sent."""
+"""The time in seconds that an acknowledgement waits for others, to be sent with them."""
 
 RENEW_AFTER = 0.5
-"""The part of a lock's duration after which the lock is renewed."""
+"""The fraction of a lock's duration after which the lock is renewed."""
 
 KEEP_EVERY_S = 1.0
 JOIN_S = 30.0
-"""How many seconds a consumer with `idle_ms` waits for its first partitions."""
+"""The time in seconds that a consumer with `idle_ms` waits for its first partitions."""
 
 log = logger_named("penstock.client")
 
 
 class PoolSummary(NamedTuple):
-    """How many records of a `run` were accepted, released and rejected.
+    """The numbers of records that a `run` has accepted, released and rejected.
 
-    `refused` acknowledgements came too late: their records are delivered again, although they are counted
-    here.
+    `refused` is the number of acknowledgements that a broker has refused: these records are delivered again,
+    although they are counted here.
     """
 
     accepted: int
@@ -73,17 +74,17 @@ class PoolSource(Protocol):
 
     @property
     def is_limit_possible(self) -> bool:
-        """Whether brokers can limit a fetch to a number of records, and renew locks."""
+        """True if brokers can limit a fetch to a number of records, and can renew locks."""
 
     @property
     def acquisition_lock_timeout_ms(self) -> int | None:
-        """How long brokers lock records, in milliseconds; None before that is known."""
+        """The time for which brokers lock records, in milliseconds; None before it is known."""
 
     def assignment(self) -> Sequence[TopicPartition]:
         """Return the partitions to fetch from."""
 
     def begin_poll(self) -> None:
-        """Check that no record of an earlier poll is unacknowledged."""
+        """Raise ConfigError if a record of an earlier poll has no acknowledgement."""
 
     def poll_now(self, limit: int) -> Sequence[ShareRecord[Any, Any]]:
         """Return records that have been fetched already."""
@@ -92,20 +93,20 @@ class PoolSource(Protocol):
         """Fetch, and wait for records; return False if none have come by the `deadline`."""
 
     async def notify(self) -> None:
-        """Call the callback for acknowledgements that brokers have answered."""
+        """Call the callback for acknowledgements, with the outcomes that brokers have sent."""
 
     def flush(self) -> None:
-        """Send acknowledgements in the background."""
+        """Send acknowledgements in the background, without waiting for the answers."""
 
     async def commit_pool(self) -> None:
         """Send acknowledgements, and wait for the answers."""
 
     def keep_alive(self) -> None:
-        """Note that the application processes records."""
+        """Note that the application processes records, so that ``max.poll.interval.ms`` starts again."""
 
 
 class WorkerPool:
-    """One `run` of a share consumer. Raises ConfigError if an argument is wrong."""
+    """The workers of one call of `run` of a share consumer. Raises ConfigError if an argument is wrong."""
 
     def __init__(
         self,
@@ -127,16 +128,16 @@ class WorkerPool:
         )
         self._threads: ThreadPoolExecutor | None = None
         self._turn = asyncio.Lock()
-        """A lock that the worker holds which looks for records."""
+        """The lock of the one worker that takes the next record, and waits for it if necessary."""
         self._idle = self._workers
         self._in_work: dict[tuple[TopicPartition, int], float] = {}
-        """When to renew the lock of each record that is being processed, in monotonic seconds."""
+        """The times at which the locks of records being processed are renewed, in monotonic seconds."""
         self._counts = dict.fromkeys(AcknowledgeType, 0)
         self._work_s = 0.0
-        """How many seconds a worker takes for a record, by recent ones; 0 before the first."""
+        """The average time in seconds that a worker takes for a record lately; 0 before the first."""
         self._worked_at = time.monotonic()
         self._has_begun = False
-        """Whether the group has assigned partitions to the consumer, which takes two heartbeats."""
+        """True if the group has assigned partitions to the consumer, which takes two heartbeats."""
         self._stops = consumer.stops
         self._is_over = False
         self._flushing: asyncio.TimerHandle | None = None
@@ -214,7 +215,7 @@ class WorkerPool:
                 self._flush_soon()
 
     async def _next(self) -> ShareRecord[Any, Any] | None:
-        """Wait for a record and return it, or None if the pool is to end."""
+        """Wait for a record and return it, or None if the worker must stop."""
         consumer = self._consumer
         async with self._turn:
             while not self._must_end:
@@ -236,7 +237,7 @@ class WorkerPool:
             return None
 
     def _wanted(self) -> int:
-        """Return how many records to fetch: one for each free worker, and some work ahead."""
+        """Return the number of records to fetch: one for each free worker, and some in advance."""
         ahead = int(self._workers * AHEAD_S / max(self._work_s, 1e-4)) if self._work_s else 0
         return max(1, self._idle + ahead)
 
@@ -246,7 +247,7 @@ class WorkerPool:
         return lock_ms / 1000 if lock_ms else float("inf")
 
     async def _handle(self, record: ShareRecord[Any, Any]) -> AcknowledgeType:
-        """Call the handler, and return the type to acknowledge the record with."""
+        """Call the handler with a record, and return the type of the record's acknowledgement."""
         try:
             return self._decided(await self._call(self._handler, record), AcknowledgeType.ACCEPT)
         except Exception as error:
@@ -292,7 +293,7 @@ class WorkerPool:
         self._consumer.flush()
 
     async def _keep(self) -> None:
-        """Renew the locks of records that are being processed, and keep the member alive."""
+        """Renew the locks of records that are being processed, and keep the consumer in its group."""
         consumer = self._consumer
         while True:
             lock_s = self._lock_s

@@ -53,7 +53,8 @@ EXPLICIT_OFFSETS_VERSION_MAX, IMPLICIT_OFFSETS_VERSION = 4, 5
 GROUP_METADATA_VERSION = 3
 FEATURE = "transaction.version"
 IMPLICIT_LEVEL = 2
-"""The first level of `FEATURE` at which brokers add partitions and every end raises the epoch (KIP-890)."""
+"""The first level of the feature `transaction.version` at which brokers add partitions to a transaction, and
+every end of a transaction raises the epoch (KIP-890)."""
 
 
 class UnsentError(NetworkError):
@@ -61,7 +62,7 @@ class UnsentError(NetworkError):
 
 
 def speaks_implicit_adds(client: AsyncClient) -> bool:
-    """Return True if the cluster's finalized features allow the transaction protocol of KIP-890."""
+    """Return True if the cluster has enabled the transactions of KIP-890 (`transaction.version` 2)."""
     return client.feature_level(FEATURE) >= IMPLICIT_LEVEL
 
 

@@ -1,6 +1,6 @@
 """The I/O of a transactional producer: sends the steps of its state machine, and completes calls.
 
-A driver belongs to the event loop of the producer's sender, which calls `pump` after each of its turns.
+A driver belongs to the event loop of the producer's sender, which calls `pump` after each run of its loop.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 log = logger_named("penstock.client")
 
 INTERRUPTED_ABORT_S = 0.5
-"""How many seconds an abort may take after Ctrl-C or a cancellation; else the coordinator's timeout
-aborts."""
+"""The limit in seconds for an abort after Ctrl-C or a cancellation; after that, the transaction is left to
+its timeout at the coordinator."""
 
 GIVEN_UP_BY_ABORT = (ProducerEvent.SEND_OFFSETS, ProducerEvent.PREPARE)
 UNANSWERED = (NetworkError, RequestTimeoutError, ProtocolViolationError)
@@ -49,24 +49,24 @@ class AccumulatedBatches(Protocol):
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether any batch is neither acknowledged nor failed."""
+        """True if any batch is neither acknowledged nor failed."""
 
     @property
     def has_in_flight(self) -> bool:
-        """Whether any batch has been sent and not been answered yet."""
+        """True if any batch has been sent and not been answered yet."""
 
     def open(self, owner: ProducerId) -> None:
         """Accept records again, to be sent under this producer id and epoch."""
 
     def seal(self, error: PenstockError) -> None:
-        """Refuse more records with `error`, and make all waiting batches due."""
+        """Refuse more records with `error`, and make all waiting batches due before ``linger.ms`` ends."""
 
     def drop_unsent(self, error: PenstockError) -> None:
         """Fail every batch that is not in flight with `error`."""
 
 
 class _Call(NamedTuple):
-    """A call of the application that has not ended yet."""
+    """A call of the application that has begun and not ended, perhaps because it timed out."""
 
     event: ProducerEvent
     is_done: Callable[[], bool]
@@ -126,7 +126,7 @@ class TransactionDriver:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a transaction that an abort would end."""
+        """True if there is a transaction that an abort would end."""
         return self.machine.state in (
             ProducerPhase.IN_TRANSACTION,
             ProducerPhase.ABORTABLE_ERROR,
@@ -144,7 +144,7 @@ class TransactionDriver:
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
     ) -> None:
-        """Add a group's offsets to the transaction, and wait until that is done."""
+        """Add a group's offsets to the transaction, and wait until the coordinators have accepted them."""
         machine = self.machine
         await self._finish(
             ProducerEvent.SEND_OFFSETS,
@@ -153,7 +153,7 @@ class TransactionDriver:
         )
 
     async def prepare(self) -> TransactionCoordinates:
-        """Wait until all records are acknowledged, and accept no more; return the coordinates."""
+        """Wait until all records are acknowledged, refuse further records, and return the coordinates."""
         machine = self.machine
         await self._finish(
             ProducerEvent.PREPARE,
@@ -179,7 +179,7 @@ class TransactionDriver:
         )
 
     async def leave(self, exc: BaseException | None) -> None:
-        """End a transaction block: commit, or abort if `exc` has left it. The caller raises `exc`."""
+        """End a transaction block: commit if `exc` is None, else abort. The caller raises `exc` itself."""
         if exc is None:
             try:
                 await self.commit()
@@ -201,7 +201,7 @@ class TransactionDriver:
     async def settle(self, timeout_s: float | None) -> None:
         """Complete a commit that has begun, or abort an open transaction that is not prepared.
 
-        Raises no error; the wait ends after `timeout_s` seconds.
+        Raises no error. After `timeout_s` seconds, the transaction is left to its timeout at the coordinator.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -270,7 +270,7 @@ class TransactionDriver:
     async def _finish(
         self, event: ProducerEvent, start: Callable[[], None], is_done: Callable[[], bool]
     ) -> None:
-        """Start a call, or continue one that timed out before, and wait until it is done."""
+        """Start the call `event`, or continue it after a timeout, and wait until `is_done` returns True."""
         self._check_no_other(event)
         if self._call is None:
             start()

@@ -2,10 +2,10 @@
 
 One step is in flight at a time. The machine follows the Java producer in both protocols:
 
-- Before KIP-890, the producer adds partitions and groups to the transaction before their first batch or
-  offsets, and the epoch stays, unless something is in doubt: then the next transaction has a new epoch
-      (KIP-360).
-- With KIP-890, brokers add them, and every end of a transaction gives the next epoch.
+- Before KIP-890, the producer adds each partition and group to the transaction before their first batch or
+  offsets. The epoch stays the same, unless a request is in doubt: then the next transaction gets a new epoch
+  (KIP-360).
+- With KIP-890, brokers add partitions and groups, and every end of a transaction gives the next epoch.
 
 A request is in doubt if its response was lost: a copy of it may still arrive. In the old protocol, a late
 EndTxn would end the next transaction (KAFKA-17754); a new epoch makes it void.
@@ -67,10 +67,10 @@ class TransactionMachine:
         """The error of the transaction, the producer, or the last attempt to get a producer id; None without
         one."""
         self.is_implicit = False
-        """Whether the current transaction follows KIP-890: brokers add partitions, each end raises the
+        """True if the current transaction follows KIP-890: brokers add partitions, and each end raises the
         epoch."""
         self.ended = 0
-        """How many transactions have been committed or aborted."""
+        """The number of transactions that have been committed or aborted."""
         self._pauses = pauses
         self._partitions: set[TopicPartition] = set()
         self._to_add: set[TopicPartition] = set()
@@ -78,7 +78,7 @@ class TransactionMachine:
         self._offsets: _Offsets | None = None
         self._is_commit = False
         self._is_started = False
-        """Whether the coordinator may have the transaction."""
+        """True if the transaction may exist at the coordinator, so that it must be ended there."""
         self._is_in_doubt = False
         self._coordinators: dict[tuple[int, str], int] = {}
         self._asking: Step | None = None
@@ -129,12 +129,12 @@ class TransactionMachine:
 
     @property
     def has_offsets(self) -> bool:
-        """Whether offsets still wait to be added to the transaction."""
+        """True while offsets wait to be added to the transaction."""
         return self._offsets is not None
 
     @property
     def is_dropping(self) -> bool:
-        """Whether batches that are not in flight must be failed."""
+        """True if batches that are not in flight must be failed."""
         return self.state in (
             ProducerPhase.ABORTING,
             ProducerPhase.ABORTABLE_ERROR,
@@ -144,7 +144,7 @@ class TransactionMachine:
     def admits(self, tp: TopicPartition) -> bool:
         """Return True if batches of a partition may be sent now.
 
-        Before KIP-890, the partition is added first.
+        Before KIP-890, the partition must be added to the transaction first, and this call requests that.
         """
         if self.state not in OPEN:
             return False
@@ -187,17 +187,17 @@ class TransactionMachine:
 
     @property
     def wake_at(self) -> float:
-        """When to call `next_step` again even if nothing happens, in monotonic seconds."""
+        """The time to call `next_step` again even if nothing happens, in monotonic seconds."""
         return self._pauses.until if self._asking is None else float("inf")
 
     def place_of(self, step: Step) -> tuple[int, str]:
-        """Return the coordinator that a step goes to: its kind, and the group or transactional id."""
+        """Return the coordinator of a step: the coordinator type, and the group or transactional id."""
         if isinstance(step, CommitOffsets):
             return GROUP_COORDINATOR, step.group.group_id
         return TRANSACTION_COORDINATOR, self.transactional_id
 
     def node_of(self, step: Step) -> int:
-        """Return the node id of the coordinator that a step goes to, or `NO_NODE` if it is not known."""
+        """Return the node id of the coordinator of a step, or `NO_NODE` if the id is not known."""
         return self._coordinators.get(self.place_of(step), NO_NODE)
 
     def _due(self, is_settled: bool) -> Step | None:
@@ -296,7 +296,7 @@ class TransactionMachine:
     # -- errors
 
     def _check(self) -> None:
-        """Raise the error of a failed transaction or producer: only an abort, or no call, may follow."""
+        """Raise the error of a failed transaction or producer, before a call that is not allowed after it."""
         if self.error is not None and self.state in (
             ProducerPhase.ABORTABLE_ERROR,
             ProducerPhase.FATAL_ERROR,

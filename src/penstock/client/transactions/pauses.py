@@ -1,4 +1,4 @@
-"""The pauses of a transactional producer between attempts: pure arithmetic, like `Backoff`."""
+"""The pauses of a transactional producer between attempts. Pure arithmetic: the caller passes the time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONCURRENT_BACKOFF_MS = 20.0
 
 
 class Pauses:
-    """The time of the next attempt. `dice` returns numbers from 0 to 1."""
+    """The pauses before the next attempts. `dice` returns random numbers from 0 to 1."""
 
     def __init__(self, backoff: Backoff, dice: Callable[[], float]) -> None:
         self._backoff = backoff
@@ -32,7 +32,7 @@ class Pauses:
         self._pause(self._backoff, now)
 
     def clear(self) -> None:
-        """End the pauses after a success."""
+        """End the pause after a success, so that the next one is short again."""
         self._attempts = 0
         self.until = float("-inf")
 

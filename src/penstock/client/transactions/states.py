@@ -13,7 +13,7 @@ from penstock.errors import TransactionStateError
 
 
 class ProducerPhase(StrEnum):
-    """The state of a transactional producer. The value is its name in messages."""
+    """The state of a transactional producer. The value is the phrase for it in error messages."""
 
     UNINITIALIZED = "it has no producer id yet"
     INITIALIZING = "it is getting its producer id"
@@ -27,7 +27,7 @@ class ProducerPhase(StrEnum):
 
 
 class ProducerEvent(StrEnum):
-    """An event of the state machine. The value is its name in messages, if the event is a call."""
+    """An event of the state machine. The value of a call is its name in error messages."""
 
     INITIALIZE = "init_transactions()"
     INITIALIZED = "a producer id and epoch were given out"
@@ -69,7 +69,7 @@ TRANSITIONS: Transitions[ProducerPhase, ProducerEvent] = Transitions(
 
 
 def next_state(state: ProducerPhase, event: ProducerEvent) -> ProducerPhase:
-    """Return the state that `event` leads to.
+    """Return the state after `event` in `state`.
 
     Raises:
         TransactionStateError: the event is not allowed in this state.

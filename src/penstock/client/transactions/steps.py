@@ -45,9 +45,9 @@ class FindCoordinator(NamedTuple):
 
 
 class Initialize(NamedTuple):
-    """The step InitProducerId, which fences other producers of the id.
+    """The step InitProducerId, which fences other producers of the transactional id.
 
-    `owner` gets its next epoch (KIP-360).
+    `owner` is the current producer id and epoch, of which the coordinator gives the next epoch (KIP-360).
     """
 
     owner: ProducerId

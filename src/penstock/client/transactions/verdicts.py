@@ -1,9 +1,10 @@
 """The meaning of an error code for a transaction: retry, abort, or close the producer.
 
-The table is the Java producer's (`TransactionManager` of Apache Kafka 4.3). Two errors are abortable here and
-fatal in Java: INVALID_TXN_STATE after a commit by the protocol of KIP-890 (the coordinator thereby says that
-nothing was committed, mostly because the transaction's timeout has passed, and an abort gets the next epoch);
-and offsets refused for the length of their metadata, or for a missing right on their topic.
+The table is the Java producer's (`TransactionManager` of Apache Kafka 4.3), but two errors are abortable here
+and fatal in Java. The first is INVALID_TXN_STATE after a commit by the protocol of KIP-890: nothing was
+committed, mostly because the transaction's timeout has passed, and an abort gets the next epoch. The second
+is a refusal of offsets because their metadata are too long, or because the client is not authorized for their
+topic.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 
 
 class Verdict(IntEnum):
-    """The reactions to an error code, the least grave first."""
+    """The reactions to an error code, in ascending order of severity."""
 
     DONE = 0
     RETRY = 1
     FIND = 2
     """Look the coordinator up again, then retry."""
     REFUSED = 3
-    """The coordinator gives no producer id; the application may ask again."""
+    """The coordinator assigns no producer id; the application may call `init_transactions` again."""
     ABORT = 4
     ABORT_AND_RAISE = 5
     """Abort, and get a new epoch before the next transaction."""
@@ -53,7 +54,7 @@ LEFT_BEHIND = frozenset(
 
 
 def judge_step(step: Step, code: int) -> Verdict:
-    """Return what to do about a coordinator's error code for a step: retry, abort, or give up."""
+    """Return the reaction to a coordinator's error code for a step: retry, abort, or give up."""
     if code == ErrorCode.NONE:
         return Verdict.DONE
     if code in MOVED:
@@ -131,7 +132,7 @@ def _judge_end(step: End, code: int) -> Verdict:
 
 
 def judge_batch(code: int | None) -> Verdict:
-    """Return what to do about a batch that has failed for good. None: the failure has no error code.
+    """Return the reaction to a batch that has failed for good. `code` is None without an error code.
 
     47 (INVALID_PRODUCER_EPOCH) is abortable: the response to the abort's EndTxn shows whether this producer
     is fenced.
