@@ -1,7 +1,7 @@
-"""The accounts of a run: the numbers of inputs and outputs, and checks that they agree.
+"""The accounts of a demo run: counts of its inputs and outputs, and checks that these counts agree.
 
-The names are those of ``accounts.json``. The two figures of a check always come from different sources: the
-data, the pipeline's own counts, the topics, the table.
+The names of the counts are the keys of ``accounts.json``. Each check compares two figures from different
+sources: the CSV data, the pipeline's own counts, the topics, the Parquet table.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ CELL = ("origin", "carrier", "hour")
 
 
 class AccountsError(PenstockError):
-    """Raised if two figures differ: events were lost, duplicated or invented."""
+    """Raised if two figures of the accounts differ: events were lost, duplicated or invented."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The number of replayed events, counted in the data. `departed` have a departure delay.
+    """Counts of the replayed events, taken from the data. `departed` counts flights with a departure delay.
 
     `structured` departures were sent in structured content mode, the others in binary.
     """
@@ -41,7 +41,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class WrittenCounts:
-    """The number of records that the pipeline has written to the topics."""
+    """The numbers of records that the pipeline has written to its topics of dead letters and of delays."""
 
     dead_letters: int
     delay_events: int
@@ -50,7 +50,7 @@ class WrittenCounts:
 def draw_up(
     replayed: Replayed, triage: Mapping[str, int], written: WrittenCounts, cells: pa.Table
 ) -> Accounts:
-    """Return the accounts of a finished run. `triage` has the pipeline's counts, summed over batches.
+    """Check and return the accounts of a finished run. `triage` has the pipeline's counts by name.
 
     Raises:
         AccountsError: two figures that must be equal differ.
@@ -81,7 +81,7 @@ def draw_up(
 def _pairs(
     accounts: Accounts, replayed: Replayed, written: WrittenCounts, cells: pa.Table
 ) -> Iterator[tuple[str, int, int]]:
-    """Yield the name and the two figures of each check."""
+    """Yield each check: its name, and the two figures that must be equal."""
     yield "departures decoded and replayed", accounts["flights.decoded"], replayed.departures
     yield (
         "departures in structured mode, read and replayed",
@@ -100,7 +100,7 @@ def _pairs(
 
 
 def sum_of_batches(directory: Path) -> Accounts:
-    """Return the sums of the counts of all micro-batches, each of which is a file in `directory`."""
+    """Return each count, summed over all micro-batches; `directory` has one JSON file per micro-batch."""
     total: Accounts = {}
     for path in sorted(directory.glob("*.json")):
         for name, count in read_json(path).items():
@@ -109,7 +109,7 @@ def sum_of_batches(directory: Path) -> Accounts:
 
 
 def worst(cells: pa.Table, count: int = 10) -> pa.Table:
-    """Return the cells with the longest mean delay, the worst first."""
+    """Return the `count` cells (airport, airline and hour) with the longest mean delay, the worst first."""
     order = [
         ("mean_dep_delay", "descending"),
         *((name, "ascending") for name in ("hour", "origin", "carrier")),

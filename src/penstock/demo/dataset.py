@@ -89,7 +89,7 @@ def _read(content: bytes, columns: dict[str, pa.DataType]) -> pa.Table:
 
 
 def _first_days(table: pa.Table, days: int) -> pa.Table:
-    """Return rows of the first `days` days of the year (New York's, as in the file), sorted by time."""
+    """Return the rows of the first `days` days of the year (in New York's time), sorted by `time_hour`."""
     if days < DAYS_IN_DATA:
         table = table.filter(pc.less_equal(_day_of_year(table), days))
     numbered = table.append_column("row", pa.array(range(table.num_rows), pa.int32()))

@@ -26,7 +26,7 @@ LISTENING = re.compile(r"listening on (\S+):(\d+)")
 
 
 class EmbeddedBroker:
-    """A running broker process. As a context manager, it is stopped at the end, unless `stays` is set."""
+    """A running broker process. The end of its ``with`` block stops the process, unless `stays` is set."""
 
     def __init__(self, output: Output, process: subprocess.Popen[bytes], port: int) -> None:
         self._output = output

@@ -1,8 +1,8 @@
 """Converts rows of the data to events: CloudEvents attributes in columns, the row itself as JSON data.
 
 An event's time is the scheduled hour, its subject is the flight, and its `id` is unique within its source, so
-that each replay makes the same events. The Kafka key of a departure is its carrier, of an observation and of
-a result its airport.
+that each replay makes the same events. The Kafka key of a departure is its carrier; the key of an observation
+or a result is its airport.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DELAYS_SOURCE = "/penstock/demo/delays"
 JSON_TYPE = "application/json"
 
 HOUR_FORMAT = "%Y-%m-%dT%H:%MZ"
-"""How an hour is written in an id, as in ``EWR-UA-2013-01-01T10:00Z``."""
+"""The `strftime` format of the hour in an event's `id`, as in ``EWR-UA-2013-01-01T10:00Z``."""
 
 EVENT_TIME = pa.timestamp("us", tz="UTC")
 
@@ -57,7 +57,7 @@ def observation_events(observations: pa.Table) -> pa.RecordBatch:
 
 
 def delay_events(cells: pa.Table) -> pa.RecordBatch:
-    """Return one event per cell of the result, `id` such as ``EWR-UA-2013-01-01T10:00Z``."""
+    """Return one event per cell (airport, airline, hour), `id` such as ``EWR-UA-2013-01-01T10:00Z``."""
     route = pc.binary_join_element_wise(cells["origin"], cells["carrier"], "-")
     return attributes(
         ids=pc.binary_join_element_wise(route, hour_text(cells["hour"]), "-"),
@@ -73,9 +73,9 @@ def delay_events(cells: pa.Table) -> pa.RecordBatch:
 def attributes(
     *, ids: Any, source: str, kind: str, subject: Any, time: Any, data: Any, key: Any
 ) -> pa.RecordBatch:
-    """Return columns of CloudEvents attributes for `encode_events`, which keeps `key` and `timestamp`.
+    """Return the input of `encode_events`: CloudEvents attributes, data, record keys and record timestamps.
 
-    The record's timestamp is the time of the event; its key is given.
+    `kind` becomes the attribute ``type``. The timestamp of a record is the time of its event.
     """
     count = len(ids)
     columns = {
@@ -102,7 +102,7 @@ def hour_text(times: Any) -> Any:
 
 
 def json_objects(table: pa.Table) -> Any:
-    """Return each row as a JSON object, whose numbers are read back exactly."""
+    """Return each row as the text of a JSON object. Numbers are written without loss of precision."""
     pieces: list[Any] = []
     for name in table.column_names:
         lead = "{" if not pieces else ","

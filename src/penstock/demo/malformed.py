@@ -1,7 +1,8 @@
-"""Records that are not valid events, such as a topic collects if many programs write to it.
+"""Makes malformed records, which are not valid events, as in topics that many programs write to.
 
-Each kind is a way to corrupt a valid departure. The departures, the kinds and the positions of the results
-follow from one seed, so that a resumed replay writes the same records.
+Each kind of malformed record is a valid departure that is corrupted in one way. The seed alone determines
+which departures are corrupted, in which way, and where the results are placed among the valid events, so that
+a resumed replay writes the same records.
 """
 
 from __future__ import annotations
@@ -63,9 +64,9 @@ class Planted(NamedTuple):
 
 
 def plant(events: int, partitions: int, event_at: Callable[[int], Good], seed: int = SEED) -> list[Planted]:
-    """Return `MALFORMED_COUNT` records, of all kinds in turn, ordered by position among `events` events.
+    """Return `MALFORMED_COUNT` malformed records at random positions among `events` valid events, in order.
 
-    `event_at` returns the event with a number, to be corrupted.
+    `event_at(n)` returns valid event number `n`, which is corrupted. The kinds of corruption take turns.
     """
     dice = random.Random(seed)
     names = list(KINDS)

@@ -21,7 +21,7 @@ FORMAT = 1
 
 
 class Intent(NamedTuple):
-    """The arguments that determine the content of topics and table; a run with equal ones is resumed.
+    """The arguments that determine the content of topics and table. Equal arguments resume an earlier run.
 
     `bootstrap_server` is None for the demo's own broker. `days` of the year 2013 are replayed.
     """
@@ -31,7 +31,7 @@ class Intent(NamedTuple):
     topic_prefix: str
 
     def topic(self, name: str) -> str:
-        """Return the full name of one of the demo's topics."""
+        """Return the full name of a topic of the demo: the prefix `topic_prefix` and its short name."""
         return f"{self.topic_prefix}{name}"
 
 
@@ -95,18 +95,18 @@ class Output:
             ) from None
 
     def remember(self, intent: Intent) -> None:
-        """Store the arguments of this run, before it does anything."""
+        """Store the arguments of this run in `intent_file`, before the run changes anything else."""
         write_json(self.intent_file, {"format": FORMAT, **intent._asdict()})
 
 
 def _lock(handle: int, directory: Path) -> None:
-    """Lock an open file until it is closed, at the latest when the process ends."""
+    """Lock the file with descriptor `handle` until that is closed; raise ConfigError if it is locked."""
     if not try_lock(handle, for_process=False):
         raise ConfigError(f"another demo is running in {directory}; wait for it, or choose another --output")
 
 
 def refuse_other_intent(output: Output, before: Intent, now: Intent) -> None:
-    """Raise ConfigError if the directory was filled with other arguments than the present ones."""
+    """Raise ConfigError if `now`, this run's arguments, differ from `before`, those of the earlier run."""
     flags = {"days": "--limit", "bootstrap_server": "--bootstrap-server", "topic_prefix": "--topic-prefix"}
     for name, flag in flags.items():
         was, wanted = getattr(before, name), getattr(now, name)

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from penstock.landing.atomic_files import write_whole
 
 FIRST_HOUR, LAST_HOUR = 5, 23
-"""Hours of the day at which flights are scheduled, local time."""
+"""The first and last hour of the day in the picture, local time: no flight is scheduled outside of them."""
 
 COOL_MINUTES, HOT_MINUTES = -10, 90
-"""Delays beyond these are drawn in the colour of the end of the scale."""
+"""The ends of the colour scale, in minutes of delay. Delays beyond an end have the colour of that end."""
 
 INK, FAINT, PAPER, BLUE = "#22303c", "#8a97a3", "#fbfaf7", "#3a78a8"
 COLOURS = ["#2b6a99", "#9cc3d5", "#f4eeda", "#f3b562", "#d9542b", "#7a1233"]
@@ -118,7 +118,7 @@ def _dress(axes: Any) -> None:
 
 
 def _label(heat: Any, wet: Any, days: list[datetime]) -> None:
-    """Set titles and ticks: months if there are several, or else days."""
+    """Set titles and ticks: one tick per month if there are more than 60 days, otherwise days as ticks."""
     heat.set_yticks(range(6, LAST_HOUR + 1, 3), [f"{hour}:00" for hour in range(6, LAST_HOUR + 1, 3)])
     span = f"in {days[0]:%Y}" if len(days) > 60 else f"from {days[0]:%-d %B} to {days[-1]:%-d %B %Y}"
     heat.set_title(

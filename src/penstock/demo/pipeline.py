@@ -1,13 +1,13 @@
-"""The pipeline: two queries of Structured Streaming, written as for Kafka in general.
+"""The demo's pipeline: two queries of Spark Structured Streaming, which run on any Kafka.
 
 *delays* decodes departures, counts and averages them per airport, airline and hour, joins the weather,
 and writes every finished hour to a Parquet table and a topic. *triage* reads the same records and copies
 invalid events to a topic of their own, with the reason.
 
-Partitions are read in parallel, and one may be a few days ahead of another, so the watermark waits longer
-than that. To finish the last hours of the year, a marker is written to a topic that *delays* reads as well,
-when all departures have been read: an event with a later time, which advances the watermark and is not
-counted.
+Partitions are read in parallel, and the event times of one may be a few days ahead of another's; the delay of
+the watermark is longer than that. When all departures have been read, a marker is written to a topic that
+*delays* reads as well, to finish the last hours of the year. The marker is an event with a later time: it
+advances the watermark and is not counted.
 
 Every step can be repeated. A micro-batch that runs again after a crash has the same input, and replaces its
 former output: files have fixed names, and records are written in transactions, once for each batch.
@@ -38,11 +38,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 WATERMARK_DAYS = 14
-"""Equal parts of the partitions of `flights` end at most 5.7 days apart, so nothing comes too late."""
+"""The watermark's delay in days. When equal fractions of the partitions of `flights` have been read, their
+event times differ by at most 5.7 days, so that no event is dropped as late.
+"""
 
 MICRO_BATCHES = 7
 MICRO_BATCH_ROWS_MIN = 4_000
-"""In so many parts the records are read, or fewer: each takes Spark a second, however small it is."""
+"""The least number of rows in a micro-batch: each one takes Spark a second, however small it is."""
 
 PARTITIONS_MAX = 10
 
@@ -55,7 +57,7 @@ NOT_JSON = "_not_json"
 
 ORIGIN_HEADERS = ("penstock_topic", "penstock_partition", "penstock_offset")
 ADDED_HEADERS = (*ORIGIN_HEADERS, "penstock_reason")
-"""What a dead letter carries besides its own headers."""
+"""The headers that a dead letter has in addition to those of the original record."""
 
 Show = Callable[[str, Progress], None]
 
@@ -64,8 +66,8 @@ Show = Callable[[str, Progress], None]
 class PipelineJob:
     """The input and output of the pipeline.
 
-    `topics` has full names by short names; `flights` and `weather` are the numbers of records in these
-    topics, `end` is the time of the last event.
+    `topics` maps short names of topics to full names. `flights` and `weather` are the numbers of records in
+    these two topics, `end` is the event time of the last departure.
     """
 
     output: Output
@@ -86,7 +88,7 @@ class LateEventsError(PenstockError):
 
 
 class Pipeline:
-    """Runs both queries on one Spark session."""
+    """Runs the queries *delays* and *triage* in one Spark session."""
 
     def __init__(self, spark: SparkSession, job: PipelineJob, show: Show) -> None:
         self._spark = spark
@@ -96,7 +98,7 @@ class Pipeline:
         make_directory(job.output.triage)
 
     def run(self, write_mark: Callable[[datetime], None]) -> None:
-        """Update table, topics and counts for all events that were replayed.
+        """Run both queries until table, topics and counts cover all replayed events.
 
         `write_mark` writes the marker to its topic, unless it is there already.
 
@@ -211,7 +213,7 @@ class Pipeline:
         )
 
     def _events(self, rows: int, schema: str, *topics: str) -> DataFrame:
-        """Return a stream of `rows` records and their events, divided into a few micro-batches."""
+        """Return a stream of the events in `topics`, `rows` records, divided into a few micro-batches."""
         # What rounding takes from each partition must not add up to one more part.
         part = max(MICRO_BATCH_ROWS_MIN, -(-rows // MICRO_BATCHES) + PARTITIONS_MAX)
         source = self._source(self._spark.readStream, schema, *topics)
@@ -285,7 +287,7 @@ def refuse_late_events(name: str, report: Mapping[str, Any]) -> None:
 
 
 def delay_records(cells: pa.Table) -> pa.Table:
-    """Return the table's cells as CloudEvents in binary content mode."""
+    """Return the rows of the table of delays as records: CloudEvents in binary content mode."""
     import pyarrow as pa
 
     return pa.Table.from_batches([encode_events(delay_events(cells), mode="binary")])
@@ -326,7 +328,7 @@ def _parsed(fields: str) -> Column:
 
 
 def _is_structured() -> Column:
-    """Return True for records in structured content mode, which only the content type determines."""
+    """Return a column that is true for records in structured content mode, by their content type alone."""
     from pyspark.sql import functions as f
 
     return f.exists(
@@ -339,9 +341,9 @@ def _is_structured() -> Column:
 
 
 def _reason(*needed: str) -> Column:
-    """Return the reason why a record is invalid for its topic, or null if it is valid.
+    """Return a column with the reason why a record is invalid for its topic, or null if it is valid.
 
-    `needed` are the fields that its data must have. Reads the columns error, time, data and row.
+    `needed` are the fields that the event's data must have. The columns error, time, data and row are read.
     """
     from pyspark.sql import functions as f
 

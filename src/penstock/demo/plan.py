@@ -25,14 +25,15 @@ FLIGHTS_PARTITIONS = 6
 WEATHER_PARTITIONS = 1
 
 STRUCTURED_EVERY = 10
-"""Of so many departures one is sent in structured content mode."""
+"""One in this many departures is sent in structured content mode, the others in binary content mode."""
 
 
 class ReplayPlan:
     """The records of one topic in the order of the replay, and the partition of each.
 
-    `encode(start, stop)` makes the records of the valid events start to stop: a batch with the columns
-    key, value, headers and timestamp. `planted` are the malformed ones, ordered by position.
+    `encode(start, stop)` returns the records of the valid events from number `start` to `stop` (exclusive) as
+    a batch with the columns key, value, headers and timestamp. `planted` are the malformed records, ordered
+    by position.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class ReplayPlan:
 
 
 def flights_plan(topic: str, departures: pa.Table) -> ReplayPlan:
-    """Return the plan of departures, keyed by carrier, with the malformed records between them.
+    """Return the records to write for the departures, keyed by carrier, with malformed records between them.
 
     Every tenth departure is in structured content mode, the others in binary, so readers must detect the
     mode.
@@ -131,7 +132,7 @@ def flights_plan(topic: str, departures: pa.Table) -> ReplayPlan:
 
 
 def weather_plan(topic: str, observations: pa.Table) -> ReplayPlan:
-    """Return the plan of observations, in structured content mode, keyed by airport."""
+    """Return the records to write for the observations, in structured content mode, keyed by airport."""
 
     def encode(start: int, stop: int) -> pa.RecordBatch:
         rows = observations.slice(start, stop - start)

@@ -26,10 +26,10 @@ TOPICS = {
 """The demo's topics and how many partitions each has."""
 
 TOPIC_CONFIG = {"retention.ms": "-1"}
-"""The events are of 2013: a broker that deletes by age would delete them at once."""
+"""The settings of the topics: no deletion by age, since the events of 2013 would be deleted at once."""
 
 PRODUCER_CONFIG = {"request.timeout.ms": "15000", "delivery.timeout.ms": "20000"}
-"""A disk that is full stays so: better to say it soon, and resume later."""
+"""Short timeouts: if the broker's disk is full, the demo soon ends with an error. It can be resumed later."""
 
 TOPIC_ALREADY_EXISTS = 36
 MARK_TYPE = "penstock.demo.replay-complete"
@@ -45,14 +45,14 @@ class Bar(Protocol):
 
 
 class DemoTopics:
-    """The demo's topics on one cluster. `names` has full names by short names."""
+    """The demo's topics on one cluster. `names` maps short names of topics to full names."""
 
     def __init__(self, bootstrap_server: str, names: Mapping[str, str]) -> None:
         self.bootstrap_server = bootstrap_server
         self.names = names
 
     def refuse_filled(self) -> None:
-        """Raise ConfigError if one of the topics already has records of another program."""
+        """Raise ConfigError if one of the topics has records, which another program must have written."""
         with Admin(bootstrap_servers=self.bootstrap_server) as admin:
             there = set(admin.list_topics()).intersection(self.names.values())
             for topic in admin.describe_topics(sorted(there)):
@@ -92,7 +92,7 @@ class DemoTopics:
             return [ends[partition] for partition in partitions]
 
     def count(self, short: str) -> int:
-        """Return how many committed records a topic has, since its offsets include transaction markers."""
+        """Count the committed records of a topic by reading it: its offsets include transaction markers."""
         batches = scan_topic(
             self.names[short],
             bootstrap_servers=self.bootstrap_server,
@@ -104,10 +104,11 @@ class DemoTopics:
         return sum(batch.num_rows for batch in batches)
 
     def write(self, plan: ReplayPlan, bar: Bar) -> None:
-        """Write the missing records of a plan.
+        """Write the records of `plan` that its topic does not have yet.
 
         Raises:
-            PenstockError: the topic has other records than the plan.
+            PenstockError: a partition has another number of records than planned: another program has written
+                to the topic, or it was deleted.
         """
         written = self.ends(plan.topic)
         if any(have > planned for have, planned in zip(written, plan.lengths, strict=True)):

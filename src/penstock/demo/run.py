@@ -29,12 +29,14 @@ from penstock.spark.sinks.tables import ParquetTable
 DEFAULT_PORT = 9092
 
 SPARK_CONFIG = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""For a JVM that lives a minute: with less compiling and a plain collector it takes a quarter less CPU."""
+"""Settings for a JVM that runs only a minute: less JIT compilation and the serial garbage collector save a
+quarter of its CPU time.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """The options of the command line."""
+    """The command-line options of ``penstock demo``."""
 
     output: Path
     intent: Intent

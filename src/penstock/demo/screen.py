@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from penstock.spark.sinks.progress import Progress as BatchProgress
 
 PLAIN_STEP = 0.25
-"""Where there is no bar to move, a line appears each time another such part is done."""
+"""The fraction of all records after which another line is printed if the output is not a terminal."""
 
 PREPARING = "encoding the first events"
 FIRST_BATCH = "Spark plans its first batch, which takes the longest"
 NOTHING_LEFT = "read by an earlier run"
-"""What stands beside a bar before there is a figure."""
+"""The text beside the progress bar of a query that had nothing to read."""
 
 WORDS = {
     "flights.replayed": "departures replayed",
@@ -114,7 +114,7 @@ class Screen:
         self._console.print(table)
 
     def worst(self, cells: pa.Table) -> None:
-        """Print the cells with the longest delays, one a line."""
+        """Print the cells (airport, airline and hour) with the longest delays, one per line."""
         table = Table(
             title=f"The {cells.num_rows} worst hours",
             caption="delay in minutes, °F, wind in mph, rain in inches, sight in miles",
@@ -180,7 +180,7 @@ class _Bar:
 
 
 class _Lines:
-    """Progress as plain lines: one for each PLAIN_STEP records."""
+    """Shows progress as plain lines, one each time another fraction PLAIN_STEP of the records is done."""
 
     def __init__(self, screen: Screen, topic: str, total: int) -> None:
         self._screen = screen

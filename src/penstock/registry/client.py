@@ -23,7 +23,7 @@ ANSWER_BYTES_MAX = 64 << 20
 TIMEOUT_S = 30.0
 CACHED_SCHEMAS_MAX = 10_000
 REFERENCES_MAX = 1_000
-"""How many schemas one schema may refer to, all levels together."""
+"""The greatest number of schemas that one schema may refer to, directly or indirectly."""
 
 SETTINGS = {
     "url",
@@ -91,7 +91,7 @@ class RegistryClient:
             raise ConfigError(f"a registry client has no setting {min(unknown)!r}; it has {sorted(SETTINGS)}")
         self._urls = _urls(settings.get("url"))
         self.id_bytes = _id_bytes(settings.get("id.bytes", 4))
-        """How many bytes ids have in front of values: 4, or 8 where Apicurio's serializers write such."""
+        """The size of ids in front of values, in bytes: 4, or 8 if Apicurio's serializers write long ids."""
         self._timeout_s = float(settings.get("timeout", TIMEOUT_S))
         self._context = _context(settings, self._urls)
         self._authorization = _authorization(settings, self._urls[0])
@@ -189,7 +189,7 @@ class RegistryClient:
     def is_compatible(
         self, subject: str, schema: Schema, version: int | str = "latest"
     ) -> tuple[bool, list[str]]:
-        """Return whether a schema is compatible with a version of a subject, and the incompatibilities.
+        """Compare a schema with a version of a subject; return True if compatible, and the incompatibilities.
 
         Raises the errors of `version`.
         """
@@ -404,7 +404,7 @@ def _authorization(settings: Mapping[str, Any], url: str) -> str | None:
 
 
 def _context(settings: Mapping[str, Any], urls: Sequence[str]) -> ssl.SSLContext | None:
-    """Return what HTTPS needs, or None if nothing asks for it: to read certificates takes 20 ms."""
+    """Return the TLS context, or None if no URL or setting needs it: reading certificates takes 20 ms."""
     is_asked_for = any(name.startswith("ssl.") for name in settings)
     if not is_asked_for and not any(urllib.parse.urlsplit(url).scheme == "https" for url in urls):
         return None

@@ -20,7 +20,7 @@ References = Mapping[str, Schema]
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """A part in which two schemas differ: its place, and its old and new form (None if it is missing)."""
+    """One part in which two schemas differ, such as ``customer.email``: old and new form, None if missing."""
 
     place: str
     old: str | None

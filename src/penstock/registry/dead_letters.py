@@ -1,4 +1,4 @@
-"""Dead letters: records whose keys or values could not be decoded, with place, reason and bytes."""
+"""Dead letters: records whose key or value could not be decoded, with offset, reason and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decodes columns of bytes to columns of values: each row with its own schema, all to the reader's schema.
+"""Decodes columns of bytes to columns of values: each row by its writer's schema, into one reader's schema.
 
 Rows that cannot be decoded are returned separately with a reason, and never become null. The registry is
 asked once for each schema; after `UNKNOWN_IDS_MAX` unknown schema ids, it is not asked about further ids for
@@ -37,13 +37,13 @@ from penstock.registry.schemas import AVRO, JSON, PROTOBUF, RegisteredSchema, Sc
 
 FORMATS = {"avro": AVRO, "json": JSON, "protobuf": PROTOBUF}
 UNKNOWN_IDS_MAX = 100
-"""After so many ids that the registry does not know, it is not asked for more until time has passed."""
+"""The number of schema ids missing in the registry after which further ids are not requested for a while."""
 
 UNKNOWN_IDS_RETRY_S = 60.0
-"""How long after the first id that it did not know a registry is asked again, for the same ids and others."""
+"""Seconds after the first id missing in the registry until missing and further ids are requested again."""
 
 INDEX_BYTES_MAX = 1024
-"""How many bytes of a value its message indexes take at most."""
+"""The greatest size of the message indexes in front of a Protobuf value, in bytes."""
 
 DEAD_TYPE = pa.schema([("row", pa.int64()), ("reason", pa.string()), ("data", pa.binary())])
 _NOT_FOUND = (40403, 404)
@@ -53,8 +53,9 @@ _NOT_FOUND = (40403, 404)
 class Decoded:
     """The result of decoding a column of bytes.
 
-    `values` are the decoded rows in order, nulls included; `rows` are their numbers. `dead` is a table of the
-    other rows: ``row``, ``reason`` and ``data``, the bytes as they were.
+    `values` are the decoded rows in order, nulls included; `rows` are their indices in the column. `dead` is
+    a table of the rows that do not decode: ``row`` (the index), ``reason``, and ``data`` (the undecoded
+    bytes).
     """
 
     values: pa.Array
@@ -81,14 +82,14 @@ class Decoded:
 
 
 Kind = tuple[SchemaId, tuple[int, ...]]
-"""What rows have in common that are read together: their schema, and the path of a Protobuf message type."""
+"""The schema of rows, and the path of their Protobuf message type. Rows of one kind are read together."""
 
 
 class SchemaReading(Protocol):
     """Reads the values of one writer's schema into the reader's columns."""
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
-        """Return an array, the numbers of the rows in the array, and a reason for each other row."""
+        """Return an array of decoded values, the indices of their rows, and a reason for each other row."""
 
 
 class ValueFormat(Protocol):
@@ -178,7 +179,7 @@ class Decoder:
 
     @property
     def unknown_ids(self) -> int:
-        """Return how many schema ids the registry did not know. After a minute, they are requested again."""
+        """Return how many schema ids the registry lacks. They are requested again after a minute."""
         return self._unknown
 
     def decode(
@@ -186,7 +187,8 @@ class Decoder:
     ) -> Decoded:
         """Decode a column of bytes.
 
-        `headers` are the records' headers, as tables of topics have them: they may name schemas.
+        `headers` is the column of the records' headers, as in the tables of `read_topic`. Headers may contain
+        schema ids.
 
         Raises:
             ConfigError: the column does not have bytes.
@@ -405,7 +407,7 @@ def _presence(column: pa.Array) -> Any:
 
 
 def _header_ids(headers: pa.Array | pa.ChunkedArray | None, name: str) -> dict[int, bytes]:
-    """Return the last value of the header `name` of each row that has it, by row."""
+    """Return the value of the header `name` by row index; of several headers of a row, the last counts."""
     if headers is None:
         return {}
     found: dict[int, bytes] = {}
@@ -448,7 +450,7 @@ def _apicurio_ids(
 def _by_schema(
     data: Bytes, starts: Ints, ends: Ints, present: Ints, named: Mapping[int, bytes], id_bytes: int
 ) -> tuple[dict[SchemaId, Ints], Ints, dict[int, str]]:
-    """Return the rows of each schema, the starts of the values, and reasons for rows without a schema."""
+    """Return the rows of each schema, the starts of values after their prefix, and reasons for other rows."""
     begins = starts.copy()
     dead: dict[int, str] = {}
     groups: dict[SchemaId, list[int] | Ints] = {}

@@ -1,4 +1,4 @@
-"""Encodes columns of values to columns of bytes, each row with one schema, whose id stands in front."""
+"""Encodes columns of values to columns of bytes: each value has the id of its schema in front."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _settings(registry: str | Mapping[str, object]) -> str | Mapping[str, object
 
 
 def avro_schema(kind: pa.DataType, name: str = "value") -> Any:
-    """Return an Avro schema for an Arrow type, in which every part except the whole may be null.
+    """Return an Avro schema for an Arrow type. Fields, items and map values may be null, the whole value not.
 
     Raises:
         ConfigError: Avro has no counterpart of a type.

@@ -23,16 +23,16 @@ GUID_BYTES = 17
 KEY_HEADER = "__key_schema_id"
 VALUE_HEADER = "__value_schema_id"
 APICURIO_CONTENT_ID = {KEY_HEADER: "apicurio.key.contentId", VALUE_HEADER: "apicurio.value.contentId"}
-"""Apicurio's headers of ids, by Confluent's of the same field."""
+"""The names of Apicurio's headers with content ids, by the names of Confluent's headers with schema ids."""
 APICURIO_GLOBAL_ID = {KEY_HEADER: "apicurio.key.globalId", VALUE_HEADER: "apicurio.value.globalId"}
 ID_SIZES = (4, 8)
-"""How many bytes an id has in front of a value: Confluent's, and Apicurio's `Legacy8ByteIdHandler`'s."""
+"""The sizes in bytes of an id in front of a value: Confluent's, and Apicurio's `Legacy8ByteIdHandler`'s."""
 MESSAGE_INDEXES_MAX = 64
-"""How deep the message type of a Protobuf value may be nested."""
+"""The greatest number of message indexes: the nesting depth of a Protobuf value's message type."""
 
 
 SchemaId = int | uuid.UUID
-"""What names a schema on the wire: an id of format 0, or a GUID of format 1."""
+"""The identifier of a schema on the wire: an id in format 0, or a GUID in format 1."""
 
 
 class Framed(NamedTuple):

@@ -14,7 +14,7 @@ from penstock.registry.serializers import AvroSerializer, JSONSerializer, Serial
 from penstock.registry.subjects import KEY, VALUE, topic_subject
 
 Write = Callable[[bytes], bytes | None]
-"""From the JSON text of a row to its bytes."""
+"""A function that encodes a row, given as JSON text, and returns its bytes."""
 
 
 class JsonRows:

@@ -66,7 +66,7 @@ class _Field:
 
 
 def is_model(kind: object) -> bool:
-    """Return whether a class is a dataclass or a pydantic model."""
+    """Return True if `kind` is a dataclass or a pydantic model class."""
     return isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "model_fields"))
 
 
@@ -124,7 +124,7 @@ def _json_value(row: Any) -> Any:
 
 
 def _symbols(kind: type[enum.Enum]) -> dict[str, enum.Enum]:
-    """Return the members of an enum by symbol: their values if all are Avro names, otherwise their names."""
+    """Return an enum's members by Avro symbol: their values if all are Avro names, otherwise their names."""
     values = [each.value for each in kind]
     if all(isinstance(each, str) and _NAME.fullmatch(each) for each in values):
         return {each.value: each for each in kind}
@@ -306,7 +306,7 @@ def _digits(said: tuple[Any, ...]) -> tuple[int, int] | None:
 
 
 def _default(value: Any) -> Any:
-    """Return the default of a field as JSON, if a schema can express it."""
+    """Return the default of a field as JSON, or `_MISSING` if a schema cannot express it."""
     if value is _MISSING or value is None or isinstance(value, (bool, int, float, str)):
         return _symbol(value) if isinstance(value, enum.Enum) else value
     if isinstance(value, enum.Enum):

@@ -63,7 +63,7 @@ class RegisteredSchema:
 
 
 def references_in(found: object) -> tuple[Reference, ...]:
-    """Return the references in a JSON document.
+    """Return the references of a schema from ``references`` in the JSON of a request or an answer.
 
     Raises:
         DecodeError: the references are malformed.
@@ -79,7 +79,7 @@ def references_in(found: object) -> tuple[Reference, ...]:
 
 
 def schema_in(found: Mapping[str, Any]) -> Schema:
-    """Return the schema in a JSON document.
+    """Return the schema that the JSON of a request or an answer contains.
 
     Raises:
         DecodeError: the document has no schema, or one of an unknown type.

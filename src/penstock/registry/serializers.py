@@ -80,7 +80,7 @@ class _Settings:
         self._own = strategy if callable(strategy) else None
         self._named = None if callable(strategy) else strategy_named(strategy)
         self.is_by_name = self._own is None
-        """Whether the subject is that of topic, field and record alone."""
+        """True with a named strategy, whose subject depends only on topic, field and record name."""
         self.in_header = found.get("schema.id.serializer", "prefix") == "header"
         if found.get("schema.id.serializer", "prefix") not in ("prefix", "header"):
             raise ConfigError("schema.id.serializer is prefix or header")
@@ -101,7 +101,7 @@ def _truth(found: Mapping[str, Any], name: str) -> bool:
 
 
 GivenSchema = str | Schema | type
-"""What says a schema: its text, itself, or a dataclass or pydantic model."""
+"""A schema as an argument: its text, a `Schema`, or a dataclass or pydantic model that defines it."""
 
 
 def _given_schema(given: GivenSchema | None, kind: str) -> Schema | None:
@@ -120,7 +120,7 @@ def _given_schema(given: GivenSchema | None, kind: str) -> Schema | None:
 
 
 def _maker_of(given: object) -> Callable[[Any, SerializationContext], Any] | None:
-    """Return a function that converts dictionaries to instances of `given`, or None if it is not a class."""
+    """Return a function that converts dictionaries to instances of `given`, or None if it is no model."""
     return (lambda found, _: row_of(given, found)) if is_model(given) else None
 
 
@@ -183,7 +183,7 @@ class _Serializer(ABC):
         return payload
 
     def framing(self, context: SerializationContext) -> tuple[Schema, bytes] | None:
-        """Return the schema of a topic's values, and their prefix; return None if ids go into headers.
+        """Return the schema of a topic's values and the prefix with its id, or None if ids go into headers.
 
         Raises:
             RegistryError, NetworkError: the registry refuses the schema, or cannot be reached.
@@ -333,7 +333,7 @@ class AvroSerializer(_Serializer):
         return super().__call__(value, context)
 
     def _program(self, context: SerializationContext) -> tuple[Any, bytes] | None:
-        """Return the compiled program for a topic's rows, and their prefix, or None without a program."""
+        """Return the program with which `write_row` encodes a topic's rows, and their prefix, or None."""
         framed = self.framing(context)
         if framed is None:
             return None

@@ -10,7 +10,7 @@ KEY = "key"
 VALUE = "value"
 
 SubjectStrategy = Callable[[str, str, str | None], str]
-"""From a topic, a field (`KEY` or `VALUE`) and the full name of the record to a subject."""
+"""A function of topic, field (`KEY` or `VALUE`) and the record's full name that returns the subject."""
 
 
 def topic_subject(topic: str, field: str = VALUE, record: str | None = None) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 ENDED_MAX = 5
 
 reports: deque[tuple[str, str]] = deque(maxlen=ENDED_MAX)
-"""Title and text of the newest ones, since the test began."""
+"""The titles and texts of the newest reports since the test began, at most `ENDED_MAX`."""
 
 
 def note(served: Served) -> None:

@@ -75,7 +75,7 @@ log_tail = LogTail()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option ``--penstock-containers`` and its setting ``penstock_containers``."""
+    """Add the options ``--penstock-containers`` (also a setting of pytest.ini) and ``--chaos-replay``."""
     text = "let testcontainers.kafka and pytest_kafka be Penstock's, which need neither Docker nor Java"
     parser.getgroup("penstock").addoption(
         "--penstock-containers", action="store_true", default=None, help=text

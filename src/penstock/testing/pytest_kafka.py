@@ -45,13 +45,13 @@ num.partitions=1
 offsets.topic.replication.factor=1
 default.replication.factor=1
 """
-"""``server.properties``, with ``{kafka_port}`` and ``{kafka_log_dir}``; ``{zk_port}`` may be there."""
+"""A template of ``server.properties`` with ``{kafka_port}``, ``{kafka_log_dir}``, and maybe ``{zk_port}``."""
 
 ZOOKEEPER_CONFIG_TEMPLATE = """\
 dataDir={zk_data_dir}
 clientPort={zk_port}
 """
-"""Not looked at: there is no ZooKeeper."""
+"""Exists for compatibility, and is not read: there is no ZooKeeper."""
 
 DEFAULT_CONSUMER_TIMEOUT_MS = 500
 DEFAULT_TERMINATION_WAIT_TIMEOUT_SEC = 5

@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 TOPICS_MAX = 20
 PARTITIONS_MAX = 20
-"""Partitions that are shown of a topic, and offsets of a group."""
+"""The greatest number of partitions shown per topic, and of committed offsets shown per group."""
 LAST_RECORDS = 5
-"""How many records of a partition are shown."""
+"""The number of last records shown per partition."""
 RECORDED_MAX = 10
-"""Of how many partitions."""
+"""The greatest number of partitions whose last records are shown."""
 READ_BYTES_MAX = 1 << 20
 TEXT_MAX = 80
-"""Characters of a key or value that are shown."""
+"""The greatest number of characters shown of a key or value."""
 PATIENCE_S = 2.0
-"""How long a broker is waited for: one that stands still answers nothing."""
+"""The longest wait, in seconds, for the report of a broker: a paused broker does not answer."""
 
 CONTROL_BIT = 0x20
 INTERNAL = {METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC}

@@ -18,18 +18,19 @@ from penstock.registry.columns.span_kernels import REASONS
 from penstock.registry.schemas import Schema
 
 ROWS = 1 << 13
-"""How many rows are read before arrays are made of them: their numbers stay in the cache of a core."""
+"""The number of rows that are read before arrays are made of them: their numbers fit into a core's cache."""
 
 STORE_NUMBERS_MAX = 1 << 25
-"""How many numbers are kept before arrays are made of them: 256 MiB."""
+"""The capacity of a store, in numbers of 64 bits, at which arrays are made of the rows so far: 256 MiB."""
 
 
 def read_columns(
     program: AvroProgram, data: Bytes, starts: Ints, ends: Ints, reasons: Bytes
 ) -> tuple[pa.Array, Ints]:
-    """Return the decoded values between `starts` and `ends`, and their row numbers.
+    """Decode rows, and return their values and the indices of the rows that decoded.
 
-    `reasons` gets, for each row, the reason why it is not decoded, or 0.
+    Row `i` is ``data[starts[i] : ends[i]]``. The function sets ``reasons[i]`` to a code of `REASONS` if the
+    row cannot be decoded.
 
     Raises:
         DecodeError: one row takes more memory than allowed, or a column more than an Arrow array can hold.
@@ -104,7 +105,7 @@ class AvroReading:
         self._program = program
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
-        """Return an array, the numbers of the rows in the array, and a reason for each other row."""
+        """Return an array of decoded values, the indices of their rows, and a reason for each other row."""
         reasons = np.zeros(len(starts), dtype=np.uint8)
         array, rows = read_columns(self._program, data, starts, ends, reasons)
         dead = {int(row): REASONS[int(reasons[row])] for row in np.flatnonzero(reasons)}

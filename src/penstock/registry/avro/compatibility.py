@@ -1,4 +1,4 @@
-"""Checks whether values of one Avro schema can be read with another, and finds where they cannot.
+"""Checks if a reader's Avro schema can read values of a writer's schema, and lists the reasons if not.
 
 The kinds of incompatibility have the names of Avro's own checker for Java.
 """

@@ -1,8 +1,8 @@
 """Converts plain JSON to rows of an Avro schema, the inverse of ``penstock consume --value avro``.
 
-Bytes are base64, decimals and UUIDs text, times ISO 8601 or numbers of their unit, maps objects or lists of
-pairs. A value of a union is one that fits a branch, or an object with the name of the branch, as in Avro's
-own JSON encoding.
+In the JSON, bytes are base64 text, decimals and UUIDs are text, and maps are objects or lists of pairs. Times
+are ISO 8601 text, or numbers in the unit of their logical type. A value of a union is a value that fits one
+of the branches, or, as in Avro's own JSON encoding, an object with the name of the branch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SHOWN_CHARACTERS = 60
 
 
 def avro_row(value: Any, kind: Type, place: str = "$") -> Any:
-    """Return a JSON value in the form that fastavro writes.
+    """Convert a parsed JSON value to the Python value that fastavro encodes as type `kind`.
 
     Raises:
         EncodeError: the value does not fit the type; the message names the place in the value.
@@ -122,7 +122,7 @@ def _branch(value: Any, kind: Union, place: str) -> Any:
 
 
 def _tagged(made: Any, branch: Type) -> Any:
-    """Return a record's row with the record's name, by which fastavro finds the branch of a union."""
+    """Pair a record's row with the record's name, by which fastavro selects the branch of a union."""
     return (branch.name, made) if isinstance(branch, AvroRecord) else made
 
 
@@ -193,7 +193,7 @@ def _decimal(value: Any, kind: Type, place: str) -> decimal.Decimal:
 
 
 def _moment(text: str, logical: str) -> int:
-    """Return the number of a date or time that is given as text, in the unit of the logical type.
+    """Convert a date or time from ISO 8601 text to a number in the unit of the logical type.
 
     Raises:
         ValueError: the text is not a date or time.

@@ -48,7 +48,7 @@ _LOGICAL = {
     "local-timestamp-nanos": pa.timestamp("ns"),
 }
 _DAYS = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
-"""How long a day is in the unit of a time of day. Arrow has no time beyond that."""
+"""The length of a day in the unit of each type of a time of day. Arrow has no greater time of day."""
 
 # From a writer's number to a reader's: the operation, and whether it is checked to have 32 bits.
 _NUMBERS = {
@@ -72,7 +72,7 @@ class UnresolvableError(SchemaError):
 
 @dataclass(frozen=True)
 class AvroProgram:
-    """The operations that the loop runs, and the tree of columns that the operations fill."""
+    """The operations that the loop `read_avro` runs, and the tree of columns that the operations fill."""
 
     ops: Any
     tables: Any
@@ -140,7 +140,7 @@ class _Compiler:
     # --- the tree of columns ---
 
     def node(self, made: Type, group: int, above: tuple[Type, ...], *, optional: bool = False) -> ColumnNode:
-        """Return the node of a reader's type, with its columns allocated."""
+        """Allocate the columns of a reader's type in a group of rows, and return the type's node."""
         if len(self.layout.group_of) > COLUMNS_MAX:
             raise SchemaError(f"the schema has more than {COLUMNS_MAX:,} columns")
         if isinstance(made, Union):
@@ -231,9 +231,9 @@ class _Compiler:
             self._read_plain(writer, reader, node, place)
 
     def _attempt(self, step: Callable[[], None]) -> str | None:
-        """Run `step`.
+        """Run `step`, which emits operations.
 
-        If it cannot be resolved, remove its operations and return the reason; else return None.
+        On UnresolvableError, remove the operations and return the error's message; otherwise return None.
         """
         ops, tables, calls = len(self.ops), len(self.tables), len(self._calls)
         try:
@@ -420,7 +420,7 @@ class _Compiler:
         return known
 
     def write_skippers(self) -> None:
-        """Emit subroutines that read past recursive records, and fill in their positions in the calls."""
+        """Emit subroutines that read past recursive records, and set the targets of the calls to them."""
         while self._calls:
             at, record = self._calls.pop()
             if id(record) not in self._skippers:

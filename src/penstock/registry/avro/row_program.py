@@ -1,7 +1,7 @@
 """Writes rows as Avro with compiled code, from a program of nested tuples for each schema.
 
 The compiled function takes dictionaries whose values have exactly the schema's types. It leaves all other
-rows to fastavro, so that there are no two implementations of the conversions that could differ.
+rows to fastavro, so that conversions between types have a single implementation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NODES_MAX = 5_000
 Program = tuple[Any, ...]
 
 write_row: Any = getattr(LIBRARY, "write_avro_row", None)
-"""``write_row(program, row, prefix)``: the prefix and the row as bytes, or None for fastavro to decide."""
+"""``write_row(program, row, prefix)`` returns prefix and row as bytes, or None if fastavro must write it."""
 
 
 class _Uncompiled(Exception):
@@ -39,10 +39,10 @@ class _Uncompiled(Exception):
 
 
 def row_program(text: str, referenced: Iterable[str]) -> Program | None:
-    """Return a schema's program, or None if the schema is recursive or has a union of several types.
+    """Return the program with which `write_row` encodes rows of a schema, or None if only fastavro can.
 
-    It also returns None if the compiled function is missing, or if logical types are registered with
-    fastavro.
+    It is None if the schema is recursive or has a union of several types, if the compiled function is
+    missing, or if the application has registered its own logical types with fastavro.
     """
     if write_row is None or not _has_plain_types():
         return None

@@ -18,7 +18,7 @@ PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "str
 SCHEMA_BYTES_MAX = 4 << 20
 NESTING_MAX = 100
 TYPES_MAX = 20_000
-"""How many types a schema has at most, fields and branches counted one by one."""
+"""The greatest number of types in a schema. The type of each field, item and branch counts as one."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -37,7 +37,7 @@ NO_DEFAULT = _NoDefault()
 
 @dataclass(eq=False)
 class Type:
-    """A type: `kind` is its primitive or complex type; `logical` its logical type, if known and valid."""
+    """A type: `kind` is its Avro type, such as ``record``; `logical` is its logical type, or None."""
 
     kind: str
     logical: str | None = None
@@ -77,7 +77,7 @@ class AvroRecord(NamedType):
 
 @dataclass(eq=False)
 class Enum(NamedType):
-    """An enum; `default` replaces symbols that the reader's schema lacks."""
+    """An enum; a reader uses `default` in place of a symbol that only the writer's enum has."""
 
     symbols: tuple[str, ...] = ()
     default: str | None = None
@@ -112,7 +112,7 @@ class Union(Type):
 
 
 def parse_avro(text: str, referenced: Iterable[str] = ()) -> Type:
-    """Return the type that a schema defines; the names of the schemas `referenced` are known to it.
+    """Return the type that a schema defines; it can use the types that the schemas `referenced` define.
 
     Raises:
         SchemaError: the text is not an Avro schema, or has too many types.
@@ -311,7 +311,7 @@ def _logical(made: Type, found: Mapping[str, Any], size: int) -> Type:
 
 
 def branch_name(branch: Type) -> str:
-    """Return the name of a branch of a union: the full name of a named type, or the kind."""
+    """Return the name of a union's branch: the full name of a named type, or else its `kind`, as ``int``."""
     return branch.name if isinstance(branch, NamedType) else branch.kind
 
 
@@ -364,7 +364,7 @@ def fits_default(made: Type, default: Any) -> bool:
 
 
 def as_json(made: Type, known: set[str] | None = None) -> Any:
-    """Return a type as the JSON of a schema, with each named type defined once and then named."""
+    """Return a type's schema as JSON, with each named type defined at its first use and then only named."""
     known = set() if known is None else known
     if isinstance(made, NamedType):
         if made.name in known:

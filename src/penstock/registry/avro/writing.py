@@ -31,17 +31,17 @@ from penstock.registry.columns import avro_write_kernel as loop
 from penstock.registry.columns.avro_write_kernel import write_avro
 
 ROWS_AT_A_TIME = 1 << 16
-"""Rows that one run of the loop writes: the room for their longest form is reserved."""
+"""The number of rows that one run of the loop writes; memory for their longest possible form is reserved."""
 
 OUTPUT_BYTES_MAX = (1 << 31) - 1
 LISTS_MAX = 64
-"""How deep lists and maps may be nested."""
+"""The greatest nesting depth of lists and maps."""
 
 Mask = NDArray[np.bool_]
 
 
 class _Unsure(Exception):
-    """Raised if a part of a column cannot be written in bulk."""
+    """Raised if the bulk writer might encode a part of a column in another way than fastavro."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class _Program:
     ops: list[int] = field(default_factory=list)
     columns: list[Ints] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
-    """How many rows or items each group has."""
+    """The number of rows, or of items of a list, in each group; group 0 is the rows of the column."""
     pieces: list[NDArray[np.uint8]] = field(default_factory=list)
     bytes: int = 0
     room: int = 0
@@ -78,12 +78,12 @@ class _Program:
         return self.bytes - len(piece)
 
     def reserve(self, group: int, size: int, extra: int = 0) -> None:
-        """Add `size` bytes for each value of a group, and `extra` bytes, to the bound of the output."""
+        """Raise the bound of the output's size by `size` bytes per value of a group, and by `extra` bytes."""
         self.room += self.counts[group] * size + extra
 
 
 def write_columns(column: pa.Array, schema: Type, prefix: bytes) -> pa.Array | None:
-    """Return each value of a column as `prefix` and Avro bytes, or None if rows must be written singly.
+    """Return each value of a column as `prefix` and Avro, or None if rows must be written one by one.
 
     Nulls stay nulls.
 
@@ -149,7 +149,7 @@ def _written(column: pa.Array, schema: Type, prefix: bytes) -> pa.Array | None:
 def _value(
     program: _Program, column: pa.Array, schema: Type, group: int, alive: Mask, depth: int = 0
 ) -> None:
-    """Append operations that write a column's values; rows not `alive` are never written, so not checked."""
+    """Append operations that write a column's values, without writing or checking rows outside of `alive`."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if isinstance(schema, Union):

@@ -29,7 +29,7 @@ from penstock.registry.columns.nodes import (
 from penstock.registry.columns.span_kernels import copy_spans
 
 MORE = 1.1
-"""How much more room text gets than the batches so far let expect."""
+"""The factor by which a text buffer is larger than the batches so far suggest."""
 
 
 class Gathering:
@@ -73,7 +73,7 @@ class _Part(Protocol):
     """A column under construction."""
 
     def add(self, store: LoopStore, data: Bytes, at: int, count: int) -> None:
-        """Add `count` rows of a batch, the first of them as row `at`."""
+        """Add `count` rows of a batch; the first of them becomes row `at` of the column."""
 
     def array(self, count: int) -> pa.Array:
         """Return the column with its first `count` rows."""
@@ -88,7 +88,7 @@ def _part(node: ColumnNode, rows: int) -> _Part:
 
 
 class _Validity:
-    """The flags of a column's rows that are not null."""
+    """The validity flags of a column: one per row, False for a null."""
 
     def __init__(self, node: ColumnNode, rows: int) -> None:
         self._node = node
@@ -129,7 +129,7 @@ class _Numbers:
 
 
 class _Spans:
-    """A column of text or bytes, stored one after another."""
+    """A column of text or bytes, whose values are stored one after another."""
 
     def __init__(self, node: ColumnNode, rows: int) -> None:
         self._node = node
@@ -164,7 +164,7 @@ class _Spans:
 
 
 class _Joined:
-    """A column of any other kind, made of one array per batch."""
+    """A column that is neither plain numbers nor text: one array per batch, joined at the end."""
 
     def __init__(self, node: ColumnNode) -> None:
         self._node = node

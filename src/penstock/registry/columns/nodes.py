@@ -19,7 +19,7 @@ from penstock.registry.columns.span_kernels import copy_spans, read_decimals
 NUMBER, DOUBLES, FLOATS, FLAGS, SPAN, DECIMALS, SYMBOLS, STRUCT, LIST, MAP, NULL, JSON_SPAN, MOMENT = range(
     13
 )
-"""What a node holds: how its numbers become an array."""
+"""The kinds of `ColumnNode`: each determines how the numbers in a store become an Arrow array."""
 
 NO_COLUMN = -1
 COLUMN_BYTES_MAX = (1 << 31) - 1
@@ -43,7 +43,7 @@ class ColumnNode:
     children: list[ColumnNode] = field(default_factory=list)
     symbols: dict[int, str] = field(default_factory=dict)
     as_text: Callable[[bytes], str] | None = None
-    """What makes JSON of the bytes of a type that holds itself."""
+    """A function that converts the bytes of a recursive type to JSON text; None for all other types."""
 
     @property
     def nullable(self) -> bool:
@@ -60,7 +60,7 @@ class ColumnLayout:
         self.constants = bytearray()
 
     def add(self, group: int, count: int = 1) -> int:
-        """Add `count` columns to a group, and return the first."""
+        """Add `count` columns to a group, and return the number of the first one."""
         self.group_of += [group] * count
         return len(self.group_of) - count
 
@@ -70,7 +70,7 @@ class ColumnLayout:
         return self.groups - 1
 
     def constant(self, data: bytes) -> int:
-        """Add constant bytes, and return their start as a position in a span: a negative number."""
+        """Add constant bytes, and return their start: a negative number, unlike positions in the data."""
         start = -1 - len(self.constants)
         self.constants += data
         return start
@@ -220,7 +220,7 @@ def _spans(
 
 
 def _symbols(node: ColumnNode, numbers: Ints, count: int, mask: pa.Buffer | None, nulls: int) -> pa.Array:
-    """Return the symbols of enum numbers as an array; a number without a symbol becomes its digits."""
+    """Convert enum numbers to an array of symbols; a number without a symbol becomes text, as ``7``."""
     known = node.symbols
     if all(key == place for place, key in enumerate(known)):
         texts, indices = list(known.values()), numbers

@@ -1,8 +1,8 @@
 """Fast checks of values against a JSON Schema: functions that accept nearly all valid values.
 
 A value that such a function does not accept is checked again by jsonschema, which decides and makes the error
-message. jsonschema takes some 80 µs for eight properties, these functions some 2. They are made only for
-schemas with common keywords; a schema with any other keyword has none.
+message. jsonschema takes some 80 µs for eight properties, these functions some 2 µs. They exist only for
+schemas in which all keywords are common ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 Check = Callable[[Any], bool]
 
 CHECKS_MAX = 2_000
-"""How many parts a schema may have."""
+"""The greatest number of subschemas in a schema for which a fast check is made."""
 
 NESTING_MAX = 40
 
@@ -62,7 +62,7 @@ class _Unknown(Exception):
 
 
 def check_of(schema: Any) -> Check | None:
-    """Return a function that accepts nearly all valid values, or None if the schema has other keywords."""
+    """Return a function that accepts nearly all valid values, or None if the schema has uncommon keywords."""
     try:
         return _Maker().check(schema, 0)
     except _Unknown:

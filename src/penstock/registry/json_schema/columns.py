@@ -61,13 +61,13 @@ class JsonFormat:
 
 
 class JsonReading:
-    """Reads JSON values into columns of the format's shape."""
+    """Reads JSON values into columns of the shape (`JsonShape`) that a `JsonFormat` has."""
 
     def __init__(self, format: JsonFormat) -> None:
         self._format = format
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
-        """Return an array, the numbers of the rows in the array, and a reason for each other row."""
+        """Return an array of decoded values, the indices of their rows, and a reason for each other row."""
         if self._format.shape is None:
             self._format.shape = _inferred(data, starts, ends)
         shape = self._format.shape
@@ -141,7 +141,7 @@ def _table(lines: bytes) -> pa.Table | None:
 def _one_by_one(
     data: Bytes, starts: Ints, ends: Ints, rows: Ints, shape: JsonShape, dead: dict[int, str]
 ) -> tuple[pa.Array, Ints]:
-    """Read rows with Python's parser; return an array and its row numbers, and put the others into `dead`."""
+    """Read rows with Python's parser; return values and their rows; put reasons for others into `dead`."""
     values, kept = [], []
     for row in rows.tolist():
         try:

@@ -1,6 +1,6 @@
-"""Checks whether one JSON Schema accepts every value that another accepts, and finds where it does not.
+"""Checks if one JSON Schema accepts every value that another accepts, and lists the reasons if not.
 
-Checked are the keywords of most schemas: types, properties, required names, bounds, enums, items,
+The checks cover the keywords of most schemas: types, properties, required names, bounds, enums, items,
 alternatives. The kinds of incompatibility have the names of Confluent's checker.
 """
 

@@ -1,4 +1,4 @@
-"""Makes the tables that control the loop over JSON values, from the shape of the values."""
+"""Compiles the shape of JSON values to the tables that control `read_json`, the loop that reads values."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from penstock.registry.json_schema.shapes import (
 )
 
 ROWS = 1 << 13
-"""How many rows are read before arrays are made of them: their numbers stay in the cache of a core."""
+"""The number of rows that are read before arrays are made of them: their numbers fit into a core's cache."""
 
 STORE_NUMBERS = 1 << 21
-"""How many numbers a store has room for at first: of many columns, fewer rows are read at once."""
+"""The initial capacity of a store, in numbers: with many columns, fewer than `ROWS` rows are read at once."""
 
 STORE_NUMBERS_MAX = 1 << 25
-"""How many numbers are kept before arrays are made of them: 256 MiB."""
+"""The capacity of a store, in numbers of 64 bits, at which arrays are made of the rows so far: 256 MiB."""
 
 # How the loop reads a value, how it is stored, and in how many numbers.
 _SCALARS = {
@@ -49,7 +49,7 @@ _SCALARS = {
 
 
 class RowChunk(NamedTuple):
-    """Some rows as an array; `odd` are rows left out of it, which Python's parser has to read."""
+    """Decoded rows as an array, with their indices `rows`; Python's parser has to read the rows `odd`."""
 
     array: pa.Array
     rows: Ints

@@ -1,7 +1,7 @@
 """Shapes of JSON values, as Arrow types: derived from a JSON Schema or from values.
 
-What has no single shape (several types, a recursive type, objects without named properties) is kept as JSON
-text. Null and missing properties are null in every shape.
+A part without a single shape (several types, a recursive type, objects without named properties) is kept as
+JSON text. Null and missing properties are null in every shape.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MisfitError(DecodeError):
 
 @dataclass(frozen=True)
 class JsonShape:
-    """The structure of JSON values: a kind, and the shapes of the parts."""
+    """The structure of JSON values: a type (`kind`), such as OBJECT, and the shapes of its parts."""
 
     kind: str
     children: tuple[tuple[str, JsonShape], ...] = ()

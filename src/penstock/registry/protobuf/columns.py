@@ -159,7 +159,7 @@ class ColumnTables:
         return node
 
     def _skip(self, message: Descriptor) -> int:
-        """Return the number of the frame with which the loop reads past a message, without columns."""
+        """Return the number of the frame (a table of fields) with which the loop skips a message."""
         known = self._skips.get(message.full_name)
         if known is not None:
             return known
@@ -218,7 +218,7 @@ class ProtobufReading:
         self._tables = tables
 
     def read(self, data: Bytes, starts: Ints, ends: Ints) -> tuple[pa.Array, Ints, Mapping[int, str]]:
-        """Return an array, the numbers of the rows in the array, and a reason for each other row."""
+        """Return an array of decoded values, the indices of their rows, and a reason for each other row."""
         tables = self._tables
         reasons = np.zeros(len(starts), dtype=np.uint8)
         stack = np.zeros((kernel.DEPTH_MAX + 1) * kernel.FRAME_NUMBERS, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Checks whether one Protobuf schema can read the messages of another, and finds where it cannot.
+"""Checks if a reader's Protobuf schema can read messages of a writer's, and lists the reasons if not.
 
 The rules are those of Confluent's checker: field numbers keep types of the same wire format, messages are not
 removed, required fields are neither added nor removed, and a oneof neither loses fields nor combines older

@@ -105,7 +105,7 @@ def _add_well_known(pool: descriptor_pool.DescriptorPool, name: str, known: set[
 
 
 def file_of(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
-    """Return the file of a text, or of a serialized descriptor in base64, with a name.
+    """Return the descriptor of a file called `name`; `text` is ``.proto`` text, or a descriptor in base64.
 
     Raises:
         ProtobufSchemaError: the text is neither a schema nor a descriptor.
@@ -130,7 +130,7 @@ def _serialized(text: str) -> bytes:
 
 
 KEPT_TEXT_MAX = 64 << 10
-"""How many characters a schema has whose parsed form is kept: parsing takes some 10 ms."""
+"""The greatest length, in characters, of a schema whose parsed form is cached: parsing takes some 10 ms."""
 
 _kept = lru_cache(maxsize=64)(_serialized)
 

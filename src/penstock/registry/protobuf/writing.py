@@ -86,7 +86,7 @@ def _type(kind: pa.DataType, nested: str) -> str:
 
 
 def message_row(value: Any, kind: pa.DataType) -> Any:
-    """Return a row of `to_pylist` in the form of a message's constructor arguments, without nulls."""
+    """Convert a row of Arrow's `to_pylist` to arguments of a message's constructor, without nulls."""
     if value is None:
         return None
     if pa.types.is_struct(kind):

@@ -48,17 +48,18 @@ _log = logger_named("penstock.registry")
 class RegistryLog(Protocol):
     """Stores the records of a registry. When `write` returns, its records have changed the state.
 
-    The state is read and changed only by threads that hold `lock`.
+    The state is read and changed only by threads that hold `lock`. A term is a period in which no other
+    registry writes.
     """
 
     state: RegistryState
     lock: threading.RLock
 
     def ready(self) -> int:
-        """Wait until the state has all earlier records; return the term in which records may be written."""
+        """Wait until all records of the log are in the state; return the number of the current term."""
 
     def write(self, records: list[LogRecord], term: int) -> None:
-        """Write records that were decided in a term; return when the state has them."""
+        """Write records that were decided in `term`; return when they are applied to the state."""
 
     def catch_up(self) -> None:
         """Return when the state has all records written up to now."""
@@ -73,7 +74,7 @@ class HttpRequest:
     def __init__(self, log: RegistryLog, request: Request, body: Any) -> None:
         self.state = log.state
         self.records: list[LogRecord] = []
-        """What the request writes, once it is decided."""
+        """The records that the request writes. The handler adds them."""
         self._request = request
         self.body: Mapping[str, Any] = body
 
@@ -82,7 +83,7 @@ class HttpRequest:
         self.records += records
 
     def path(self, name: str) -> str:
-        """Return a parameter of the path, unquoted."""
+        """Return a parameter of the URL's path, with percent-encoding decoded."""
         return urllib.parse.unquote(str(self._request.path_params[name]))
 
     def flag(self, name: str) -> bool:
@@ -178,7 +179,7 @@ def _json(found: Any, status: int = 200, headers: Mapping[str, str] | None = Non
 
 
 class _Desk:
-    """Answers requests: reads from the state; writes in turn, or forwards them to the elected registry."""
+    """Answers requests: reads from the state; decides writes one by one, or forwards them if not elected."""
 
     def __init__(
         self, log: RegistryLog, users: Mapping[str, str] | None, forwarder: Forwarder | None
@@ -547,4 +548,4 @@ def _contexts(call: HttpRequest) -> Any:
 WRITERS = frozenset(
     (_register, _delete_subject, _delete_version, _set_config, _delete_config, _set_mode, _delete_mode)
 )
-"""The handlers that write: they decide one after another, at the elected registry."""
+"""The handlers of write requests. They run one after another, and only at the elected registry."""

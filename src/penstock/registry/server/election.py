@@ -21,10 +21,10 @@ from penstock.registry.server.group_protocol import DUPLICATE_URLS, Assignment, 
 from penstock.registry.server.membership import MembershipSettings, RegistryMembership
 
 INIT_TIMEOUT_S = 60.0
-"""How long a registry waits for its first election: ``kafkastore.init.timeout.ms`` of Confluent's."""
+"""Seconds until the first election must end: ``kafkastore.init.timeout.ms`` of Confluent's registry."""
 TAKE_OVER_PAUSE_S = 0.5
 NO_OUTCOME = ElectionOutcome(None, False)
-"""No registry is elected, as far as this one has been informed."""
+"""The outcome as long as this registry has received none: no registry is elected."""
 _log = logger_named("penstock.registry")
 
 
@@ -55,7 +55,7 @@ class Election:
             ConfigError: an option of `config` is unknown or invalid.
         """
         self.outcome = NO_OUTCOME
-        """Who writes now."""
+        """The registry that writes now."""
         self._config = ClientConfig.of(config, {}, bootstrap_servers=bootstrap_servers)
         self._identity = identity
         self._settings = settings
@@ -74,8 +74,8 @@ class Election:
 
         Raises:
             ConfigError: another registry has the same URL.
-            KafkaError, NetworkError, RequestTimeoutError: there is no outcome in time, with the reason.
-            Exception: the election's thread failed with it before the first outcome.
+            KafkaError, NetworkError, RequestTimeoutError: the error that prevents an outcome in time.
+            Exception: the error with which the election's thread ended before the first outcome.
         """
         self._loop = asyncio.new_event_loop()
         self._thread.start()
@@ -162,7 +162,7 @@ class Election:
             self._settle()
 
     async def revoked(self) -> None:
-        """Stop writing until the next outcome."""
+        """Stop writing until the next election has an outcome."""
         self.outcome = NO_OUTCOME
         self._is_elected = False
         if self._taking_over is not None:
@@ -171,7 +171,7 @@ class Election:
         await asyncio.to_thread(self._writing.resign)
 
     def failed(self, error: PenstockError) -> None:
-        """Store the reason why there is no outcome, for `start`, which waits for the first one."""
+        """Store the error that prevents the first outcome, so that `start` can raise it."""
         if self._is_settled.is_set():
             return
         self._failure = error

@@ -19,14 +19,14 @@ from penstock.registry.server.state import RefusedError, no_leader
 
 FORWARD_HEADER = "X-Forward"
 ELECTION_PATIENCE_S = 5.0
-"""How long a write waits for the outcome of an election, or for an elected registry that can be reached."""
+"""Seconds that a write waits for the outcome of an election, or until the elected registry is reachable."""
 ELECTION_LOOK_S = 0.02
 UNREACHABLE_PAUSE_S = 0.1
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 60.0
-"""How long the elected registry may take: ``leader.read.timeout.ms`` of Confluent's registry."""
+"""Seconds that the elected registry may take: ``leader.read.timeout.ms`` of Confluent's registry."""
 UNDER_WAY_MAX = 1_000
-"""How many writes may wait for an election, or for the elected registry."""
+"""The greatest number of writes that wait for an election or for the elected registry at a time."""
 ANSWER_BYTES_MAX = 16 << 20
 _log = logger_named("penstock.registry")
 
@@ -35,16 +35,16 @@ class ElectionOutcome(NamedTuple):
     """The registry that writes, according to the last election."""
 
     url: str | None
-    """The URL of the elected registry; None if there is none."""
+    """The URL of the elected registry; None if this registry is elected, or none is."""
     is_own: bool
-    """Whether it is this one."""
+    """True if this registry is the elected one."""
 
 
 ALONE = ElectionOutcome(None, True)
 
 
 class Leaders(Protocol):
-    """An object that has the outcome of elections."""
+    """The interface of an object that has the outcome of the last election."""
 
     @property
     def outcome(self) -> ElectionOutcome:
@@ -97,7 +97,7 @@ class Forwarder:
             raise ConfigError(f"{ca} has no certificates of authorities: {error}") from None
 
     def stop(self) -> None:
-        """End the waiting of writes for an election, since this registry is being stopped. Thread-safe."""
+        """Make writes that wait for an election fail, since this registry is being stopped. Thread-safe."""
         self._is_stopped = True
 
     def abandon(self) -> None:

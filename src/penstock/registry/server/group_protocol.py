@@ -18,7 +18,7 @@ PROTOCOL = "v0"
 VERSION = 1
 NO_ERROR, DUPLICATE_URLS = 0, 1
 DOCUMENT_BYTES_MAX = 64 << 10
-"""How long the JSON of a member, or of an assignment, may be."""
+"""The greatest size, in bytes, of the JSON in a member's metadata or in an assignment."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class RegistryIdentity:
     scheme: str = "http"
     is_eligible: bool = True
     is_leader: bool = field(default=False, compare=False)
-    """Whether it was elected before this rebalance, and wishes to stay so."""
+    """True if this registry was elected before the rebalance; `elect` then prefers it to others."""
 
     @property
     def url(self) -> str:

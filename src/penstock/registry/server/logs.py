@@ -38,7 +38,7 @@ WRITE_TIMEOUT_S = 30.0
 POLL_MS = 200
 LATEST = -1
 CATCH_UP_TIMEOUT_S = 5.0
-"""How long a registry that has not found something waits to have read all that was written before."""
+"""The longest time, in seconds, that `catch_up` waits until the topic is read to its end."""
 TRANSACTION_TIMEOUT_MS = 15_000
 CLOSE_TIMEOUT_S = 2.0
 _log = logger_named("penstock.registry")
@@ -52,7 +52,7 @@ class RegistryMemoryLog:
         self.lock = threading.RLock()
 
     def ready(self) -> int:
-        """Return the only term, since one registry alone has the state."""
+        """Return 0, the only term, since no other registry has this state."""
         return 0
 
     def write(self, records: list[LogRecord], term: int) -> None:
@@ -71,9 +71,9 @@ class RegistryMemoryLog:
 class TopicLog:
     """Keeps records in a topic, and a state that reflects all records of the topic.
 
-    A term is a period without another writer: what is decided in one term is not written in the next. Without
-    a `transactional_id` no other registry may write at the same time. Each decision follows a look at the end
-    of the topic then, since other registries may have written before.
+    A term is a period in which no other registry writes. Records that are decided in one term are not written
+    in the next. Without a `transactional_id`, no other registry may write at the same time; before each
+    decision, the topic is then read to its end, since other registries may have written earlier.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class TopicLog:
         self._leads = transactional_id is None
         self._term = 0
         self._is_doubtful = False
-        """Whether what was last written may be in the topic, or may yet come there."""
+        """True if the outcome of the last write is unknown: the topic may have its records now or later."""
         _prepare(bootstrap_servers, config, topic)
         self._admin = Admin(bootstrap_servers, config, default_api_timeout_ms=CATCH_UP_TIMEOUT_S * 1000)
         self._producer: Producer[bytes, bytes] | None = None
@@ -139,7 +139,7 @@ class TopicLog:
                 self._stop_producer()
 
     def ready(self) -> int:
-        """Wait until the state has all earlier records, and return the term.
+        """Wait until the state has all records of the topic, and return the current term.
 
         Raises:
             RefusedError: this registry is not elected.
@@ -155,7 +155,7 @@ class TopicLog:
             return self._term
 
     def write(self, records: list[LogRecord], term: int) -> None:
-        """Write records that were decided in a term; return when the state has them.
+        """Write records that were decided in `term`; return when they are read back into the state.
 
         Raises:
             RefusedError: the term has ended, or another registry has fenced this one.
@@ -293,7 +293,7 @@ class TopicLog:
 
 
 def _is_fenced(producer: Producer[bytes, bytes], error: TransactionError) -> bool:
-    """Return True if the broker says that another producer now uses the transactional id."""
+    """Return True if another producer now uses the transactional id. To find out, abort the transaction."""
     if isinstance(error, ProducerFencedError):
         return True
     try:

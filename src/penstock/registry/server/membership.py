@@ -35,7 +35,7 @@ from penstock.registry.server.group_protocol import (
 BACKOFF_S = 0.2
 COMPLAIN_EVERY_S = 30.0
 GRACE_S = 5.0
-"""How much longer than a rebalance may take the answer to JoinGroup is waited for."""
+"""Seconds by which the wait for an answer to JoinGroup or SyncGroup exceeds the rebalance timeout."""
 LEAVE_TIMEOUT_S = 2.0
 _log = logger_named("penstock.registry")
 
@@ -63,16 +63,16 @@ class GroupCoordinator(Protocol):
 
 
 class Role(Protocol):
-    """The actions of a registry after an election."""
+    """The callbacks through which a membership informs its registry about elections."""
 
     async def assigned(self, assignment: Assignment, *, is_own: bool) -> None:
         """Apply the outcome of an election; `is_own` means that this registry is elected."""
 
     async def revoked(self) -> None:
-        """Stop writing until the next outcome. Returns when no write is in progress."""
+        """Stop writing until the next election has an outcome. Return when no write is in progress."""
 
     def failed(self, error: PenstockError) -> None:
-        """Receive the reason why there is no outcome; the registry keeps trying."""
+        """Handle an error that delays the outcome of an election. The membership retries by itself."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class MembershipSettings:
 
 
 class RegistryMembership:
-    """Keeps a registry in the group, and reports every outcome of an election to its role."""
+    """Keeps a registry in the group, and passes the outcome of every election to the registry's `Role`."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class RegistryMembership:
         await self._role.assigned(assignment, is_own=is_own)
 
     def _assignments(self, answer: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
-        """Return the outcome of an election for every member. Members with malformed metadata are ignored."""
+        """Elect a registry, and return the outcome for every member. Malformed metadata is ignored."""
         members = {}
         for each in answer.members:
             try:

@@ -21,9 +21,9 @@ from penstock.registry.server.membership import MembershipSettings
 GROUP_ID = "schema-registry"
 START_TIMEOUT_S = 10.0
 STOP_PATIENCE_S = 3
-"""How long requests that are under way may take when the registry is stopped."""
+"""Seconds in which running requests can finish when the registry is stopped."""
 ABANDON_AFTER_S = 1.0
-"""How much longer what they wait for at the elected registry may take."""
+"""Further seconds until a stopping registry closes the connections on which writes are forwarded."""
 
 
 class Registry:
@@ -72,8 +72,7 @@ class Registry:
             config: further options of the clients that read and write the topic.
             topic: the name of the topic.
             advertised: the address at which other registries of the topic reach this one: a host, with or
-                without
-                a port (``host.name`` of Confluent's registry). None if there is no other registry.
+                without a port (``host.name`` of Confluent's registry). None if there is no other registry.
             group_id: the group in which the registries elect, and the transactional id of the elected one
                 (``schema.registry.group.id``).
             leader_eligibility: whether this registry may be elected (``leader.eligibility``).

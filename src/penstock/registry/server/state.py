@@ -30,10 +30,11 @@ MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT")
 DEFAULT_CONTEXT = "."
 ID_END = 1 << 31
 MARK_KEY = {"magic": 0, "keytype": "NOOP"}
-"""The key of the record that keeps the highest id of each context when its schema is deleted for good.
+"""The key of the record that stores the highest id of each context when its schema is permanently deleted.
 
-Confluent's registry and Karapace pass over records of type NOOP with any value. Confluent's
-writes some too, without values, but its bytes have `keytype` first: to compaction that is another key.
+Confluent's registry and Karapace ignore records of type NOOP, with any value. Confluent's registry writes
+NOOP records too, without values. Their keys have `keytype` first, so that compaction treats them as different
+keys.
 """
 SUBJECTS_MAX = 100_000
 VERSIONS_MAX = 10_000
@@ -90,7 +91,7 @@ class Version:
     schema: Schema
     is_deleted: bool = False
     more: Mapping[str, Any] | None = None
-    """``metadata`` and ``ruleSet``, as they were given."""
+    """The ``metadata`` and ``ruleSet`` with which the version was registered."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the version as JSON for answers."""
@@ -133,13 +134,13 @@ class RegistryState:
         self.configs: dict[str | None, dict[str, Any]] = {}
         self.modes: dict[str | None, str] = {}
         self._holders: dict[tuple[str, int], set[tuple[str, int]]] = {}
-        """The subjects and numbers of the versions that have an id, by context and id."""
+        """The versions that use an id, each as subject and version number, by context and id."""
         self._by_schema: dict[tuple[str, Schema], int] = {}
         self._canonical: dict[Schema, Schema] = {}
         self._highest: dict[str, int] = {}
-        """The highest id that was ever given in each context, as far as the log has it."""
+        """The highest id ever given in each context, according to the records of the log."""
         self._marked: dict[str, int] = {}
-        """Those of them that stay in the log when their schemas have gone."""
+        """The highest id of each context that a NOOP record stores, which outlives the id's schema."""
 
     # --- the log ---
 
@@ -300,7 +301,7 @@ class RegistryState:
     # --- deciding ---
 
     def checked(self, body: Mapping[str, Any], *, normalize: bool = False) -> Schema:
-        """Return the canonical schema of a request; raise `RefusedError` if it is invalid."""
+        """Return the canonical schema in a request's body; raise `RefusedError` if the schema is invalid."""
         text, kind = body.get("schema"), body.get("schemaType") or AVRO
         if kind not in TYPES:
             raise RefusedError(422, 42201, f"Invalid schema type {kind}")
@@ -320,7 +321,7 @@ class RegistryState:
         return None
 
     def _as_compared(self, schema: Schema) -> Schema:
-        """Return the canonical form of a schema in the log; other registries store other forms."""
+        """Return a stored schema in canonical form, since other registries may store it in another form."""
         found = self._canonical.get(schema)
         if found is None:
             try:
@@ -376,7 +377,7 @@ class RegistryState:
     def incompatibilities(
         self, subject: str, schema: Schema, against: Iterable[Version] | None = None, level: str | None = None
     ) -> list[str]:
-        """Return the reasons why a schema may not become the next version of a subject, by its level."""
+        """Return the reasons why a compatibility level forbids a schema as the next version of a subject."""
         level = level or self.level(subject)
         if level == "NONE":
             return []
@@ -471,7 +472,7 @@ class RegistryState:
     def set_config(
         self, subject: str | None, body: Mapping[str, Any]
     ) -> tuple[dict[str, Any], list[LogRecord]]:
-        """Return the settings of a subject, or the global settings, and the records that store them."""
+        """Return a request's settings, and the records that store them for a subject (None: globally)."""
         level = body.get("compatibility") or body.get("compatibilityLevel")
         if level is not None and str(level).upper() not in LEVELS:
             raise RefusedError(

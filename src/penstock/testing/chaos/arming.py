@@ -1,8 +1,8 @@
-"""Puts the faults of a plan into a broker or a cluster, and takes them out again.
+"""Injects the planned faults of a run into a broker or a cluster, and removes them again.
 
 Faults of a connection or an answer are those of `penstock.broker.faults.faults`. Faults of a whole broker
-happen in the broker's thread before the request is handled: members are expelled, the clock jumps.
-A separate thread moves leaders and coordinators of a cluster, and restarts brokers, right after that request.
+(expelled members, a jump of the clock) happen in the broker's thread before the request is handled. A
+separate thread moves leaders and coordinators of a cluster, and restarts brokers, right after that request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.testing.chaos.plan import Plan, PlannedFault
 
 HAND_PATIENCE_S = 10.0
-"""How long a lever that is under way is waited for at the end of a run."""
+"""The longest wait, in seconds, for leader moves and broker restarts at the end of a run."""
 
 
 class Armed:
@@ -59,7 +59,7 @@ class Armed:
             faults.active = (*faults.active, *(each for each in self._own if each not in faults.active))
 
     def disarm(self) -> None:
-        """Remove the faults, and wait for the moves and restarts that have begun."""
+        """Remove the faults, and wait for leader moves and broker restarts that have begun."""
         self.pause()
         self._hand.stop()
 
@@ -143,7 +143,7 @@ class Armed:
 
 
 class Trigger:
-    """A condition of a fault: lets `skip` requests pass, then calls `act` with each of the next `times`."""
+    """A condition of a fault: skips `skip` requests, then calls `act` for each of the next `times` ones."""
 
     def __init__(self, skip: int, times: int, act: Callable[[Request], None]) -> None:
         self._skip = skip
@@ -163,14 +163,14 @@ class Trigger:
 
 
 class Hand:
-    """A thread that moves leaders and restarts brokers in turn, since a broker's own thread cannot wait."""
+    """A thread that moves leaders and restarts brokers one by one, since a broker's thread must not block."""
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def do(self, lever: Callable[[], object]) -> None:
-        """Queue a task for the thread. A task that has nothing to change does nothing."""
+        """Queue a task. Its errors are ignored, since the group or replica that it needs may not exist."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="penstock-chaos", daemon=True)
             self._thread.start()

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from penstock.testing.chaos.recorder import Recorder
 
 PENDING_MAX = 10_000
-"""How many producers may have offsets in open transactions; the oldest are dropped beyond that."""
+"""The greatest number of producers with offsets in open transactions; beyond it, the oldest are dropped."""
 
 Offsets = dict[TopicPartition, int]
 
 
 def observe(served: KafkaBroker | KafkaCluster, recorder: Recorder) -> Callable[[], None]:
-    """Record committed offsets of a broker or cluster in `recorder`; return a function that stops this.
+    """Record committed offsets of a broker or cluster in `recorder`; return a function to stop.
 
     Raises:
         ConfigError: `served` is neither a `KafkaBroker` nor a `KafkaCluster`.
@@ -48,10 +48,10 @@ class Effects:
         self._served = served
         self._recorder = recorder
         self._pending: dict[int, tuple[int, dict[str, Offsets]]] = {}
-        """By producer id: the epoch, and the offsets of each group, of transactions that are open."""
+        """Open transactions by producer id: the producer's epoch, and the offsets by group."""
 
     def intercept(self, route: VersionedRoute) -> VersionedRoute:
-        """Wrap the handlers of the three APIs that commit offsets: the interceptor of `Stage.EFFECTS`."""
+        """Return a route whose handler records commits, or the same route if its API commits no offsets."""
         note = {
             ApiKey.OFFSET_COMMIT: self._committed,
             ApiKey.TXN_OFFSET_COMMIT: self._pends,
@@ -102,7 +102,7 @@ class Effects:
 
 
 def _accepted(request: Any, response: Any, context: Context[Any]) -> Offsets:
-    """Return the offsets of a commit request that the broker accepted."""
+    """Return those offsets in a commit request that the broker accepted, by partition."""
     found: Offsets = {}
     for asked, answered in zip(request.topics, response.topics, strict=True):
         name = asked.name

@@ -18,10 +18,10 @@ Outcome = Literal["acknowledged", "failed", "unknown"]
 State = Literal["committed", "aborted", "open"]
 
 Content = tuple[str, int, Any, Any, tuple[tuple[str, bytes | None], ...]]
-"""Topic, partition, key, value and headers: what a copy of a send is recognized by."""
+"""Topic, partition, key, value and headers, by which copies of a sent record are found in the logs."""
 
 Ends = Mapping[TopicPartition, int]
-"""The end offset of partitions at a moment."""
+"""The end offsets of logs at one moment, by partition."""
 
 
 class LogRecord(NamedTuple):
@@ -39,7 +39,7 @@ class LogRecord(NamedTuple):
     state: State = "committed"
     producer_id: int = -1
     settled_at: int = -1
-    """The offset of the marker that ended its transaction; -1 where there is none."""
+    """The offset of the marker that ended the record's transaction; -1 if there is none."""
 
     @property
     def place(self) -> RecordPlace:
@@ -64,7 +64,7 @@ class Sent:
     value: Any
     headers: tuple[tuple[str, bytes | None], ...] = ()
     delivery: Callable[[], tuple[Outcome, int, str]] = lambda: ("unknown", -1, "")
-    """Returns the outcome so far, the offset (-1 for none), and why it failed."""
+    """Returns the outcome so far, the offset (-1 if there is none), and the reason of a failure."""
     transaction: int = 0
     """The number of the producer's transaction, counted from 1; 0 outside of transactions."""
 
@@ -82,7 +82,7 @@ class Polled:
     client: int
     records: tuple[LogRecord, ...]
     ends: Ends = field(default_factory=dict)
-    """Where the logs ended when these records had been handed out; nothing where that is not known."""
+    """The end offsets of the logs after the poll, by partition, as far as they are available."""
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Committed:
     group: str
     offsets: Mapping[TopicPartition, int]
     ends: Ends | None = None
-    """Where the logs ended at that moment; None where that is not known."""
+    """The end offsets of all logs at the time of the commit, or None if they are not available."""
     in_transaction: bool = False
 
 
@@ -141,13 +141,13 @@ Event = Sent | Polled | Moved | CommitRefused | Committed | TransactionEnded | W
 
 @dataclass(frozen=True)
 class Flow:
-    """A promise to check: `group` reads `source` and writes to `sinks`, or calls `History.work`."""
+    """A processing step to check: `group` reads `source`, and writes to `sinks` or calls `History.work`."""
 
     source: str
     sinks: tuple[str, ...]
     group: str | None
     of: Callable[[Any], object]
-    """The identity of a record, equal for a record and its outcome; None for one that does not concern it."""
+    """Returns a record's identity: equal for an input and its result; None for a record not in the flow."""
     sink_of: Callable[[Any], object]
 
 
@@ -158,7 +158,7 @@ def flow_of(
     of: Callable[[Any], object] | None,
     sink_of: Callable[[Any], object] | None,
 ) -> Flow:
-    """Return a checked flow; by default a record is identified by its key, or by its value if it has no key.
+    """Check the arguments, and return a flow. The default identity is a record's key, or else its value.
 
     Raises:
         ConfigError: the name of a topic is not a text, or `of` or `sink_of` is not a function.
@@ -184,8 +184,9 @@ _MAY_BE_WRITTEN = frozenset((ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_R
 def outcome_of(error: BaseException | None) -> Outcome:
     """Return the outcome of a send by its delivery's error: acknowledged (None), failed or unknown.
 
-    An error code from a broker means that the record was not written. After any other error, such as a
-    timeout or a lost connection, it is unknown whether the record was written.
+    An error code from a broker means that the record was not written, except REQUEST_TIMED_OUT and
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND. After these, after a timeout or after a lost connection, it is unknown
+    whether the record was written.
     """
     if error is None:
         return "acknowledged"

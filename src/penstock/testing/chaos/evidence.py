@@ -1,4 +1,4 @@
-"""The input of the rules: the events of a history, the final logs, and the work done for each record."""
+"""The input of the rules that find mistakes: the events, the final logs, and the work on each record."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FinalLog:
 
 @dataclass(frozen=True)
 class Done:
-    """Work done for one record: the event `number` of the history, or the sink's record at `place`."""
+    """The work on one source record: event `number` of the history, or the result at `place` in a sink."""
 
     number: int = -1
     place: RecordPlace | None = None
@@ -56,10 +56,10 @@ class FlowView:
     def __init__(self, flow: Flow, logs: Mapping[TopicPartition, FinalLog], worked: Sequence[Worked]) -> None:
         self.flow = flow
         self.inputs: dict[TopicPartition, list[LogRecord]] = {}
-        """The records of the source by partition, without those that are aborted or concern nothing."""
+        """The committed records of the source by partition, without those whose identity is None."""
         self.identities: dict[RecordPlace, object] = {}
         self.done: defaultdict[object, list[Done]] = defaultdict(list)
-        """What was done for each identity. Of records it is what is committed."""
+        """The work by identity: committed records in the sinks, or calls of `History.work` without sinks."""
         for tp, log in sorted(logs.items()):
             if tp.topic == flow.source:
                 visible = [record for record in log.records if record.state == "committed"]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from penstock.printable import printable
 
 TEXTS_SHOWN = 10
-"""How many findings the text of a `HistoryError` lists."""
+"""The greatest number of findings that the text of a `HistoryError` lists."""
 
 
 class RecordPlace(NamedTuple):
@@ -35,7 +35,7 @@ class Finding:
 
     text: str
     places: tuple[RecordPlace, ...] = ()
-    """The offsets that show it."""
+    """The topics, partitions and offsets of the records that show the mistake."""
 
     @property
     def name(self) -> str:
@@ -133,7 +133,7 @@ GRAVITY: tuple[type[Finding], ...] = (
     UndoneWork,
     DoubledWork,
 )
-"""Every kind, causes before their consequences: the first one found names a failure."""
+"""All kinds of findings, causes before consequences. The first kind that was found names a failed run."""
 
 
 def by_gravity(findings: Sequence[Finding]) -> list[Finding]:
@@ -143,7 +143,7 @@ def by_gravity(findings: Sequence[Finding]) -> list[Finding]:
 
 
 class HistoryError(AssertionError):
-    """An application broke its promises. `findings` lists every mistake, the gravest first."""
+    """A check found mistakes of an application. `findings` lists all of them, the gravest first."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = by_gravity(findings)

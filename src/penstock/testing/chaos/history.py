@@ -42,7 +42,7 @@ class History:
 
     def __init__(self) -> None:
         self.record = Recorder()
-        """Records by hand what is not recorded by itself: `sent`, `polled`, `moved`, `committed` ..."""
+        """The recorder. Its methods (`sent`, `polled` ...) add events that are not recorded automatically."""
         self.logs: dict[TopicPartition, FinalLog] = {}
         """The logs at the end: read from the attached broker, or given by hand."""
         self.flows: list[Flow] = []
@@ -112,7 +112,7 @@ class History:
     def watching(self) -> AbstractContextManager[None]:
         """Record what every client of Penstock in this process does, for the duration of a ``with`` block.
 
-        Records of `send_arrow`, `poll_arrow` and `poll_part` are not recorded.
+        Calls of `send_arrow`, `poll_arrow` and `poll_part` are not recorded.
         """
         from penstock.testing.chaos.watching import watching
 

@@ -16,27 +16,27 @@ from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 
 FAULTS_MAX = 4
-"""How many faults a run has at most: all their subsets can be tried to find the shortest list."""
+"""The greatest number of faults in a run. All their subsets can be tried to find the shortest list."""
 
 _COUNTS = (1, 1, 2, 2, 3, 4)
 _MOMENTS = (1, 2, 4, 8, 16, 32)
-"""A moment is drawn below one of these, which is drawn first: early ones are likelier than late ones."""
+"""Bounds for skipped requests: one bound is drawn, then a number below it, so small numbers prevail."""
 
 SESSION_MS, TRANSACTION_MS, HOUR_MS = 46_000, 61_000, 3_600_000
-"""A clock jumps beyond the default session of members, the default timeout of transactions, or an hour."""
+"""Jumps of a clock, in ms: past the default session timeout or transaction timeout, or by an hour."""
 
 
 class PlannedFault(NamedTuple):
     """One planned fault: it happens at `times` requests of `api`, after `skip` other requests."""
 
     kind: str
-    """One of `FAULTS`."""
+    """The kind of fault, one of `FAULTS`."""
     api: str
     skip: int
     times: int = 1
-    """How many requests in a row it happens to."""
+    """The number of consecutive requests of `api` to which the fault happens."""
     detail: str = ""
-    """The name of an error, a number of milliseconds, or what happens to a group."""
+    """The name of an error, a number of milliseconds, or an empty text, depending on `kind`."""
 
     def __str__(self) -> str:
         return f"{KINDS[self.kind].sentence(self)} ({self.kind})"
@@ -76,13 +76,13 @@ _RETRIABLE = {
     "EndTxn": ("CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS"),
     "InitProducerId": ("CONCURRENT_TRANSACTIONS", "COORDINATOR_LOAD_IN_PROGRESS"),
 }
-"""Errors that every client tries again by itself."""
+"""Errors by API after which every client repeats the request by itself."""
 
 _REFUSALS = {
     "Produce": ("TOPIC_AUTHORIZATION_FAILED", "INVALID_RECORD", "POLICY_VIOLATION"),
     "OffsetCommit": ("GROUP_AUTHORIZATION_FAILED",),
 }
-"""Errors that no client tries again: the application has to."""
+"""Errors by API after which no client repeats the request: the application has to handle them."""
 
 KINDS: dict[str, FaultKind] = {
     "lost_answers": FaultKind(
@@ -147,10 +147,10 @@ KINDS: dict[str, FaultKind] = {
 }
 
 FAULTS: tuple[str, ...] = tuple(KINDS)
-"""The kinds of faults that can be asked for by name."""
+"""The names of all kinds of faults, as the argument `faults` accepts them."""
 
 DEFAULT_FAULTS: tuple[str, ...] = tuple(name for name, kind in KINDS.items() if kind.by_default)
-"""Those that are drawn unless others are named: what a client, or an application, has to get over quickly."""
+"""The kinds of faults that are drawn by default: clients and applications must recover from them quickly."""
 
 
 class Plan(NamedTuple):

@@ -20,9 +20,9 @@ from penstock.testing.chaos.runs import ChaosRun, split_options, under_chaos
 from penstock.testing.chaos.search import Failure, RunResult, search
 
 RUN = pytest.StashKey[ChaosRun]()
-"""The run that an item is in."""
+"""The stash key of an item's current run."""
 ERROR = pytest.StashKey[BaseException | None]()
-"""What the item has raised in this run."""
+"""The stash key of the error that an item's test has raised in the current run, or None."""
 PROMISES = pytest.StashKey[Mapping[str, bool]]()
 
 
@@ -91,11 +91,11 @@ class Runs:
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
         self.count = 0
-        """How many there were."""
+        """The number of runs so far."""
         self.reports: list[pytest.TestReport] = []
-        """Those of the last run: of setup, call and teardown."""
+        """The reports of the last run: of setup, call and teardown."""
         self.failed: dict[int, list[pytest.TestReport]] = {}
-        """Those of each run that failed, by the identity of its error."""
+        """The reports of each run that failed, by the `id()` of its error."""
 
     def carry_out(self, plan: Plan) -> RunResult:
         """Run the item once with the faults of `plan` and new fixtures; return how the run ended.

@@ -31,7 +31,7 @@ T = TypeVar("T")
 READ_BYTES = 1 << 20
 UNPACKED_BYTES_MAX = 1 << 28
 SETTLING_S = 0.25
-"""How long markers of transactions that are decided are waited for."""
+"""The longest wait, in seconds, for the markers of transactions that are already decided."""
 SETTLING_STEP_S = 0.005
 
 COMMIT_MARKER = 1
@@ -126,7 +126,7 @@ class _Reading:
     tp: TopicPartition
     rows: dict[int, LogRecord] = field(default_factory=dict)
     open: dict[int, list[int]] = field(default_factory=dict)
-    """The offsets of each producer's open transaction."""
+    """The offsets of records in open transactions, by producer id."""
 
     def take(self, record: Any, producer_id: int, *, is_transactional: bool) -> None:
         """Add one record of a data batch."""

@@ -25,11 +25,11 @@ from penstock.testing.chaos.events import (
 from penstock.testing.chaos.findings import RecordPlace
 
 EVENTS_MAX = 1_000_000
-"""How many events are kept; a polled record counts as one."""
+"""The greatest number of events in a recorder; each polled record counts as one."""
 
 
 class Recorder:
-    """Keeps events.
+    """Numbers and stores the events of one history.
 
     Thread-safe. `client` is a number that the caller chooses for each producer or consumer.
     """
@@ -37,9 +37,9 @@ class Recorder:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.size = 0
-        """How many events there are; a polled record counts as one."""
+        """The number of events so far; each polled record counts as one."""
         self.end_of: Callable[[TopicPartition], int | None] = lambda tp: None
-        """Returns where the log of a partition ends now; None where that is not known."""
+        """Returns the current end offset of a partition, or None if it is not available."""
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 
@@ -92,7 +92,7 @@ class Recorder:
         ends: Ends | None = None,
         in_transaction: bool = False,
     ) -> None:
-        """Record that a broker stored offsets of a group; `ends` are the logs' ends then, if known."""
+        """Record that a broker stored offsets of a group; `ends` are all end offsets then, if available."""
         self._add(lambda number: Committed(number, group, dict(offsets), ends, in_transaction))
 
     def transaction_ended(self, client: int, transaction: int, *, is_committed: bool) -> None:

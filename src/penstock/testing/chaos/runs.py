@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 PROMISES = ("at_least_once", "exactly_once", "ordered", "writes_once")
-"""What `History.check` can be asked for; the check of a run has the same."""
+"""The guarantees that `History.check` can check. `chaos` and `explore` have the same arguments."""
 
 CLUSTER_SETTINGS: Mapping[str, Any] = {"replica_fetch_wait_max_ms": 10}
-"""Unless the test sets it: followers take up a new topic at once, where 500 ms would be most of a run."""
+"""The defaults of a run's cluster. Followers fetch a new topic at once; 500 ms would be most of a run."""
 
 OPTIONS = ("seed", "runs", "faults", "replay")
 
@@ -142,7 +142,7 @@ def _explore(
     settings: Mapping[str, Any],
     replay: Callable[[str], str],
 ) -> int:
-    """Do what `explore` does; `replay` returns the code that repeats a run, for the error message."""
+    """Carry out `explore`; `replay` returns the code that repeats a run, for the error message."""
     options, promised = split_options(given)
     names = [name for name in inspect.signature(test).parameters if name in _MADE]
     missing = [name for name in inspect.signature(test).parameters if name not in _MADE]
@@ -204,8 +204,8 @@ def under_chaos(
     """Attach brokers to a run, have the block run under the run's faults, and check the history at its end.
 
     Raises:
-        HistoryError: the history breaks a promise, as in `History.check`. An exception of the block is
-            preferred.
+        HistoryError: the history breaks a promise, as in `History.check`. An exception of the block has
+            precedence.
     """
     __tracebackhide__ = True
     try:

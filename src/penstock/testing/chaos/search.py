@@ -15,10 +15,10 @@ from penstock.testing.chaos.findings import HistoryError
 from penstock.testing.chaos.plan import Plan, checked_kinds, draw, parsed
 
 RUNS = 200
-"""How many runs there are by default."""
+"""The default number of runs."""
 
 TRIES = 2
-"""How often a shorter list of faults is tried: threads make some failures rare."""
+"""The number of runs with each shorter list of faults, since some failures depend on thread timing."""
 
 
 class RunResult(NamedTuple):
@@ -59,11 +59,11 @@ class Failure:
     """A failed run, with the shortest plan that still fails."""
 
     plan: Plan
-    """The run as it was drawn."""
+    """The plan of the failed run, with all faults that were drawn."""
     shortest: Plan
-    """That run with the fewest faults with which it still fails in the same way."""
+    """The same plan with the fewest faults with which the run still fails in the same way."""
     error: BaseException
-    """How the shortest one failed."""
+    """The error of the run with the plan `shortest`."""
 
     @property
     def name(self) -> str:

@@ -32,7 +32,7 @@ GONE_ON = frozenset(
         ErrorCode.FENCED_MEMBER_EPOCH,
     )
 )
-"""The errors of a commit by which a group says that it has gone on without the member."""
+"""The errors of a commit that mean that the group has rebalanced without the member."""
 
 
 @contextmanager
@@ -154,7 +154,7 @@ class _Watch:
         return commit_transaction
 
     def leave_transaction(self, original: Any) -> Any:
-        """Return a wrapper of the exit of a transaction's block, which commits if no exception left it."""
+        """Return a wrapper of `leave_transaction` that records the commit if no exception left the block."""
 
         async def leave_transaction(producer: Any, exc: BaseException | None) -> None:
             await original(producer, exc)
@@ -232,7 +232,7 @@ class _Watch:
 
 
 def _delivery(delivery: Delivery) -> Callable[[], tuple[Outcome, int, str]]:
-    """Return a function that returns the outcome, offset and reason of a delivery at the time of its call."""
+    """Return a function that returns the current outcome, offset and reason of a delivery at each call."""
 
     def look() -> tuple[Outcome, int, str]:
         with contextlib.suppress(RequestTimeoutError):

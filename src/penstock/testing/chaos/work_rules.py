@@ -124,7 +124,7 @@ def _doubled(view: FlowView) -> Iterator[Finding]:
 
 
 def _order(view: FlowView) -> Iterator[Finding]:
-    """Yield a finding where the first work on records of a partition, per sink partition, is out of order."""
+    """Yield findings for records whose results in a sink partition are in another order than the records."""
     for records in view.inputs.values():
         rows: dict[TopicPartition | None, list[tuple[LogRecord, Done]]] = {}
         for record in records:
@@ -149,7 +149,7 @@ def _after_rebalance(evidence: Evidence, view: FlowView) -> Iterator[Finding]:
     by_identity: dict[object, RecordPlace] = {identity: place for place, identity in view.identities.items()}
     holders: dict[RecordPlace, set[int]] = {}
     refused: dict[int, set[RecordPlace]] = {}
-    """The records that a consumer had in hand when its commit was refused, until it polls."""
+    """By consumer, the records polled before its commit was refused; removed when it polls or is moved."""
     for event in evidence.events:
         if isinstance(event, (Polled, Moved)):
             refused.pop(event.client, None)

@@ -26,7 +26,7 @@ from penstock.testing.chaos.findings import (
 )
 
 SHOWN_MAX = 40
-"""Characters of a key or value in the text of a finding."""
+"""The greatest number of characters of a key or value in the text of a finding."""
 
 
 def write_findings(evidence: Evidence, *, writes_once: bool) -> Iterator[Finding]:

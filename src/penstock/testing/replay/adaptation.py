@@ -29,7 +29,7 @@ class Adaptation:
         self._members: dict[str, str] = {}
         self._generations: dict[tuple[str | None, int], int] = {}
         self._producers: dict[int, tuple[int, int, int]] = {}
-        """By recorded id: the recorded epoch, and the target's id and epoch."""
+        """By recorded producer id: the recorded epoch, and the producer id and epoch at the target."""
         self._deltas: dict[tuple[str, int], int] = {}
 
     # --- requests ----------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class Adaptation:
         return new_id, max(0, new_epoch + epoch - old_epoch)
 
     def _records(self, data: Any) -> bytes:
-        """Replace the producer ids in batches by the target's ids, or by no id if the target has none."""
+        """Replace the producer ids in batches by the target's, or by -1 if the target has assigned none."""
         made = bytearray(data)
         for start, end, magic in split_batches(made):
             if magic == 2:

@@ -1,4 +1,4 @@
-"""Replaces the addresses of brokers in recorded answers by addresses of the player."""
+"""Replaces the addresses of brokers in recorded answers by those at which the replay listens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from penstock.protocol.api_keys import ApiKey
 
 PortOf = Callable[[int], int]
-"""The port that stands for a broker, by its id."""
+"""A function from a broker's id to the port at which the replay plays this broker."""
 
 _WITH_ENDPOINTS = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
 _WITH_ADDRESSES = (ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CLUSTER, *_WITH_ENDPOINTS)
@@ -40,6 +40,6 @@ def broker_ids(message: Any) -> set[int]:
 
 
 def move(message: Any, host: str, port_of: PortOf) -> None:
-    """Replace each broker's address in an answer by `host` and the player's port for that broker."""
+    """Replace each broker's address in an answer by `host` and the port of the replay for that broker."""
     for each in _brokers(message):
         each.host, each.port = host, port_of(_id_of(each))

@@ -36,7 +36,7 @@ REPEATED = frozenset(
         *(ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.DESCRIBE_DELEGATION_TOKEN, ApiKey.DESCRIBE_QUORUM),
     )
 )
-"""APIs whose last answer is given again when all have been given: they change nothing, or nothing more."""
+"""APIs whose last recorded answer is repeated when all are used up: their repetition changes nothing."""
 
 
 class ReplayedAnswer(NamedTuple):
@@ -60,7 +60,7 @@ class Answers:
         self._topics: dict[str, Any] = {}
         self._cluster: Any = None
         self.broker_ids: set[int] = set()
-        """The ids of all brokers whose addresses the answers have."""
+        """The ids of all brokers whose addresses are in the answers."""
         for exchange in exchanges:
             self._add(exchange)
 
@@ -79,7 +79,7 @@ class Answers:
                 self._topics |= {each.name: each for each in answer.topics if each.name}
 
     def unasked(self) -> list[str]:
-        """Describe the recorded requests that change something and were not made, and records not written."""
+        """Describe what the application did not send: records, and other requests that change something."""
         left = [
             f"{each.api} v{each.version} of {each.client_id!r}, request {each.at_ms:g} ms into the recording"
             for waiting in self._waiting.values()

@@ -20,10 +20,10 @@ from penstock.testing.replay.walking import Names, places, rows_of
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 PAUSE_MS_MAX = 60_000
-"""The longest pause that is kept: a capture over a night has longer ones."""
+"""The longest pause that is replayed, in ms: a capture over a night has longer ones."""
 
 ALL = -1
-"""The number of a difference that concerns all requests."""
+"""The number in a `Difference` that concerns all requests, not a single one."""
 
 
 class Playing:
@@ -185,7 +185,7 @@ class Playing:
                     found[place.topic, place.partition].update(row.offset for row in rows_of(records))
 
     def _compare_fetched(self) -> None:
-        """Compare how many records of each partition were fetched, in however many answers."""
+        """Compare the numbers of records fetched from each partition, summed over all answers."""
         old, new = self._fetched
         for place in sorted({*old, *new}):
             if len(old[place]) != len(new[place]):

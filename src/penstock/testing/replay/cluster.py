@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 CONNECTIONS_MAX = 1000
-"""Connections that are open at a time; a further one is closed."""
+"""The greatest number of open connections; a further one is closed at once."""
 UNRECORDED_MAX = 100
-"""Requests that are kept for the error; a client that tries again and again makes many."""
+"""The greatest number of requests that the error lists, since clients repeat a failed request."""
 WAIT_MS_MAX = 500
-"""How long a fetch waits at most where nothing more will come."""
+"""The longest wait, in milliseconds, before an empty answer to a fetch."""
 
 
 class NotRecordedError(PenstockError, AssertionError):
@@ -42,7 +42,7 @@ class NotRecordedError(PenstockError, AssertionError):
 
 
 class PlayedCluster(Served):
-    """Serves the answers of a recording. A ``with`` block raises an error if other requests were made."""
+    """Serves recorded answers. The end of its ``with`` block raises an error for unrecorded requests."""
 
     holds_records = False
 
@@ -65,7 +65,7 @@ class PlayedCluster(Served):
         self.unrecorded: list[str] = []
         """The requests that were not recorded, the first hundred, as text."""
         self.broker: KafkaBroker | None = None
-        """The broker that other requests go to, with ``otherwise="broker"``, while the cluster is played."""
+        """The broker for unrecorded requests, with ``otherwise="broker"``, while the cluster is played."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -74,7 +74,7 @@ class PlayedCluster(Served):
 
     @property
     def unasked(self) -> list[str]:
-        """Return text about the recorded records and changes that the application has not sent."""
+        """Return descriptions of the recorded records and changes that the application has not sent."""
         return self._answers.unasked()
 
     def start(self) -> PlayedCluster:
@@ -94,10 +94,10 @@ class PlayedCluster(Served):
             broker.close()
 
     def check(self) -> None:
-        """Return if all requests were recorded.
+        """Raise an error if a request was made that is not in the recording.
 
         Raises:
-            NotRecordedError: other requests were made; the message lists them.
+            NotRecordedError: unrecorded requests were made; the message lists them.
         """
         if self.unrecorded:
             raise NotRecordedError("requests that were not recorded:\n  " + "\n  ".join(self.unrecorded))

@@ -30,7 +30,7 @@ IGNORED = frozenset(
         "client_instance_id",
     )
 )
-"""Fields that requests may differ in. Those whose names end in ``timeout_ms`` besides."""
+"""Fields that are not compared. Fields whose names end in ``timeout_ms`` are not compared either."""
 
 
 class Content(NamedTuple):
@@ -44,7 +44,7 @@ class Content(NamedTuple):
 def content_of(message: Message, version: int) -> Content:
     """Return the content of a request: its fields without those in `IGNORED`, with lists sorted.
 
-    Of timestamps only the special values (below 0) count; of records their keys, values and headers.
+    Timestamps count only if they are special values (below 0). Records count with key, value and headers.
     """
     return Content(int(message.API_KEY or 0), version, _struct(layout_of(message, version), message))
 

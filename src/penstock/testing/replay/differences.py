@@ -17,7 +17,7 @@ UNCOMPARED = frozenset(
         *("aborted_transactions", "enabled_mechanisms", "mechanisms", "synonyms", "configs"),
     )
 )
-"""Lists that say what a cluster is like, and not what has become of a request."""
+"""Lists that describe the cluster, not the result of a request. Their lengths are not compared."""
 
 _TITLES = ("name", "topic", "group_id", "key", "transactional_id", "user", "resource_name")
 _NUMBERS = ("partition_index", "index", "partition", "partition_id")
@@ -27,11 +27,11 @@ class Difference(NamedTuple):
     """One difference between an answer and the recorded answer."""
 
     number: int
-    """The number of the request in the recording, from 0; -1 for what concerns all of them."""
+    """The number of the request in the recording, from 0; -1 if the difference concerns all requests."""
     request: str
     """API and version, such as ``Produce v9``."""
     path: str
-    """Where in the answer, such as ``responses[orders].partition_responses[0].error_code``."""
+    """The place in the answer, such as ``responses[orders].partition_responses[0].error_code``."""
     recorded: object
     answered: object
 

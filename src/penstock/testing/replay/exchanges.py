@@ -13,7 +13,7 @@ from penstock.protocol.api import API_TABLE
 from penstock.protocol.api_keys import ApiKey
 
 SASL = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
-"""The APIs of a login. Their tokens are never kept."""
+"""The APIs of SASL authentication. Their tokens are never stored."""
 
 
 @dataclass
@@ -21,19 +21,19 @@ class RecordedExchange:
     """One request of a recording, with its answer. Both are encoded bodies without headers."""
 
     connection: int
-    """The number of the connection, from 1 in the order of their first requests."""
+    """The number of the connection: from 1, in the order of the connections' first requests."""
     broker: str
     """The address that the connection went to, ``host:port``."""
     at_ms: float
-    """When the request was sent, in milliseconds since the first of the recording."""
+    """The time of the request, in milliseconds since the first request of the recording."""
     api_key: int
     version: int
     client_id: str | None
     request: bytes
     response: bytes | None = None
-    """None where there was no answer: a Produce without acknowledgement, or the capture ended before it."""
+    """The answer; None for Produce with acks=0, or if the capture ended before the answer."""
     response_version: int = -1
-    """The version of the answer: that of the request, or 0 where ApiVersions was refused."""
+    """The version of the answer: that of the request, or 0 if the broker refused ApiVersions' version."""
     answered_ms: float | None = None
 
     @property

@@ -21,7 +21,7 @@ from penstock.testing.replay.exchanges import RecordedExchange
 
 FORMAT_VERSION = 1
 UNPACKED_BYTES_MAX = 1 << 30
-"""What a file of a recording may unpack to: all of it is held in memory."""
+"""The greatest unpacked size of a recording, in bytes: all of it is held in memory."""
 
 GZIP_LEVEL = 6
 

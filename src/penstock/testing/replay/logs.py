@@ -25,10 +25,10 @@ from penstock.testing.replay.masking import HEADERS, KEYS, VALUES
 from penstock.testing.replay.walking import Names, rows_of
 
 NEW_SESSION_EPOCHS = (0, -1)
-"""The epochs of fetch sessions with which a request names all of its partitions (KIP-227)."""
+"""Epochs of a Fetch that lists all of its partitions: 0 begins a fetch session, -1 has none (KIP-227)."""
 
 TopicKey = str | bytes
-"""The name of a topic, or its id where no name is known."""
+"""The name of a topic, or its id if the recording does not contain the name."""
 
 
 class Unrecorded(Exception):
@@ -51,7 +51,7 @@ class SessionOffsets:
         self._sessions: dict[int, dict[tuple[TopicKey, int], tuple[Any, Any]]] = {}
 
     def asked(self, exchange: RecordedExchange, request: Any) -> dict[tuple[TopicKey, int], tuple[Any, Any]]:
-        """Return all partitions of a Fetch and its session, each with the structs of its topic and itself."""
+        """Return the structs of topic and partition for each partition that a Fetch or its session lists."""
         session = self._sessions.setdefault(exchange.connection, {})
         if request.session_epoch in NEW_SESSION_EPOCHS or exchange.version < 7:
             session.clear()
@@ -76,12 +76,12 @@ class FetchedPartition:
 
     def __init__(self) -> None:
         self.answers: dict[int, deque[Any]] = defaultdict(deque)
-        """Answers with records or an error by the offset that was asked for, in recorded order."""
+        """Recorded answers with records or an error, by fetch offset, in recorded order."""
         self.known: set[int] = set()
-        """Offsets at which there was nothing yet."""
+        """Offsets that can get an empty answer: those of recorded fetches, and the ends of their records."""
         self.ranges: list[_Batches] = []
         self.idle: Any = None
-        """The newest answer without an error: its watermarks are those of an empty one."""
+        """The newest answer without an error; empty answers copy its watermarks."""
 
     def add(self, offset: int, answer: Any) -> None:
         """Add the recorded answer to a fetch at `offset`."""
@@ -101,7 +101,7 @@ class FetchedPartition:
             self.known.add(end)
 
     def at(self, offset: int) -> Any:
-        """Return a copy of the answer for an offset: recorded there, with that record, or an empty answer.
+        """Return an answer for an offset: one recorded there, recorded batches from there, or an empty one.
 
         Raises:
             Unrecorded: nothing was recorded at that offset.
@@ -185,9 +185,9 @@ _COMPARED = (("key", "key", KEYS), ("value", "value", VALUES), ("headers", "head
 
 class _Write(NamedTuple):
     rows: deque[tuple[int, Any]]
-    """Offsets and records; an offset is -1 where it is unknown."""
+    """Offset and record of each row; the offset is -1 if it is unknown."""
     answer: Any
-    """None where the producer asked for none, or the capture ended."""
+    """The recorded answer; None for acks=0, or if the capture ended before the answer."""
 
 
 class Produces:
@@ -282,7 +282,7 @@ class Produces:
         return answer, whole[0][0] if rows else -1
 
     def _compared(self, key: TopicKey) -> list[tuple[str, str]]:
-        """Return (word, attribute) for each part of a topic's records that is not masked."""
+        """Return the name in messages and the attribute of each part of records that is not masked."""
         hidden = {
             place
             for place, _, topics in self._masked

@@ -26,7 +26,7 @@ SECRETS = frozenset(("auth_bytes", "hmac", "salt", "salted_password"))
 """Fields that are always empty in a recording: SASL tokens, delegation tokens, salted passwords."""
 
 HIDDEN = "hidden"
-"""What stands for the value of a setting that is a secret."""
+"""The replacement of a secret setting's value."""
 
 _SECRET_SETTING = re.compile(r"password|secret|jaas|credential|token|\.key$|keystore\.key", re.IGNORECASE)
 _MEMBERS = ("member_id", "leader", "client_id")
@@ -65,7 +65,7 @@ class Masker:
         self._masks_clients = any(CLIENT_IDS in rule.places for rule in rules)
         self._masks_records = any(rule.places.intersection(_RECORD_PLACES) for rule in rules)
         self.clients: dict[str, str] = {}
-        """What stands for each client id; where one begins with another, the longer one comes first."""
+        """The replacements of client ids, longer ids first, since one may begin with another."""
 
     def client_id(self, name: str) -> str:
         """Return the replacement of a client id."""

@@ -19,14 +19,16 @@ from penstock.errors import ConfigError
 
 VALUES, KEYS, HEADERS, CLIENT_IDS = "values", "keys", "headers", "client_ids"
 PLACES = (VALUES, KEYS, HEADERS, CLIENT_IDS)
-"""What a rule can mask: values, keys and headers of records, and the client ids of requests."""
+"""The places that a rule can mask: values, keys and headers of records, and the client ids of requests."""
 
 MASK_CHARACTERS = 16
 FRAME_BYTES = 5
-"""The bytes before a value with a schema: a zero, and the id of the schema."""
+"""The size of the prefix of a value with a schema, in bytes: a zero byte, and the id of the schema."""
 
 _FIRST = ((1 << 7, None), (1 << 11, (0xE0, 0x17)), (1 << 16, (0x4E00, 0x5000)), (1 << 21, (0x20000, 0xA000)))
-"""Characters that stand for others of as many bytes in UTF-8: up to which they are, first, and how many."""
+"""Replacement characters that take as many bytes in UTF-8 as the original: for code points below a limit, the
+first replacement and the number of them; None keeps the character.
+"""
 
 
 class Substitutes:
@@ -115,7 +117,7 @@ class MaskRule:
     places: frozenset[str]
     change: Change
     topics: re.Pattern[str] | None = None
-    """Topics whose records it masks, by their whole name; None for all."""
+    """A pattern for the whole names of the topics whose records the rule masks; None for all topics."""
 
     def masked(self) -> list[str]:
         """Return the places that the rule masks: ``values``, or ``values:PATTERN`` if limited to topics."""

@@ -33,7 +33,7 @@ class Recording:
         self.masked = tuple(sorted(set(masked)))
         """The places that rules have masked: ``values``, or ``values:pay.*`` for topics of a pattern."""
         self.unreadable_count = unreadable_count
-        """Messages of the capture that could not be read, and are left out; 0 once loaded from a file."""
+        """The number of messages in the capture that could not be read; 0 if loaded from a file."""
 
     @classmethod
     def from_pcap(
@@ -93,9 +93,8 @@ class Recording:
         """Return a player of the recorded cluster for an application, to be used in a ``with`` block.
 
         Args:
-            otherwise: what happens to requests that were not recorded. ``error`` answers them with an error,
-                and
-                raises an error that lists them at the end of the block; ``broker`` passes them to a
+            otherwise: the treatment of requests that were not recorded. ``error`` answers them with an error,
+                and raises an error that lists them at the end of the block; ``broker`` passes them to a
                 `KafkaBroker`.
             host: the address to listen at.
 

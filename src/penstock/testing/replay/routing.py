@@ -16,7 +16,7 @@ TO_LEADERS = frozenset(
         ApiKey.DELETE_RECORDS,
     )
 )
-"""APIs for the leader of a partition. Where leaders differ, the first partition of a request decides."""
+"""APIs whose requests go to a partition's leader. The first partition in a request selects the leader."""
 
 _BY_TRANSACTION = frozenset(
     (ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN)

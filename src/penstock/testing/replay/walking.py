@@ -17,7 +17,7 @@ PARTITIONS = ("partition", "partition_index", "index", "partition_id")
 """Attributes that hold the number of a partition, in a struct below one that names a topic."""
 
 Names = Mapping[bytes, str]
-"""Names of topics by their ids."""
+"""The names of topics by topic id."""
 
 
 class StructField(NamedTuple):
@@ -97,7 +97,7 @@ def _places(
 
 
 def rows_of(data: Any, topic: str = "", partition: int = -1) -> list[Record]:
-    """Return the records in a records field, without control batches and a partial batch at the end.
+    """Return the records in a records field, except in control batches and in an incomplete last batch.
 
     Raises:
         CorruptRecordError: a batch is damaged.
