@@ -34,7 +34,7 @@ NO_EXTENSIONS: Mapping[str, AttributeValue] = MappingProxyType({})
 JSON_TYPE = "application/json"
 
 NAME_CHARACTERS_MAX = 20
-"""What rule C4 advises."""
+"""The longest name of an extension that rule C4 recommends."""
 
 _ADVICE_MAX = 100
 _advised: set[str] = set()
@@ -261,7 +261,7 @@ def check_specversion(text: object) -> None:
     """Check that a specversion is ``1.0``.
 
     Raises:
-        InvalidEventError: C8 or D13, it is not.
+        InvalidEventError: C8, it is empty or no text; D13, it is another version.
     """
     if text == SPECVERSION:
         return

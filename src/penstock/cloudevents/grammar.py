@@ -23,7 +23,7 @@ def _one_of(marks: str) -> str:
 # Names (rule C3).
 NAME = "[a-z0-9]+"
 RESERVED_NAME = "data"
-"""Matches `NAME`, and is no attribute."""
+"""A name that matches the pattern `NAME`, but that no attribute may have."""
 
 # Strings (rule T3).
 FORBIDDEN_CODE_POINTS: tuple[tuple[int, int], ...] = (
@@ -33,7 +33,7 @@ FORBIDDEN_CODE_POINTS: tuple[tuple[int, int], ...] = (
     (0xFDD0, 0xFDEF),
     *((plane << 16 | 0xFFFE, plane << 16 | 0xFFFF) for plane in range(17)),
 )
-"""Controls, surrogates and noncharacters, as first and last of each run."""
+"""Controls, surrogates and noncharacters: the first and the last code point of each range."""
 
 # Integers (rule T2).
 INTEGER = "-?(?:0|[1-9][0-9]*+)"
@@ -53,12 +53,12 @@ TIMESTAMP = (
 COMMON_TIMESTAMP = (
     rf"[1-8][0-9]{{3}}-[0-9]{{2}}-[0-9]{{2}}T{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?(?:Z|[+-]{_CLOCK})"
 )
-"""Most timestamps that are seen, without groups, which take time: years 1000 to 8999, no leap second."""
+"""Usual timestamps: years 1000 to 8999, no leap second. Without groups, because these cost time."""
 CANONICAL_TIMESTAMP = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9]"
     r"(?:\.(?!000)[0-9]{3}|\.[0-9]{3}(?!000)[0-9]{3})?Z"
 )
-"""The one text that is written for a time: UTC as ``Z``, and 0, 3 or 6 digits of fraction."""
+"""The only form in which times are written: UTC as ``Z``, and 0, 3 or 6 digits of fraction."""
 
 # Media types (rule C13).
 TOKEN_MARKS = "!#$%&'*+-.^_`{|}~"
@@ -74,7 +74,7 @@ PATH_MARKS = ":@"
 
 
 def _run(marks: str) -> str:
-    """Return a pattern for one character of a part of a URI, in which `marks` are allowed, too."""
+    """Return a pattern for one character of a part of a URI where `marks` are allowed, too."""
     return f"(?:{_one_of(UNRESERVED_MARKS + SUB_DELIMITERS + marks)}|%[0-9A-Fa-f]{{2}})"
 
 

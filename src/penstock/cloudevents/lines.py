@@ -5,7 +5,8 @@ and base64 or null; missing members are null or empty. Beside a record, or inste
 `event`, an event in the JSON event format, or `error` with the `rule` that was broken. Other members of a
 line, such as `topic` and `offset`, stay unchanged.
 
-Each input line gives one output line; lines that are not such objects break these rules:
+Each input line gives one output line. An input line that breaks one of these rules gives a line with `error`
+and `rule`:
 
 * L1: a line is one JSON object, in UTF-8, and has no member twice,
 * L2: `key` and `value` are base64 text or null,
@@ -34,7 +35,7 @@ from penstock.errors import EncodeError
 
 RECORD = ("key", "value", "headers")
 ANSWERS = ("mode", "event", "error", "rule")
-"""The members of a line besides its record; never kept from the line before."""
+"""The members that decoding adds to a line. Members of these names in an input line are dropped."""
 
 _NO_RECORD = NotAnEvent("the line is an event itself, not a record that carries one; encode makes one of it")
 
@@ -60,7 +61,7 @@ class LineOptions:
         return self.profile == "lenient"
 
     def outcome(self, key: bytes | None, value: bytes | None, headers: Headers) -> Outcome:
-        """Return the outcome of a record: an event, an invalid event, or no event."""
+        """Return the outcome of reading a record: `Event`, `InvalidEvent` or `NotAnEvent`."""
         return from_record(
             key,
             value,
@@ -114,7 +115,7 @@ class _Line:
         return self.text[begin:end]
 
     def without(self, names: Iterable[str]) -> list[str]:
-        """Return all other members as JSON text with values unchanged, but carriage returns as spaces."""
+        """Return the members except `names` as JSON texts; carriage returns become spaces."""
         left_out = set(names)
         return [
             f"{json.dumps(name)}: {self.raw(name)}".replace("\r", " ")

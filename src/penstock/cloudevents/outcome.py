@@ -1,10 +1,10 @@
-"""The outcomes of reading a record, besides an event.
+"""The outcomes of reading a record that is not a valid event: `NotAnEvent` and `InvalidEvent`.
 
-Reading a record has three outcomes: an `Event`, `NotAnEvent` (an ordinary record that makes no claim
-to be one) and `InvalidEvent` (it claims to be one and breaks a rule). Rules are named by the
-identifiers of the binding checklist in ``docs/reference/cloudevents.md``: K for the Kafka binding,
-C for the core, T for types, J for the JSON format, A for Avro, R for Protobuf, P for partitioning,
-D for decisions where the texts leave a case open.
+Reading a record has three outcomes: an `Event`, `NotAnEvent` (an ordinary record that makes no claim to be
+one) and `InvalidEvent` (it claims to be one and breaks a rule). Rules are named by the identifiers of the
+binding checklist in ``docs/reference/cloudevents.md``: K for the Kafka binding, C for the core, T for types,
+J for the JSON format, A for Avro, R for Protobuf, P for partitioning, D for Penstock's decisions where the
+specifications leave a case open.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class InvalidEventError(PenstockError, ValueError):
 
 
 def in_batch(error: InvalidEventError, before: int) -> InvalidEventError:
-    """Return an error that names its event's number in a batch, from 1; `before` events precede it."""
+    """Return `error` with the number of its event in the batch added (from 1); `before` events precede it."""
     return InvalidEventError(error.rule, f"event {before + 1} of the batch: {error.reason}")
 
 
@@ -55,7 +55,7 @@ class InvalidEvent(NamedTuple):
 NO_CLAIM = NotAnEvent(
     "its content-type is no event format's, and none of ce_id, ce_source, ce_specversion, ce_type is there"
 )
-"""By far the most common way not to be an event."""
+"""The most common `NotAnEvent`: neither the content type nor any header is that of a CloudEvent."""
 
 
 def shown(value: str | bytes) -> str:

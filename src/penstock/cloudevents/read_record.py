@@ -1,8 +1,8 @@
-"""Reads a Kafka record (key, value, headers) as an event, or as what it is instead.
+"""Reads a Kafka record (key, value, headers) as an `Event`, a `NotAnEvent` or an `InvalidEvent`.
 
-Nothing is invented, and nothing is raised because of a record's content. Headers have the form of
-confluent-kafka, kafka-python and aiokafka: a sequence of pairs of name and bytes. Names may repeat, values
-may be None, and the whole may be None.
+An attribute that the record lacks gets no default, and no content of a record raises an exception. Headers
+have the form of confluent-kafka, kafka-python and aiokafka: a sequence of pairs of name and bytes. Names may
+repeat, values may be None, and `headers` itself may be None.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ def from_record(
     Key, value and headers are bytes; text and other bytes-like objects are accepted. Any other type is a
     mistake in the program, and raises a `DecodeError`.
 
-    The lenient profile ignores the case of header names (D1), uses the last of several different
-    values (D3), ignores ``ce_`` headers that name no attribute (D6), keeps a declared
-    extension of the wrong type as it is, and recognises structured JSON sent as plain
-    ``application/json`` (D10). Required attributes and their rules are the same in both profiles.
+    The lenient profile ignores the case of header names (D1), uses the last value of a header that is
+    repeated with different values (D3), ignores ``ce_`` headers that name no attribute (D6), keeps a declared
+    extension of the wrong type as it is, and recognises structured JSON sent as plain ``application/json``
+    (D10). Required attributes and their rules are the same in both profiles.
 
     `assume_structured` reads records without content-type as structured JSON (D9). A record whose format has
     no headers (`penstock.headers.HEADERLESS`, set by Penstock's consumers) does not need the option: JSON
@@ -133,7 +133,7 @@ def content_mode(headers: Headers, *, profile: Profile = "strict") -> Mode:
 
 
 class _OutOfTheOrdinary(Exception):
-    """Raised for a record that `_read_quickly` leaves to the complete implementation."""
+    """Raised by `_read_quickly` for a record that only the slower code of `from_record` handles."""
 
 
 def _read_quickly(headers: Any, value: Any, extension_types: Mapping[str, AttributeType]) -> Event | None:
@@ -188,7 +188,7 @@ def _as_bytes(value: Any) -> bytes | None:
     """Return a header, key or value of a client's record as bytes.
 
     Raises:
-        DecodeError: it has a type that no client uses. `bytes` would make 5 zeros of the number 5.
+        DecodeError: it is neither text nor bytes. (`bytes(5)` would silently return five zero bytes.)
     """
     if value is None or isinstance(value, bytes):
         return value
@@ -202,9 +202,9 @@ def _as_bytes(value: Any) -> bytes | None:
 def _judge_conflict(
     conflict: str, attributes: dict[str, bytes | None], content_type: bytes | None
 ) -> InvalidEvent | NotAnEvent | None:
-    """Return the outcome of a repeated header (rule D3), or None if it has no effect.
+    """Return the outcome for a header repeated with different values (rule D3), or None if it has no effect.
 
-    In structured mode the value counts, and ``ce_`` headers do not (K33).
+    In structured mode the attributes are in the value, and ``ce_`` headers are ignored (K33).
     """
     if is_structured(content_type) and conflict != CONTENT_TYPE:
         return None
@@ -216,7 +216,7 @@ def _judge_conflict(
 def _passes_for_structured(
     content_type: bytes | None, value: bytes | None, lenient: bool, assume_structured: bool, headers: Headers
 ) -> bool:
-    """Return True for structured JSON whose content type does not say so (rules D9, D10)."""
+    """Return True for structured JSON whose content type is not the one of CloudEvents (rules D9, D10)."""
     if content_type is None:
         if assume_structured or headers.__class__ is not Headerless:
             return assume_structured

@@ -10,7 +10,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CHARACTERS_MAX = 4 << 20
-"""A cache is emptied after so many characters (or bytes) were put in: texts of peers may be long."""
+"""A cache is emptied after this many characters (or bytes) of new texts: a peer may send long ones."""
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:

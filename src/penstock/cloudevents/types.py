@@ -1,4 +1,4 @@
-"""The types of attribute values, and their canonical text (section 3 of the checklist).
+"""The types of attribute values, and their canonical text (rules T1 to T7 in docs/reference/cloudevents.md).
 
 In memory a Boolean is a `bool`, an Integer an `int`, a Binary `bytes` and everything else text. The
 classes `Timestamp`, `URI` and `URIReference` are strings that carry their type, so that formats with
@@ -53,7 +53,7 @@ class URIReference(str):
 
 
 AttributeValue = str | int | bool | bytes
-"""What an attribute can hold; `Timestamp`, `URI` and `URIReference` are `str`."""
+"""The type of an attribute's value; `Timestamp`, `URI` and `URIReference` are subclasses of `str`."""
 
 
 class AttributeType(Enum):
@@ -95,7 +95,7 @@ WELL_KNOWN_EXTENSIONS: Mapping[str, AttributeType] = MappingProxyType(
         "tracestate": AttributeType.STRING,
     }
 )
-"""The documented extensions and their types. Everything else in a header is a String unless declared."""
+"""The extensions that CloudEvents documents. Others in headers are Strings unless declared."""
 
 _INTEGER = re.compile(INTEGER)
 _NAME = re.compile(NAME)
@@ -131,7 +131,7 @@ def check_integer(name: str, value: int) -> None:
 
 
 def read_integer(name: str, text: str) -> int:
-    """Return the Integer with a canonical text.
+    """Return the Integer that `text` represents.
 
     Raises:
         InvalidEventError: T2, `text` is not a canonical Integer.
@@ -144,7 +144,7 @@ def read_integer(name: str, text: str) -> int:
 
 
 def read_boolean(name: str, text: str) -> bool:
-    """Return the Boolean with a canonical text.
+    """Return the Boolean that `text` represents.
 
     Raises:
         InvalidEventError: T1, `text` is neither ``true`` nor ``false``.
@@ -157,7 +157,7 @@ def read_boolean(name: str, text: str) -> bool:
 
 
 def read_base64(name: str, text: str, rule: str = "T4") -> bytes:
-    """Return the bytes of base64 text in the standard alphabet, with padding and nothing else in between.
+    """Return the bytes that `text` encodes in base64: standard alphabet, padding, no other characters.
 
     Raises:
         InvalidEventError: `rule`, `text` is not such base64.
@@ -197,7 +197,7 @@ def read_text(name: str, kind: AttributeType, text: str) -> AttributeValue:
 
 
 def canonical_text(value: AttributeValue) -> str:
-    """Return the text of `value` in a header."""
+    """Return the canonical text of an attribute's value, as a header contains it."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

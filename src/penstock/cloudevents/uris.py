@@ -1,4 +1,4 @@
-"""Validation of URIs and URI-references by RFC 3986 (rules T5, T6). The grammar is in `grammar`."""
+"""Validation of URIs and URI-references by RFC 3986 (rules T5, T6). `grammar` contains the patterns."""
 
 from __future__ import annotations
 

@@ -51,9 +51,9 @@ def to_record(
     """Return the record (key, value, headers) that carries `event`.
 
     The key is `key`, unless `key_mapper` returns one. In structured mode, the value has the format
-    `event_format`, `text_data` is an option of that format, and `binary_headers` adds the ``ce_`` headers
-    for routing (rule K33). `headers` are added after the event's own. `magic` below 2 means a broker so
-    old that records have no headers.
+    `event_format`, `text_data` is an option of that format, and `binary_headers` adds the ``ce_`` headers for
+    routing (rule K33). `headers` are added after the event's own. `magic` is the version of the message
+    format; records have no headers below 2 (before Kafka 0.11).
 
     Raises:
         EncodeError: the combination is not possible: binary mode without headers (K9); one of `headers`
@@ -92,7 +92,7 @@ def to_record(
 
 @lru_cache(maxsize=16)
 def _rendering(event_format: str) -> tuple[Format, tuple[str, bytes]]:
-    """Return the event format with a name, and its content-type header."""
+    """Return the event format called `event_format`, and its content-type header."""
     rendering = format_named(event_format)
     if rendering is None:
         raise ConfigError(f"no event format is called {event_format!r}")
@@ -101,7 +101,7 @@ def _rendering(event_format: str) -> tuple[Format, tuple[str, bytes]]:
 
 @remembered(maxsize=1024)
 def content_type_header(content_type: str) -> bytes:
-    """Return the content-type header of a binary record whose data have a media type.
+    """Return the value of the content-type header of a record in binary mode, for data of a media type.
 
     Raises:
         InvalidEventError: K14, readers would take the record for a structured one.

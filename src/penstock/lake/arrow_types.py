@@ -1,4 +1,4 @@
-"""Arrow types in Spark's spelling, as table.json has them and as users declare columns."""
+"""Arrow types in Spark's spelling, which table.json and users' declarations of columns contain."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _NAMES = {
 _TOKEN = re.compile(r"\s*(?:(`[^`]+`|[^\s,:<>()]+)|([,:<>()]))")
 
 DEPTH_MAX = 16
-"""How deep types may stand in types."""
+"""The most levels of arrays, maps and structs within one another."""
 
 
 def fields_of(text: str) -> pa.Schema:

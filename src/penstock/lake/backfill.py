@@ -1,8 +1,8 @@
-"""Land the part of a topic before a writer's first record, from the broker or a log directory.
+"""Backfill: land the records before those of a table's writer, from the broker or a log directory.
 
-A table whose writer has begun at the end of the topic lacks the earlier records. A backfill lands these under
-a name of its own, up to where the writer has begun: its positions are stored beside the writer's, and each
-record is in the table once, also after a kill of one of the two.
+The table of a writer that began at the end of the topic lacks the earlier records. A backfill lands these
+under a name of its own, up to the offsets at which the writer began. Its positions are stored beside the
+writer's, and each record is in the table once, also after a kill of one of the two.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.model import TopicPartition
 from penstock.protocol.uuid import uuid_to_text
 
 BACKFILL_SUFFIX = ".backfill"
-"""What the name of a writer gets that lands the part before another one's first record."""
+"""A backfill commits under the name of the writer whose earlier records it lands, with this suffix."""
 
 
 class TopicBackfill:
@@ -35,7 +35,7 @@ class TopicBackfill:
         self._until = dict(until)
         self._done: set[int] = set()
         self.ends: Mapping[int, int] = self._until
-        """Where reading ends."""
+        """The offset of each partition at which reading ends."""
         self.topic_id = reader.topic_id
 
     def begin(self, positions: Positions | None) -> None:
@@ -51,7 +51,7 @@ class TopicBackfill:
         self._pause(number for number in self._reader.offsets() if self._is_complete(number))
 
     def poll(self, timeout_ms: float) -> pa.RecordBatch | None:
-        """Return the next records of one partition, without those behind its end; None after `timeout_ms`.
+        """Return the next records of one partition before its end offset, or None if none arrive in time.
 
         Raises as `TopicReader.poll`.
         """
@@ -66,7 +66,7 @@ class TopicBackfill:
         return records
 
     def begins(self) -> dict[int, int]:
-        """Return the first offset of each partition."""
+        """Return the offset of each partition at which reading begins, if called before `poll`."""
         return self.offsets()
 
     def offsets(self) -> dict[int, int]:
@@ -79,7 +79,7 @@ class TopicBackfill:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all partitions are read up to their ends."""
+        """True if all partitions are read up to their end offsets."""
         return self.offsets() == self._until
 
     def close(self) -> None:
@@ -95,9 +95,9 @@ class TopicBackfill:
 
 
 class LogBackfill:
-    """Reads a topic from a data directory, or from one partition's directory in it, up to `until`.
+    """Reads a topic from the log files in a broker's data directory, or in one partition's, up to `until`.
 
-    If the directory lacks the last records before `until`, they are left to a backfill from the broker.
+    If the directory lacks the last records before `until`, a backfill from the broker has to read these.
     """
 
     def __init__(
@@ -123,9 +123,9 @@ class LogBackfill:
         self._offsets: dict[int, int] = {}
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self.ends = {number: until[number] for number in self._directories}
-        """Where reading ends."""
+        """The offset of each partition at which reading ends."""
         self.is_at_end = False
-        """Whether everything is read that the directory has."""
+        """True if all records of the directory are read."""
         ids = {read_topic_id(path) for path in self._directories.values()} - {None}
         if len(ids) > 1:
             raise ConfigError(f"{os.fspath(directory)} has partitions of {len(ids)} topics named {topic!r}")
@@ -168,7 +168,7 @@ class LogBackfill:
         return records
 
     def begins(self) -> dict[int, int]:
-        """Return the first offset of each partition."""
+        """Return the offset of each partition at which reading begins, if called before `poll`."""
         return dict(self._offsets)
 
     def offsets(self) -> dict[int, int]:
@@ -202,9 +202,10 @@ def _first_offset(directory: str) -> int:
 def backfill_source(
     settings: LandSettings, table: LakeTable, directory: str | os.PathLike[str] | None = None
 ) -> TopicBackfill | LogBackfill:
-    """Return the source of a backfill: a topic up to where the writer of `table` has begun.
+    """Return the source of a backfill: a topic up to the offsets at which the writer of `table` began.
 
-    With `directory`, it is a broker's data directory, or one partition's, and no broker is asked.
+    With `directory`, a broker's data directory or one partition's, the log files there are read, and no
+    broker is asked.
 
     Raises:
         ConfigError: the writer has committed nothing, or the topic was deleted since; the directory does not

@@ -1,4 +1,4 @@
-"""The contract of every kind of lake table: rows become part of it by commits that store positions."""
+"""The interface of every kind of lake table: a commit adds rows and stores the writer's offsets with them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import pyarrow as pa
 from penstock.errors import DecodeError, PenstockError
 
 FORMAT_VERSION = 1
-"""The version of positions as they stand in tables. A newer one is refused."""
+"""The format version of positions in tables. Positions of a newer version are refused."""
 
 FILE_BYTES = 128 << 20
-"""About how large a file gets before the next one begins."""
+"""The approximate size in bytes at which a file is completed and the next one begins."""
 
 UNCERTAIN_FILES_S = 24 * 3600.0
-"""After so many seconds a file that no commit names is an orphan."""
+"""The age in seconds from which a file that no commit names is an orphan."""
 
 WRITE_S_MAX = UNCERTAIN_FILES_S / 2
-"""A writer commits no file that it began longer ago: it may be gone as an orphan."""
+"""The maximum age in seconds of a file to be committed: an older one may have been removed as an orphan."""
 
 
 class OtherWriterError(PenstockError):
@@ -31,7 +31,7 @@ class OtherWriterError(PenstockError):
 
 
 class OvertakenError(Exception):
-    """Another worker of the group has committed meanwhile, with positions `found`; the files still exist."""
+    """Another worker of the group committed first, with positions `found`; this one's files are kept."""
 
     def __init__(self, found: Positions | None) -> None:
         super().__init__("another worker was faster")
@@ -43,8 +43,8 @@ class Positions:
     """The positions of a writer: the next offset of each partition, of a topic by its name and its id.
 
     `batch` counts the commits of the writer from 0. `token` identifies the attempt that made the commit, to
-    recognise a commit whose outcome was unknown. `begins` is where the writer has begun, by partition,
-    if this kind of table stores that here.
+    recognise a commit whose outcome was unknown. `begins` has the offset of each partition at which the
+    writer began, if this kind of table stores it here.
     """
 
     topic: str
@@ -70,7 +70,7 @@ class Positions:
 
     @classmethod
     def from_json(cls, text: str) -> Positions:
-        """Return the positions in a text of `to_json`.
+        """Return the positions in a text that `to_json` made.
 
         Raises:
             DecodeError: the text has another form, or is of a newer version.
@@ -97,7 +97,7 @@ class Positions:
 
 
 def on_top(found: Positions | None, before: Positions, after: Positions) -> Positions | None:
-    """Return `after` merged into another worker's commit `found`; None if both have read one partition.
+    """Return `after` merged into another worker's commit `found`; None if both have read the same partition.
 
     The partitions that changed between `before` and `after` must have in `found` the offsets of `before`.
     """
@@ -134,7 +134,7 @@ class Written:
 class HandedFile:
     """A file that one process has written and that another one will commit.
 
-    `text` is the description of the file for `LakeTable.take_over` in the other process.
+    `text` describes the file; the other process passes it to `LakeTable.take_over`.
     """
 
     path: str
@@ -170,12 +170,13 @@ class TableSettings:
     renames: Mapping[str, str] = field(default_factory=dict)
     """New names of columns, by their old ones."""
     drops: tuple[str, ...] = ()
-    """Columns that the table is to lose."""
+    """Columns to be removed from the table."""
     shares: bool = False
-    """Whether workers of a group write under this name: a commit then raises `OvertakenError` instead of
-    `OtherWriterError`, and keeps its files."""
+    """True if workers of a group write under this name: a commit then raises `OvertakenError` instead of
+    `OtherWriterError`, and keeps its files.
+    """
     sort_by: tuple[str, ...] = ()
-    """Columns or transforms that rows of a table of Iceberg are sorted by, each may end in `` desc``."""
+    """Columns or transforms by which an Iceberg table is sorted; each may end in `` desc``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,8 @@ class LakeTable(Protocol):
         """
 
     def begins(self) -> Mapping[int, int]:
-        """Return where the writer has begun, by partition; empty if the table does not store that.
+        """Return the offset of each partition at which the writer began; empty if the table does not store
+        it.
 
         Raises as `positions`.
         """
@@ -247,7 +249,7 @@ class LakeTable(Protocol):
         """
 
     def take_over(self, files: Sequence[str]) -> None:
-        """Add files that other processes have handed over, by their texts, to the next commit.
+        """Add files of other processes to the next commit; `files` are texts of `HandedFile`.
 
         Raises:
             DecodeError: a text was not made by `hand_over`.
@@ -262,7 +264,7 @@ class LakeTable(Protocol):
         Raises:
             OtherWriterError: the positions in the table have changed meanwhile.
             OvertakenError: the positions, which workers of a group share, have changed meanwhile.
-            StorageError: the store refuses. `positions` then says whether the commit has taken effect.
+            StorageError: the store refuses. `positions` then returns `after` if the commit has taken effect.
         """
 
     def abandon(self) -> None:
@@ -282,7 +284,7 @@ class LakeTable(Protocol):
 
 
 def begun_ago(begun_s: float) -> float:
-    """Return the `time.monotonic` reading here for another machine's time in seconds since 1970."""
+    """Convert another machine's time in seconds since 1970 to a reading of `time.monotonic` here."""
     return time.monotonic() - max(0.0, time.time() - begun_s)
 
 

@@ -1,4 +1,4 @@
-"""Options of stores and catalogs, from arguments or a file that is reread; secrets hidden in messages."""
+"""Options of stores and catalogs from arguments and a file; the values of secrets are hidden in messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECRET_NAMES = (
     "signature",
     "token",
 )
-"""Parts of the names of options whose values are hidden, beside those of Kafka's settings."""
+"""Parts of option names whose values are hidden in messages, beside the names of Kafka's secret settings."""
 
 _NAMED = "|".join(map(re.escape, SECRET_NAMES))
 _PAIR = re.compile(rf"(?i)((?:[\w.-]*(?:{_NAMED})[\w.-]*)[\"']?\s*[=:]\s*[\"']?)([^\s\"',;&<]+)")
@@ -55,7 +55,7 @@ class StoreOptions:
         """Read the file, if `path` is given.
 
         Raises:
-            ConfigError: the file cannot be read, or is no TOML of texts.
+            ConfigError: the file cannot be read, is no TOML, or has a table or list as a value.
         """
         self._given = dict(given)
         self._path = None if path is None else Path(path)

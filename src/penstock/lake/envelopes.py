@@ -7,14 +7,16 @@ import json
 import pyarrow as pa
 
 OPERATIONS = {"c": "after", "u": "after", "r": "after", "d": None}
-"""What of an envelope is the row, by its operation: create, update, read (a snapshot), delete."""
+"""The field of an envelope that contains the row, by operation: create, update, read (a snapshot), delete."""
 
 
 def unwrapped(records: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, str]]:
-    """Return (records whose values are rows as JSON, the error of each record that is no change of a row).
+    """Return (records whose values are rows as JSON, the error of each record without a row change by its
+    index).
 
-    A value is an object with ``op``, ``before`` and ``after``, or one under ``payload`` beside its schema, as
-    Kafka Connect's converter writes it. A delete becomes a record without a value, as a tombstone is.
+    A value is an object with ``op``, ``before`` and ``after``, or such an object under ``payload`` beside its
+    schema, as Kafka Connect's converter writes it. A delete becomes a record without a value, like a
+    tombstone.
     """
     reasons: dict[int, str] = {}
     values: list[bytes | None] = []

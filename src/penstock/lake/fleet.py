@@ -1,4 +1,4 @@
-"""Land many topics by one process, or one topic by many: landers with a shared consumer, perhaps in a group.
+"""Land many topics by one process, or one topic by the processes of a group, with one consumer per process.
 
 Workers of a group write into the same tables under the same names. A commit changes the positions of only
 the partitions that its worker has read, and keeps the others in the table. The tables decide which commit is
@@ -19,14 +19,14 @@ from penstock.lake.shared_reading import SharedReader
 from penstock.model import TopicPartition
 
 POLL_S = 0.5
-"""How long one look for records takes at most."""
+"""The longest time in seconds that one poll for records takes."""
 
 PENDING_BYTES_MAX = 1 << 30
-"""Rows of so many bytes, of all topics together, are committed at once: the largest table first."""
+"""The bytes of uncommitted rows in all tables from which the largest table is committed at once."""
 
 
 class TopicTables(NamedTuple):
-    """The tables of one topic: that of its rows, and a function that opens that of its dead letters."""
+    """The tables of one topic: the table of rows, and a function that opens the dead-letter table."""
 
     rows: LakeTable
     dead: Callable[[], LakeTable] | None
@@ -81,7 +81,7 @@ class Fleet:
 
     @property
     def landers(self) -> dict[str, Lander]:
-        """The landers by topic, of the topics of which this process has read partitions."""
+        """The landers by topic, of all topics of which this process has been assigned partitions."""
         return dict(self._landers)
 
     @property

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 DELETED_COLUMN = "_deleted"
-"""Whether a row deletes the row with its key. Tables do not have this column."""
+"""A column of booleans: true if the row deletes the row with its key. Tables do not have this column."""
 
 
 def with_deletions(rows: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
@@ -24,5 +24,5 @@ def last_of_each(rows: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def kept_rows(rows: pa.Table) -> pa.Table:
-    """Return the rows that are no deletions, with the columns of the table."""
+    """Return the rows that are not deletions, without the column `DELETED_COLUMN`."""
     return rows.filter(pc.invert(rows.column(DELETED_COLUMN))).drop_columns([DELETED_COLUMN])

@@ -27,18 +27,18 @@ from penstock.lake.shapes import DEAD_SCHEMA, RowShape, ShapeSettings, shape_for
 from penstock.queries.columns.json_values import SAMPLE_ROWS
 
 COMMIT_EVERY_S = 60.0
-"""How long a record waits for a commit at most, by default."""
+"""The default for the longest time in seconds between reading a record and committing it."""
 
 PENDING_BYTES_MAX = 1 << 30
-"""Rows of so many bytes are committed at once, however short ago the last commit was."""
+"""The bytes of uncommitted rows from which a commit is due at once."""
 
 
 SHARED_ATTEMPTS_MAX = 20
-"""So often a commit is tried that other workers of a group were faster with."""
+"""The number of attempts to commit, when other workers of the group commit first."""
 
 
 class LanderSource(Protocol):
-    """The topic that a lander reads: its name, partitions and positions. Another object may poll for it."""
+    """The topic that a lander reads, and its offsets. Another object may poll for its records."""
 
     topic_id: str | None
 
@@ -50,7 +50,7 @@ class LanderSource(Protocol):
         """Begin to read at the positions of a table, or at the start if `positions` is None."""
 
     def begins(self) -> dict[int, int]:
-        """Return the first offset of each partition, also of those that other workers read."""
+        """Return the offset of each partition at which reading began, also of other workers' partitions."""
 
     def offsets(self) -> dict[int, int]:
         """Return the next offset to read of each partition that this process reads."""
@@ -68,15 +68,16 @@ class PolledSource(LanderSource, Protocol):
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all partitions are read up to their last known ends."""
+        """True if all partitions are read up to their last known ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class LandSettings:
     """The settings of a landing: topic, brokers, shape of rows, and how often to commit.
 
-    `commit_every_s` is the longest time, in seconds, between a record's arrival and its commit: larger
-    values make larger files. `start` is where a table without positions begins: ``earliest`` or ``latest``.
+    `commit_every_s` is the longest time, in seconds, between a record's arrival and its commit: larger values
+    make larger files. `start` is the offset at which reading begins for a table without positions:
+    ``earliest`` or ``latest``.
     """
 
     topic: str
@@ -86,14 +87,14 @@ class LandSettings:
     start: str = "earliest"
     takes_losses: bool = False
     upserts: bool = False
-    """Whether the last record of each key counts, and one without a value deletes the row of its key."""
+    """True if only the last record of each key counts, and one without a value deletes the row of its key."""
     unwraps: bool = False
-    """Whether values are envelopes of Debezium, of which the row after the change is landed."""
+    """True if values are change events of Debezium, of which the row after the change is landed."""
     commit_every_s: float = COMMIT_EVERY_S
     pending_bytes_max: int = PENDING_BYTES_MAX
     config: Mapping[str, object] = field(default_factory=dict)
     shares: bool = False
-    """Whether other workers of a group write into the same table under the same name."""
+    """True if other workers of a group write into the same table under the same name."""
 
 
 class _Side:
@@ -107,7 +108,7 @@ class _Side:
         self._has_rows = False
 
     def read_back(self) -> Positions | None:
-        """Return the positions in the table, and store them as the last committed ones."""
+        """Read the positions of the last commit from the table; store and return them."""
         self.before = self.table.positions()
         return self.before
 
@@ -136,7 +137,7 @@ class _Side:
         self.before = after
 
     def write(self, rows: pa.RecordBatch, partition: int, offsets: pa.Array) -> None:
-        """Write the rows that the table does not have; the table's positions may be ahead of the records."""
+        """Write the rows from the table's position on; the table has the earlier rows already."""
         assert self.before is not None
         known = self.before.offsets.get(partition, 0)
         if len(offsets) and offsets[0].as_py() < known:
@@ -152,7 +153,7 @@ class _Side:
 
         Raises:
             OtherWriterError: another process has committed to the table under this name.
-            StorageError: the commit has failed; another process may continue from the positions before.
+            StorageError: the commit has failed; another process may continue from the previous positions.
         """
         assert self.before is not None
         if not self._has_rows:
@@ -197,7 +198,7 @@ class _Side:
 
 
 class Lander:
-    """Lands one topic into one table, and its dead letters into another.
+    """Lands one topic into one table, and its dead letters (records that do not fit the table) into another.
 
     >>> with Lander(settings, table, dead) as lander:
     ...     lander.run(follow=False)
@@ -226,15 +227,15 @@ class Lander:
         self._dead: _Side | None = None
         self._shape: RowShape | None = None
         self.records = 0
-        """How many records were read."""
+        """The number of records read."""
         self.dead = 0
-        """How many of them do not fit."""
+        """The number of records that do not fit the table."""
         self.committed_s = 0.0
-        """When the last commit was, in seconds since 1970; 0 before the first one."""
+        """The time of the last commit in seconds since 1970; 0 before the first one."""
         self.lag = 0
-        """How many offsets are left to read, by the last look at the end."""
+        """The number of offsets left to read at the last commit."""
         self.due: float | None = None
-        """When the next commit is due, by `time.monotonic`; None where nothing waits for one."""
+        """The `time.monotonic` reading when the next commit is due; None if no record waits for one."""
         self._reader = source or TopicReader(
             settings.topic,
             settings.bootstrap_servers,
@@ -269,11 +270,11 @@ class Lander:
 
     @property
     def _is_begun(self) -> bool:
-        """Whether a restart would begin at the same offsets: the topic's beginning, or committed ones."""
+        """True if a restart would begin at the same offsets: the earliest, or committed ones."""
         return self._settings.start != "latest" or self.positions.batch >= 0
 
     def _shape_before_records(self) -> RowShape | None:
-        """Return the shape of rows if it can be determined without records, else None."""
+        """Return the conversion to rows if it does not depend on the first records, else None."""
         from penstock.registry.client import RegistryError
 
         kept = self._rows.table.schema()
@@ -316,7 +317,7 @@ class Lander:
 
     @property
     def table(self) -> LakeTable:
-        """The table of the rows that are no dead letters."""
+        """The table of the rows; dead letters are in another one."""
         return self._rows.table
 
     def run(
@@ -410,7 +411,7 @@ class Lander:
         self._rows.write(rows, partition, records.column("offset"))
 
     def _without_envelopes(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows in change events; write records that are no changes of a row as dead letters."""
+        """Return records whose values are the rows in change events; write other records as dead letters."""
         found, reasons = unwrapped(records)
         if not reasons:
             return found

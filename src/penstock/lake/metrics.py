@@ -53,7 +53,7 @@ _FIGURES: Mapping[str, tuple[str, str, Callable[[Lander], int]]] = {
         lambda each: int(each.committed_s),
     ),
 }
-"""By name: the type, what it says, and the value."""
+"""The metrics by name: type, help text, and a function that returns the value."""
 
 
 def _labels(lander: Lander) -> str:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOOK_EVERY_S = 5.0
-"""How often the end of the topic and new partitions are looked for."""
+"""The interval in seconds at which end offsets and new partitions are looked up."""
 
 FETCH_OPTIONS = {"max.partition.fetch.bytes": 8 << 20, "fetch.max.bytes": 32 << 20}
-"""What is fetched at a time unless the settings of the client say otherwise."""
+"""Fetch sizes in bytes, which the settings of the client override."""
 
 
 class TopicReader:
@@ -64,7 +64,7 @@ class TopicReader:
         self._consumer = Consumer(bootstrap_servers, {**FETCH_OPTIONS, **config, **own})
         self._offsets: dict[int, int] = {}
         self.ends: dict[int, int] = {}
-        """The ends of partitions, as they were last asked for."""
+        """The end offset of each partition at the last lookup."""
         self._looked_at = float("-inf")
         self.topic_id: str | None = None
         try:
@@ -161,7 +161,7 @@ class TopicReader:
         self._consumer.pause([TopicPartition(self.topic, number) for number in partitions])
 
     def begins(self) -> dict[int, int]:
-        """Return the first offset of each partition."""
+        """Return the offset of each partition at which reading begins, if called before `poll`."""
         return self.offsets()
 
     def offsets(self) -> dict[int, int]:
@@ -174,7 +174,7 @@ class TopicReader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all partitions are read up to the ends found by the last `look`."""
+        """True if all partitions are read up to the end offsets of the last `look`."""
         offsets = self.offsets()
         return all(offsets.get(partition, 0) >= end for partition, end in self.ends.items())
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from penstock.registry.client import Finder
 
 KAFKA_COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
-"""The columns of records that a table gets by default where values are not decoded."""
+"""The record columns that a table gets by default if values are not decoded."""
 
 BESIDE_FIELDS = ("partition", "offset", "timestamp", "key")
-"""The columns of records that a table gets by default beside the fields of values."""
+"""The record columns that a table gets by default in addition to the fields of decoded values."""
 
 DEAD_SCHEMA = pa.schema(
     [
@@ -66,7 +66,7 @@ class RowShape(Protocol):
         """The columns of the rows."""
 
     def split(self, records: pa.RecordBatch) -> Split:
-        """Return the rows and dead letters of records that have all columns of a topic."""
+        """Convert `records`, which have all columns of a Kafka record, to rows and dead letters."""
 
     def renewed(self, records: pa.RecordBatch) -> RowShape | None:
         """Return a new shape if records use a newer schema, or None if this shape fits them."""
@@ -110,7 +110,7 @@ class _Json:
     def split(self, records: pa.RecordBatch) -> Split:
         """Return rows; a record is a dead letter if it is no JSON object or a field has another type.
 
-        A tombstone is a row.
+        A tombstone (a record without a value) becomes a row.
         """
         decoded, reasons = self._decoder.judged(records.column("value"))
         arrays = [
@@ -120,12 +120,12 @@ class _Json:
         return _parted(pa.RecordBatch.from_arrays(arrays, schema=self.schema), records, reasons)
 
     def renewed(self, records: pa.RecordBatch) -> RowShape | None:
-        """Return None: the fields stay those that were declared or found first."""
+        """Return None: the fields stay those that were declared or inferred from the first records."""
         return None
 
 
 class _WithErrors:
-    """A conversion by a shape of `queries` that has an error column for records that do not decode."""
+    """A conversion by a decoder of `penstock.queries` that returns an error column beside the fields."""
 
     def __init__(
         self, shape: Shape, error: str, columns: Sequence[str] | None, hidden: Sequence[str]
@@ -178,7 +178,7 @@ class _Registered(_WithErrors):
         self._seen: set[Any] = set()
 
     def renewed(self, records: pa.RecordBatch) -> RowShape | None:
-        """Look up a newer schema version if records have a schema id that no earlier record had."""
+        """Return a conversion by a newer schema if new schema ids occur and it exists, else None."""
         named = set(pc.unique(pc.binary_slice(records.column("value"), 0, 5)).to_pylist()) - self._seen
         if not named:
             return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SharedTopic:
-    """One topic of a shared reader, with the methods that a lander uses."""
+    """One topic of a `SharedReader`, with the methods that a lander uses."""
 
     def __init__(self, reader: SharedReader, topic: str, topic_id: str | None, partitions: list[int]) -> None:
         self.topic = topic
@@ -32,7 +32,7 @@ class SharedTopic:
         self.owned: set[int] = set()
         """The partitions that this process reads."""
         self.ends: dict[int, int] = {}
-        """The ends of those partitions, as they were last asked for."""
+        """The end offsets of the owned partitions at the last lookup."""
         self._reader = reader
         self._begins: dict[int, int] = {}
         self._offsets: dict[int, int] = {}
@@ -56,7 +56,7 @@ class SharedTopic:
         self._reader.seek(self.topic, self._offsets)
 
     def begins(self) -> dict[int, int]:
-        """Return the offset at which each partition of the topic began, also of other workers' partitions."""
+        """Return the offset of each partition at which reading began, also of other workers' partitions."""
         return dict(self._begins)
 
     def offsets(self) -> dict[int, int]:
@@ -67,12 +67,12 @@ class SharedTopic:
         return dict(self._offsets)
 
     def passed(self, partition: int, offset: int) -> None:
-        """Note that the records of a partition before `offset` were read."""
+        """Set the next offset of a partition, after the records before `offset` were read."""
         self._offsets[partition] = offset
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all owned partitions are read up to the ends found by the last `look`."""
+        """True if all owned partitions are read up to the end offsets of the last `look`."""
         offsets = self.offsets()
         return all(offsets.get(partition, 0) >= end for partition, end in self.ends.items())
 
@@ -145,7 +145,8 @@ class SharedReader:
         """Start to read all partitions, or those that the group assigns.
 
         `taken` is called with partitions that are read from now on (within `poll` if there is a group),
-        `left` before partitions go to another worker, and `lost` if they have gone already.
+        `left` before the group revokes partitions, and `lost` with partitions that other workers may read
+        already.
         """
         self._taken = taken
         if self._group is not None:

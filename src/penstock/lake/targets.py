@@ -12,10 +12,10 @@ from penstock.lake.contract import LakeTable, TableSettings
 from penstock.lake.credentials import StoreOptions, without_secrets
 
 TOPIC = "{topic}"
-"""What stands for the topic in the name of a table."""
+"""The placeholder for the topic's name in the name of a table."""
 
 DEAD_SUFFIX = "_dead_letters"
-"""What the name of a table of dead letters ends in, by default."""
+"""The default suffix of the name of a dead-letter table."""
 
 
 def open_table(where: str, topic: str, settings: TableSettings, options: StoreOptions) -> LakeTable:
@@ -65,7 +65,7 @@ def open_table(where: str, topic: str, settings: TableSettings, options: StoreOp
 
 
 def place_of(where: str, topic: str) -> str:
-    """Return the table of a topic, with ``{topic}`` in `where` replaced by the topic's name.
+    """Return the name of a topic's table: `where` with ``{topic}`` replaced by the topic's name.
 
     In names of Iceberg, every other character than an ASCII letter or digit becomes ``_``: a point would
     begin another namespace.
@@ -75,7 +75,7 @@ def place_of(where: str, topic: str) -> str:
 
 
 def places_of(where: str, topics: Sequence[str]) -> dict[str, str]:
-    """Return the table of each topic.
+    """Return the name of each topic's table.
 
     Raises:
         ConfigError: two topics would get the same table.

@@ -51,7 +51,7 @@ def make_directory(directory: Path) -> None:
 
 
 def remove_unfinished(directory: Path) -> int:
-    """Delete the hidden files that killed processes left of `write_whole`; return how many."""
+    """Delete the hidden files of `write_whole` that killed processes left behind; return their number."""
     leftovers = list(directory.glob(f".*{TEMPORARY_SUFFIX}"))
     for leftover in leftovers:
         leftover.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """Add landed files to a Delta table, by the library `deltalake`, each batch once.
 
 The same commit adds the files and stores the writer's name and the number of its last batch (a ``txn``
-action) in the table's log. By that, a batch that is added again is recognised.
+action) in the table's log. This number shows that the table has a batch already.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import Manifest
 
 ATTEMPTS_MAX = 10
-"""So often a commit is tried that other writers of the table were faster with."""
+"""The number of attempts to commit, when other writers of the table commit first."""
 
 
 class DeltaRegister:

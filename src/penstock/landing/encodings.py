@@ -1,9 +1,9 @@
 """Choose encodings and compression for the columns of a Parquet file by its first row group. Needs pyarrow.
 
-Two attempts would cost as much as all other work of an encoder, in vain: a dictionary of values that seldom
-repeat, and compressing bytes that are compressed or encrypted already. A sample shows that beforehand. Pages
-are PLAIN or have a dictionary, which every reader of Parquet supports; the delta encodings would make files
-of offsets and times smaller, but not every reader supports them.
+A sample of the rows avoids two steps that would cost as much as all other work of an encoder without making
+files smaller: a dictionary of values that seldom repeat, and compression of bytes that are compressed or
+encrypted already. Pages are PLAIN or have a dictionary, which every reader of Parquet supports; the delta
+encodings would make files of offsets and times smaller, but not every reader supports them.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 NEVER_REPEATING = ("value", "headers", "offset", "timestamp", "time", "data", "error", "extensions")
-"""Columns that never have a dictionary: large ones, and those that count on."""
+"""Columns that never get a dictionary, because their values are large or increase from row to row."""
 
 WITHOUT_STATISTICS = ("key", "value", "headers", "data", "extensions", "error")
-"""Columns by whose bounds no reader skips a file."""
+"""Columns without minimum and maximum in the file, because no reader would skip a file by them."""
 
 REPEATS_ROWS = 4096
-"""Rows that are looked at for values that repeat."""
+"""The number of rows in which repetitions of values are counted."""
 REPEATS_LEAST = 4
-"""How often a value has to be there, in the mean of these rows, for a dictionary to pay."""
+"""A column gets a dictionary if each value occurs this often on average in its first REPEATS_ROWS rows."""
 
 SAMPLED_BYTES_LEAST = 1 << 20
-"""Smaller columns are compressed untried: a sample would cost as much as it could save."""
+"""Columns of fewer bytes are compressed without a sample, which would cost as much as it could save."""
 SAMPLE_BYTES = 64 << 10
 SAMPLES = 4
 COMPRESSED_SHARE_MAX = 0.95
-"""A column whose sample stays larger than this share of itself is stored as it is."""
+"""A column is stored uncompressed if compression leaves more than this share of its sample."""
 
 
 def columns_with_dictionary(rows: Sequence[pa.RecordBatch]) -> list[str]:
@@ -75,7 +75,7 @@ def compressions(rows: Sequence[pa.RecordBatch], codec: str) -> Mapping[str, str
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
-    """Yield the Parquet column paths of an Arrow column."""
+    """Yield the paths of the Parquet columns in which an Arrow column is stored."""
     if pa.types.is_map(kind):
         yield f"{path}.key_value.key"
         yield from _leaves(f"{path}.key_value.value", kind.item_type)

@@ -23,16 +23,16 @@ from penstock.landing.manifest import LandedFile
 from penstock.landing.partitioning import Values, directory, split
 
 ROW_GROUP_BYTES = 32 << 20
-"""Arrow bytes of a row group: large enough to compress, small enough to be read in parallel."""
+"""The Arrow bytes at which a row group is written: enough to compress well and to be read in parallel."""
 
 BUFFERED_BYTES_MAX = 64 << 20
-"""Arrow bytes that one task holds for all of its files; then the largest one is written out."""
+"""The most Arrow bytes that a task buffers for all of its files; above, the fullest buffer is written."""
 
 FILE_BYTES = 128 << 20
-"""About how large a file gets before the next one begins."""
+"""The approximate size in bytes at which a file is completed and the next one begins."""
 
 PARTITIONS_MAX = 256
-"""How many partitions one task may write. Every one is a file, in each batch."""
+"""The most partitions that one task may write, because each one is a file in each batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class FileSettings:
     file_bytes: int = FILE_BYTES
     partitions_max: int = PARTITIONS_MAX
     all_statistics: bool = False
-    """Bounds of every column, which Iceberg expects."""
+    """True to store the minimum and maximum of every column, which Iceberg expects."""
 
 
 class TaskFiles:
     """Writes the files of one attempt of a task. `root` is the table, `staging` a hidden directory in it.
 
-    File names begin with `prefix`, and no other attempt uses the same.
+    File names begin with `prefix`; no other attempt uses the same names.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Add landed files to an Iceberg table, by the library `pyiceberg`, each batch once.
 
-The number of a writer's last batch is a property of the table, set in the same commit that adds the
-files; their snapshot has the number as well. By that, a batch that is added again is recognised.
+The number of a writer's last batch is a property of the table, set in the same commit that adds the files;
+their snapshot has the number as well. This number shows that the table has a batch already.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import Manifest
 
 ATTEMPTS_MAX = 10
-"""So often a commit is tried that other writers of the table were faster with."""
+"""The number of attempts to commit, when other writers of the table commit first."""
 
 PROPERTY_PREFIX = "penstock.landed."
-"""The writer's name follows; the value is the number of its last batch."""
+"""The prefix of a table property; the writer's name follows, the value is its last batch number."""
 
 
 class IcebergRegister:

@@ -15,7 +15,7 @@ FORMAT_VERSION = 1
 FORMATS = ("parquet", "delta", "iceberg")
 
 DERIVED: Mapping[str, str] = {"date": "date", "hour": "int"}
-"""Partition columns made of the time of a record, UTC, with their types in Spark's spelling."""
+"""Partition columns that are computed from a record's time in UTC, and their types in Spark's spelling."""
 
 PARTITION_TYPES = ("string", "int", "bigint", "date")
 
@@ -32,15 +32,14 @@ class TableLayout:
     time_column: str = "timestamp"
     format: str = "parquet"
     versions: tuple[tuple[str, int], ...] = ()
-    """Of keys and values with a schema: the version of the subject whose fields are columns."""
+    """By "key" and "value": the version of the subject whose schema has these columns."""
 
     def check(self) -> None:
         """Check that the partition columns can be made from the columns.
 
         Raises:
             ConfigError: a partition column is missing, is named twice, has an unusable type, or no other
-                column
-                is left.
+                column is left.
         """
         types = dict(self.columns)
         if len(set(self.partition_by)) < len(self.partition_by):
@@ -131,7 +130,7 @@ class TableLayout:
 
 
 def versioned_object(text: str | bytes, what: str) -> dict[str, Any]:
-    """Return the JSON object in a text, after checking its format version.
+    """Return the JSON object in `text`, after checking its format version; `what` names the text in errors.
 
     Raises:
         DecodeError: the text is no such object, or of a newer version.

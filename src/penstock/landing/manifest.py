@@ -80,7 +80,7 @@ class Manifest:
 
 
 def manifests_from_json(text: str | bytes, what: str) -> list[Manifest]:
-    """Return the manifests in a file: one, or many if old ones were folded into it.
+    """Return the manifests in a file: one, or several if old manifests were merged into this file.
 
     Raises:
         DecodeError: the text has another form, or is of a newer version.

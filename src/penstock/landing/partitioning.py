@@ -13,10 +13,10 @@ from penstock.errors import EncodeError
 from penstock.landing.layout import TableLayout
 
 NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
-"""The name of Hive's for null; also for an empty text, which cannot name a directory."""
+"""Hive's directory name for null; also used for an empty text, which cannot name a directory."""
 
 DIRECTORY_BYTES_MAX = 255
-"""What file systems take for a name."""
+"""The longest name in bytes that common file systems allow."""
 
 _DAY_US = 86_400_000_000
 _HOUR_US = 3_600_000_000
@@ -53,7 +53,7 @@ def split(batch: pa.RecordBatch, layout: TableLayout) -> Iterator[tuple[Values, 
 
 
 def _encoded(batch: pa.RecordBatch, name: str, time_column: str) -> tuple[np.ndarray, list[str | None]]:
-    """Return (a code for each row, the text of each code) for a partition column."""
+    """Dictionary-encode a partition column: return (a number for each row, the text for each number)."""
     if name in batch.schema.names:
         encoded = batch.column(name).dictionary_encode()
         texts = [str(value) for value in encoded.dictionary.to_pylist()]
@@ -71,7 +71,7 @@ def _encoded(batch: pa.RecordBatch, name: str, time_column: str) -> tuple[np.nda
 
 
 def _date(day: int) -> str:
-    """Return the date of a day since 1970, limited to the years that a `date` can hold."""
+    """Return the ISO date of a day, given in days since 1970, limited to the years that a `date` can hold."""
     ordinal = min(max(day + _FIRST_DAY, 1), datetime.date.max.toordinal())
     return datetime.date.fromordinal(ordinal).isoformat()
 

@@ -5,9 +5,9 @@
     orders/_penstock/manifests/WRITER/00000000000000000012.json        the files of batch 12
     orders/_penstock/staging/WRITER/12/...parquet.unfinished           files not committed yet
 
-A batch is committed at the moment when its manifest exists, which one link of the file system decides. Its
-files then get their final names. After an interruption between the two, the next commit finishes that;
-`files` finds them in either place.
+A batch is committed when its manifest exists. A hard link creates the manifest and fails if there is one, so
+that one of two drivers succeeds. The batch's files then get their final names. After an interruption between
+these two steps, the next commit renames the files; `files` yields them under either name.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from penstock.landing.manifest import (
 from penstock.model import OffsetRange
 
 HIDDEN = "_penstock"
-"""Readers of directories leave out names that begin so."""
+"""The directory of a table's own files. Readers of Parquet directories skip names that begin with ``_``."""
 
 KEPT_SINGLE = 100
-"""So many manifests are put together into one file, when there are twice as many."""
+"""The number of manifests that are merged into one file, when there are twice as many."""
 
 STALE_STAGING_S = 7 * 24 * 3600
-"""After so many seconds without a change, files of a writer that is gone are removed."""
+"""Unfinished files of a writer that has ended are removed after this many seconds without a change."""
 
 WRITER_CHARACTERS_MAX = 200
 
@@ -58,17 +58,17 @@ _SINGLE = re.compile(r"(\d{20})\.json")
 _FOLDED = re.compile(r"(\d{20})-(\d{20})\.json")
 
 Register = Callable[[Manifest], None]
-"""Adds the files of a batch to a table of another format, unless they are there."""
+"""Adds the files of a batch to a Delta or Iceberg table, unless the table has them."""
 
 
 class LandingTable:
-    """The landed table in directory `root`."""
+    """The landed table (Parquet files and manifests) in directory `root`."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root)
         self._hidden = self.root / HIDDEN
         self._unsynced: set[Path] = set()
-        """Directories with names that are not known to be on the disk."""
+        """Directories whose new names may not be flushed to disk yet."""
 
     # -- what all files have in common
 
@@ -109,7 +109,7 @@ class LandingTable:
         return self._hidden / "staging" / checked_writer(writer) / str(batch)
 
     def discard(self, files: Iterable[LandedFile]) -> None:
-        """Remove files that no batch will contain."""
+        """Remove files in staging directories that no batch will contain."""
         for file in files:
             with suppress(OSError):
                 (self.root / file.staged).unlink(missing_ok=True)
@@ -117,7 +117,7 @@ class LandingTable:
     def clean(self, names: Iterable[str], *, now: float | None = None) -> None:
         """Remove the staging directories `names`, and old unfinished files of writers that have ended.
 
-        Call it after a batch is committed, when no task of these writers runs that could still be needed.
+        Call this after a batch is committed, when the query needs no running task of these writers any more.
         """
         staging = self._hidden / "staging"
         for name in names:
@@ -136,7 +136,7 @@ class LandingTable:
                     each.unlink()
 
     def _owed(self) -> set[str]:
-        """Return staging directories with files of committed batches whose renaming was interrupted."""
+        """Return the staging directories that still have files of committed batches, to be renamed."""
         newest = [self.newest(writer) for writer in self.writers()]
         return {
             staging_name(file)
@@ -149,7 +149,7 @@ class LandingTable:
     # -- batches
 
     def newest(self, writer: str) -> Manifest | None:
-        """Return the last committed batch of `writer`, or None. Raises DecodeError and StorageError."""
+        """Return the manifest of the last batch of `writer`, or None. Raises DecodeError and StorageError."""
         batches = self._batches(checked_writer(writer))
         return self._manifest(checked_writer(writer), max(batches)) if batches else None
 
@@ -163,7 +163,7 @@ class LandingTable:
         register: Register | None = None,
         topic_ids: Mapping[str, str] = MappingProxyType({}),
     ) -> Manifest:
-        """Commit `files` as a batch, unless that is committed already; return the batch's manifest.
+        """Commit `files` as a batch, unless this batch is committed already; return the batch's manifest.
 
         A batch that is committed again keeps its first content, and the given files are removed. On return,
         all files of the batch have their final names, and are in the table of `register` if there is one.
@@ -253,7 +253,7 @@ class LandingTable:
                 )
 
     def _complete(self, manifest: Manifest, register: Register | None) -> None:
-        """Give the files of a batch their final names, and register them; a repeated call does nothing."""
+        """Give a batch's files their final names, and call `register`; a repeated call changes nothing."""
         for file in manifest.files:
             target, staged = self.root / file.path, self.root / file.staged
             # A file that is gone from here has its name, since nothing removes it before that.
@@ -330,7 +330,7 @@ class LandingTable:
 
 
 def staging_name(file: LandedFile) -> str:
-    """Return the name of the staging directory of a file. Raises ConfigError if it is in none."""
+    """Return the name of a file's staging directory (the writer's name). Raises ConfigError if none."""
     parts = file.staged.split("/")
     strange = {"", ".", ".."} & {*parts, *file.path.split("/")}
     if strange or len(parts) != 5 or parts[:2] != [HIDDEN, "staging"]:

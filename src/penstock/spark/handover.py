@@ -1,12 +1,12 @@
 """Read the checkpoint of a streaming query, for a change between this source and the JVM's Kafka connector.
 
-A checkpoint has no name of a source. `offsets/N` has where micro-batch N ends, one line for each source,
-`commits/N` says that micro-batch N is complete, and the Kafka connector of the JVM stores in `sources/S/0`
-where source S began. The formats are Spark's: versions 1 and 2 of its log of offsets, version 1 of the
-connector's file.
+A checkpoint does not name the format of a source. The file `offsets/N` has the end of micro-batch N, one line
+for each source; `commits/N` exists if micro-batch N is complete; `sources/S/0`, which only the JVM's Kafka
+connector writes, has the offsets at which source S began. The formats are Spark's: versions 1 and 2 of its
+log of offsets, version 1 of the connector's file.
 
-From a checkpoint whose first micro-batch is not complete, the connector continues only from a copy with that
-file (`copy_for_kafka`); from every other one it continues without a change.
+If the first micro-batch of a checkpoint is not complete, the connector can continue only from a copy that has
+`sources/S/0` (`copy_for_kafka`). Otherwise it continues from the checkpoint itself.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from penstock.model import TopicPartition
 from penstock.spark.source.planning import BEGINS_HERE, Offsets, offsets_from_json, offsets_to_json
 
 FILE_BYTES_MAX = 64 << 20
-"""Larger files are none of these: a million partitions take 20 MB."""
+"""The largest checkpoint file that is read: the offsets of a million partitions take 20 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
     """The position of one source of a query.
 
-    `end` is where its newest micro-batch ends, None if the source is no Kafka source, or has planned
-    nothing. `begin` is where its first one began, if the checkpoint has that: in the log of offsets, for
-    this source, or in the file of the connector of the JVM.
+    `end` is the end of its newest micro-batch; None if it is not a Kafka source, or has planned nothing.
+    `begin` is the start of its first micro-batch, if the checkpoint has it: in the log of offsets (from this
+    source), or in the file of the JVM's Kafka connector.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Checkpoint:
 
     @property
     def is_first_unfinished(self) -> bool:
-        """Whether no micro-batch is complete, so that the query still needs where its sources began."""
+        """True if no micro-batch is complete: the query then needs the offsets where its sources began."""
         return self.committed is None
 
     def advice(self) -> list[str]:
@@ -130,7 +130,7 @@ def _newest(directory: Path) -> int | None:
 
 
 def _ends(file: Path) -> dict[str, Mapping[str, object] | None]:
-    """Return the line of each source by its name; None if the source had no data or writes no JSON object."""
+    """Return each source's line as a JSON object, by source name; None without data or another text."""
     version, *lines = _text(file).split("\n")
     if version not in ("v1", "v2"):
         raise ConfigError(f"{file} is of version {version!r}; known are v1 and v2 of Spark's log of offsets")
@@ -213,8 +213,8 @@ def copy_for_kafka(path: str | Path, copy: str | Path) -> Checkpoint:
     Returns the checkpoint read from the copy.
 
     Raises:
-        ConfigError: no copy is needed, the checkpoint does not have where a source began or is of another
-            format, or `copy` exists already.
+        ConfigError: no copy is needed, the checkpoint lacks the start of a source or is of another format, or
+            `copy` exists already.
     """
     before = read_checkpoint(path)
     copy = Path(copy)

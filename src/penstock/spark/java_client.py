@@ -1,4 +1,4 @@
-"""Settings of Kafka's Java clients in the options of queries: those without effect, and those refused."""
+"""Settings of Kafka's Java clients that a query may contain: those without effect, and those refused."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NO_EFFECT = {
     "session.timeout.ms": GROUP,
     "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms counts",
 }
-"""Names and why. Accepted and left out: a query that moves keeps its options."""
+"""Settings that are accepted without effect, and why: a query from the JVM's connector keeps its options."""
 
 REFUSED = {
     "kafka.auto.offset.reset": "the source keeps its own offsets; say startingOffsets",
@@ -59,4 +59,4 @@ REFUSED = {
     "kafka.partitioner.class": "it is a Java class; say kafka.partitioner, or add a column partition",
     "kafka.partitioner.ignore.keys": "keys decide; add a column partition instead",
 }
-"""Names and what to do: they would change what a query reads or writes."""
+"""Settings that are refused, because they would change the result of a query, and what to do instead."""

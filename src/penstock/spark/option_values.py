@@ -83,7 +83,7 @@ def offsets_by_partition(text: str, option: str, lowest: int) -> dict[TopicParti
 
 
 def json_object(text: str, shape: str) -> dict[str, object]:
-    """Return the JSON object in `text`; `shape` is the sentence that an error begins with.
+    """Return the JSON object in `text`; `shape` is the beginning of the error message.
 
     Raises:
         ConfigError: the text is no JSON object.

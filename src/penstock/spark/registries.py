@@ -73,7 +73,7 @@ def reader_schema(
 
 
 class PatientRegistry:
-    """A registry whose requests are repeated while it does not answer, as streams wait for brokers."""
+    """A registry client that repeats requests for `outage_s` seconds while the registry does not answer."""
 
     def __init__(self, finder: Finder, outage_s: float) -> None:
         self._finder = finder
@@ -81,7 +81,7 @@ class PatientRegistry:
         self.id_bytes: int = getattr(finder, "id_bytes", 4)
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """Return the schema with an id. Raises as `RegistryClient`; NetworkError after the longest outage."""
+        """Return the schema with an id. Raises as `RegistryClient`; NetworkError after `outage_s` seconds."""
         return self._patiently(lambda: self._finder.schema_by_id(schema_id))
 
     def schema_by_guid(self, guid: str) -> Schema:
@@ -112,7 +112,7 @@ class PatientRegistry:
 
 
 class KnownVersions:
-    """A registry that raises an error for schemas newer than one version of a subject."""
+    """A registry client that raises an error for schemas newer than one version of a subject."""
 
     def __init__(self, client: RegistryClient, subject: str, version: int) -> None:
         self._client = client

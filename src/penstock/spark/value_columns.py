@@ -30,7 +30,7 @@ from penstock.spark.value_options import FIELDS, FieldOptions, ValueOptions
 from penstock.spark.value_types import as_spark, spark_type
 
 VERSION = "penstock.version"
-"""The metadata of an error column: the version of the subject whose fields are the columns."""
+"""The metadata key of an error column for the version of the subject whose fields are the columns."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ReadField:
     names: Mapping[str, str | None]
     types: Mapping[str, DataType]
     whole: DataType
-    """The type of the whole value."""
+    """The Spark type of the decoded key or value as a whole."""
 
     @property
     def error_column(self) -> str:
@@ -158,7 +158,7 @@ def read_field(
     version: int | None = None,
     taken: Collection[str] = (),
 ) -> ReadField:
-    """Return how to read keys or values; `taken` are column names that they must not use.
+    """Return the schema and columns for reading keys or values; column names in `taken` are not used.
 
     Raises:
         ConfigError: the registry has no such subject, or a schema of another format.
@@ -184,7 +184,7 @@ def read_field(
 def decoded_whole(
     field: ReadField, data: pa.Array, headers: pa.Array | None, wanted: pa.DataType, *, fails: bool
 ) -> tuple[pa.Array, pa.Array]:
-    """Return (values of a column of bytes in a type of Spark's, errors of the rows that have none).
+    """Return (decoded values of a column of bytes in the type `wanted`, errors of the rows without a value).
 
     Raises:
         DecodeError: a row does not decode, and `fails` is set.
@@ -209,7 +209,7 @@ def _reasons(found: Decoded) -> dict[int, str]:
 
 
 def _places(rows: Ints, dead: Collection[int], count: int) -> Ints:
-    """Return the index of each of `count` rows among those that decode, or -1 for rows in `dead`."""
+    """Return for each of `count` rows its index among the decoded rows, or -1 for rows in `dead`."""
     places = np.full(count, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
     places[np.fromiter(dead, dtype=np.int64)] = -1
@@ -223,14 +223,16 @@ def _as_column(dead: Mapping[int, str], count: int) -> pa.Array:
 
 
 UNKNOWN_AGE_MAX_S = 60.0
-"""How long an id that a registry did not know is not asked for again: records may come before their schema
-is at every registry, and ids that one producer makes up must not count for ever."""
+"""The time in seconds for which an id that a registry did not have is not asked for again: records may
+come before their schema is at every registry, and an id that a faulty producer made up must not be kept
+for ever.
+"""
 
 _decoders: dict[tuple[object, ...], tuple[float, Decoder]] = {}
 after_fork_in_child(_decoders.clear)
 
 DECODERS_MAX = 100
-"""How many decoders a process keeps: one for each way in which its queries read keys or values."""
+"""The most decoders that a process keeps: one for each way in which its queries read keys or values."""
 
 
 def _decoder(identity: tuple[Any, ...]) -> Decoder:

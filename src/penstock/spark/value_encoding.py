@@ -34,7 +34,7 @@ def encoded(field: WrittenField, column: pa.Array, topic: str) -> pa.Array:
 
 
 def check_type(field: WrittenField, kind: pa.DataType) -> None:
-    """Check that the format has a type for `kind`, if the schema must be made from it.
+    """Check that the field's format has a schema for the Arrow type `kind`, if no schema is given.
 
     Raises:
         ConfigError: the format has no such type.

@@ -14,7 +14,7 @@ from penstock.security.secrets import Secret, is_secret_name
 from penstock.spark.option_values import choice, count
 
 REGISTRY_PREFIX = "schema.registry."
-"""Settings of the registry's client follow, under Confluent's names."""
+"""The prefix of the registry's options; the name of a setting of Confluent's clients follows."""
 
 FIELDS = ("key", "value")
 FORMATS = ("bytes", "avro", "json", "protobuf")
@@ -29,7 +29,7 @@ SERIALIZER_SETTINGS = (
     "use.schema.id",
     "subject.name.strategy",
 )
-"""Settings of serializers, which follow ``key.`` and ``value.`` at the sink."""
+"""Settings of serializers, which are options of the sink with ``key.`` or ``value.`` in front."""
 
 BOTH_NAMES = tuple(f"{field}.{part}" for field in FIELDS for part in _BOTH_PARTS)
 READ_NAMES = tuple(f"{field}.{part}" for field in FIELDS for part in _READ_PARTS)
@@ -55,7 +55,7 @@ class FieldOptions:
     raw: str = "invalid"
     new_version: str = "resolve"
     max_outage_ms: int = 0
-    """How long a task waits for a registry that does not answer."""
+    """The time in milliseconds for which a task waits for a registry that does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def _read_field(
 
 
 def write_value_options(given: Mapping[str, str]) -> tuple[WrittenField, ...]:
-    """Return the options for those of key and value that a schema writes.
+    """Return the options of keys and values that are written by a schema, without those that stay bytes.
 
     Raises:
         ConfigError: an option is malformed, missing, or contradicts another one.
@@ -207,7 +207,7 @@ def _registry(given: Mapping[str, str]) -> tuple[tuple[str, str | Secret], ...] 
 def registry_settings(named: Mapping[str, str], prefix: str = "") -> tuple[tuple[str, str | Secret], ...]:
     """Return the settings of a registry's client, sorted, with secrets that `repr` does not show.
 
-    `prefix` precedes their names in messages, where a user writes them with it.
+    Error messages put `prefix` before their names, as in the names of options.
 
     Raises:
         ConfigError: a setting is unknown, or the URL is missing.

@@ -58,7 +58,7 @@ def spark_type(kind: pa.DataType) -> spark.DataType:
 def as_spark(column: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, Ints]:
     """Return (a column in the type that Spark expects, the indices of the rows that this type cannot hold).
 
-    These rows are null in the column: times beyond 64-bit microseconds. Nanoseconds are cut off.
+    Such rows, with times beyond 64-bit microseconds, are null in the column. Nanoseconds are cut off.
     """
     if column.type == wanted:
         return column, np.zeros(0, dtype=np.int64)

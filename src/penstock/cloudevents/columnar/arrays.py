@@ -1,4 +1,7 @@
-"""Arrow arrays in the form that the kernels use: offsets and bytes, without copies where possible."""
+"""Converts Arrow arrays to the form that the compiled kernels use: numpy arrays of offsets and of bytes.
+
+The memory of the Arrow array is used without a copy where possible.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class Texts(NamedTuple):
 
 
 class HeaderLists(NamedTuple):
-    """A headers column: each row's header numbers (first, last), and the names and values of all headers."""
+    """A headers column: each row's headers are those from index `firsts` to before index `lasts`."""
 
     firsts: Int32s
     lasts: Int32s
@@ -41,7 +44,7 @@ def zeros(size: int, dtype: type) -> Any:
 
 
 def read_only(array: Any) -> Any:
-    """Mark an array read-only and return it; kernels are compiled once for each kind of array."""
+    """Mark an array read-only and return it: its memory may be shared with an Arrow array."""
     array.flags.writeable = False
     return array
 
@@ -67,7 +70,7 @@ def texts_of(array: Any, kind: Any) -> Texts:
     """Return a column as `Texts`; `kind` is pa.string() or pa.binary().
 
     Raises:
-        ConfigError: the column has another type.
+        ConfigError: the column contains neither text nor bytes.
     """
     if array.type != kind:
         if not _is_texty(array.type):
@@ -152,7 +155,7 @@ def constant_texts(text: bytes, size: int) -> Texts:
 
 
 def no_texts(size: int) -> Texts:
-    """Return a column of nulls."""
+    """Return a column of `size` nulls."""
     return Texts(read_only(zeros(size + 1, np.int32)), _NOTHING, read_only(np.ones(size, np.uint8)))
 
 
@@ -164,6 +167,6 @@ def text_at(texts: Texts, row: int) -> bytes | None:
 
 
 def text_array(kind: Any, ends: Int32s, data: Bytes, valid: Bytes, nulls: int) -> Any:
-    """Return an Arrow array of the given parts; `valid` are its validity bits."""
+    """Return an Arrow array of type `kind` made of offsets, bytes and, if `nulls` is not 0, validity bits."""
     bits = pa.py_buffer(valid) if nulls else None
     return pa.Array.from_buffers(kind, len(ends) - 1, [bits, pa.py_buffer(ends), pa.py_buffer(data)], nulls)

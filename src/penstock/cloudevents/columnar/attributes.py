@@ -1,8 +1,8 @@
-"""The attribute columns of a batch of events, converted to one form and validated.
+"""Converts the attribute columns of a batch of events to columns of text, and validates them.
 
-The input may have columns of many types: strings large or small, typed extensions beside the map, times with
-or without their text. The output is one column of text for each attribute, one list of extensions for each
-row, and the error of each invalid row.
+The input may have columns of many types: strings with offsets of 32 or 64 bits, typed extension columns
+beside the map `extensions`, times with or without `time_text`. The output is one column of text for each core
+attribute, one list of extensions for each row, and the error of each invalid row.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ SLOTS = {
     "subject": SUBJECT,
     "time": TIME,
 }
-"""The attributes of the core, in the order in which they are written."""
+"""The core attributes in the order in which they are written, and the number that kernels use for each."""
 
 _TIME_TEXT_BYTES_MAX = 27
 
 
 class Attributes:
-    """The attributes of a batch of events, in one form, and the errors of invalid rows."""
+    """The attributes of a batch of events as columns of text, and the errors of invalid rows."""
 
     def __init__(self, batch: Any, extension_types: Mapping[str, AttributeType]) -> None:
         self.size: int = batch.num_rows
@@ -86,10 +86,10 @@ class Attributes:
         self.names, self.values, self.entries = self._entries()
         self.order: Int32s = empty(len(self.entries.names.ends) - 1, np.int32)
         self.ordinary: dict[str, bool] = {"time": True}
-        """Which columns are known to be of texts that JSON has between quotes as they are."""
+        """By column: True if JSON needs no escapes for any of the column's texts."""
 
     def _column_types(self, declared: Mapping[str, AttributeType]) -> dict[str, AttributeType]:
-        """Return the types of the columns ``ce_<name>``, which count as declared."""
+        """Return the types of the typed columns ``ce_<name>``, by extension; these count as declared."""
         found: dict[str, AttributeType] = {}
         for name, array in self._columns.items():
             kind = type_of_column(array.type) if name.startswith("ce_") else None
@@ -159,7 +159,7 @@ class Attributes:
         return names, values, entries
 
     def judge(self, mode: Mode) -> bool:
-        """Fill in `errors`; return False if a valid row would be written differently from its columns."""
+        """Validate all rows, fill `errors`; return True if the extensions of valid rows are canonical."""
         doubts = zeros(self.size, np.uint8)
         for name, slot in SLOTS.items():
             texts = self.texts[name]
@@ -229,7 +229,7 @@ class Attributes:
             raise InvalidEventError("K27", f"{name} is not UTF-8 text") from None
 
     def extension(self, name: str) -> Any:
-        """Return one extension of every row, as an Arrow array of strings."""
+        """Return the value of the extension `name` in every row, as an Arrow array of strings with nulls."""
         entries = np.flatnonzero(pc.equal(self.names, name).to_numpy(zero_copy_only=False))
         rows = np.searchsorted(self.entries.ends, entries, "right") - 1
         indices = np.full(self.size, -1, np.int64)
@@ -257,7 +257,7 @@ def times_in_micros(times: Any) -> Any:
 
 
 def _merge(names: Any, values: Any, ends: Int32s, columns: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Merge the cells of extension columns into the entries of the extensions map."""
+    """Return (names, values, end index of each row) of the map's extensions and the ``ce_<name>`` columns."""
     size = len(ends) - 1
     first, count = int(ends[0]), int(ends[-1] - ends[0])
     all_names, all_values = [names.slice(first, count)], [values.slice(first, count)]
@@ -275,7 +275,7 @@ def _merge(names: Any, values: Any, ends: Int32s, columns: Mapping[str, Any]) ->
 
 
 def _canonical(array: Any) -> Any:
-    """Return a column of one extension as canonical texts."""
+    """Return the cells of a column ``ce_<name>`` as strings, in the canonical text form of CloudEvents."""
     kind = type_of_column(array.type)
     if kind is AttributeType.BOOLEAN:
         return pc.if_else(array, "true", "false")

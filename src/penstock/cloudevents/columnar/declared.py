@@ -1,4 +1,4 @@
-"""Declared extensions in the form that the kernels and Arrow use."""
+"""The declared extensions (names and types) in the form for the compiled kernels, and their Arrow types."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ARROW_TYPES: Mapping[AttributeType, Any] = {
     AttributeType.URI_REFERENCE: pa.string(),
     AttributeType.TIMESTAMP: TIMESTAMP,
 }
-"""The type of a column that holds one extension."""
+"""The Arrow type of a column ``ce_<name>``, by the type that is declared for the extension."""
 
 _KINDS = {
     AttributeType.STRING: STRING_KIND,
@@ -48,7 +48,7 @@ _KINDS = {
 
 
 class Declared(NamedTuple):
-    """The concatenated names of declared extensions, where each name ends, and the kind of each extension."""
+    """The concatenated names of declared extensions, where each name ends, and each type as a number."""
 
     names: Bytes
     ends: Int32s
@@ -56,13 +56,13 @@ class Declared(NamedTuple):
 
 
 def declared_table(extension_types: Mapping[str, AttributeType], *, strict: bool) -> Declared:
-    """Return the table of declared extensions. Only the lenient profile allows an empty partition key."""
+    """Return the declared extensions for kernels. With `strict`, an empty `partitionkey` is invalid."""
     return _table(tuple(extension_types.items()), strict)
 
 
 @lru_cache(maxsize=16)
 def _table(types: tuple[tuple[str, AttributeType], ...], strict: bool) -> Declared:
-    """Return the table of declared extensions, from a cache, since making it takes long."""
+    """Return the result of `declared_table`, from a cache because building it is slow."""
     kinds = {name: _KINDS[kind] for name, kind in types}
     if strict and kinds.get("partitionkey", STRING_KIND) == STRING_KIND:
         kinds["partitionkey"] = KEY_KIND

@@ -18,7 +18,7 @@ from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
 from penstock.errors import ConfigError
 
 EVENT_COLUMNS = tuple(name for name in EVENT_SCHEMA.names if name not in ("outcome", "rule"))
-"""The columns that it makes by default: enough to write equal events again."""
+"""The columns that `decode_events` adds by default: `encode_events` can make equal events from these."""
 
 
 def decode_events(
@@ -37,8 +37,8 @@ def decode_events(
     ``ce_<name>`` for one extension in a column of its declared type. Other columns are not built, but
     every rule is checked. The other options are those of `from_record`.
 
-    `error` is null for a valid event; otherwise it is the outcome of `from_record`, rule first, and the
-    other added columns are null. `time_text` is set if the text does not follow from `time`;
+    `error` is null for a valid event; otherwise it is the outcome of `from_record`, rule first, and the other
+    added columns are null. `time_text` is set if formatting `time` would not give the original text;
     `content_type` is `datacontenttype`, or JSON if the format implied it.
 
     Raises:

@@ -1,8 +1,9 @@
 """Encodes columns of attributes to records.
 
 The columns are first validated one by one, with doubtful rows checked by the constructor of `Event`, and then
-written, again column by column. If a batch is not suited to this, or nothing is compiled, every row goes
-through `to_record`; the resulting records are the same.
+written, again column by column. Every row goes through `to_record` instead if no kernels are compiled, for
+structured mode in Avro or Protobuf, and if a valid extension has a text that is not canonical; the resulting
+records are the same.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ from penstock.records.kernels.compiled import COMPILED, Bytes, Int32s
 from penstock.records.kernels.memory import cut, empty
 
 USE_KERNELS = COMPILED
-"""Uncompiled, the functions for one event are the faster way through a row."""
+"""True if kernels are compiled. Without, the functions for single events are faster than the kernels."""
 
 _BYTES_MAX = 2**31 - 1
 _OPENING = '{"specversion":"1.0","id":"'
-"""How every envelope begins: no event of another version is valid."""
+"""The beginning of every JSON envelope; `specversion` "1.0" is the only valid version."""
 
 _HEADER_NAMES = {name: CONTENT_TYPE if name == "datacontenttype" else f"ce_{name}" for name in SLOTS}
 _REPLACED = {*EVENT_SCHEMA.names, "key", "value", "headers"}
@@ -71,14 +72,14 @@ def encode_events(
     """Return the records that carry the events of a batch: columns `key`, `value` and `headers`.
 
     `batch` is a `pyarrow.RecordBatch` (or `Table`) with the columns that `decode_events` makes; `id`,
-    `source` and `type` are required. A null cell is an attribute that is not set; null `data` is an
-    event without data. `time` is a timestamp with a zone, or text; `time_text` overrides it if not null.
-    Extensions are in the map `extensions`, or each in a column ``ce_<name>``: boolean, integer,
-    binary, timestamp or text. `content_type` is used only to find data that are implied to be JSON.
+    `source` and `type` are required. A null cell is an attribute that is not set; null `data` is an event
+    without data. `time` is a timestamp with a zone, or text; `time_text` overrides it if not null. Extensions
+    are in the map `extensions`, or each in a column ``ce_<name>``: boolean, integer, binary, timestamp or
+    text. `content_type` only marks data as JSON where `datacontenttype` is null.
 
-    `key` is the column of that name, or null; `key_mapper` may be `partitionkey_mapper`. The other
-    options are those of `to_record`. Columns that belong to no event (`topic`, `partition`, ...) follow
-    unchanged after the three.
+    `key` is the column of that name, or null; `key_mapper` may be `partitionkey_mapper`. The other options
+    are those of `to_record`. Columns that belong to no event (`topic`, `partition`, ...) follow unchanged
+    after these three columns.
 
     Raises:
         EncodeError: a row is not a valid event; the message has the row and the reason. With
@@ -141,7 +142,7 @@ def _keys(batch: Any, attributes: Attributes, key_mapper: KeyMapper | None) -> A
 
 
 def _write_rows(attributes: Attributes, mode: Mode, options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the records made one by one with `to_record`."""
+    """Return the columns `value` and `headers`, made row by row with `to_record`."""
     values: list[bytes | None] = []
     headers: list[list[tuple[str, bytes]] | None] = []
     for row in range(attributes.size):
@@ -270,7 +271,7 @@ class _Writing:
         return text_array(pa.binary(), ends, cut(target, int(ends[-1])), bits, len(attributes.errors))
 
     def _choices(self) -> Bytes:
-        """Return the form in which the data of each row are put into its envelope."""
+        """Return for each row how its data enter the JSON envelope: unchanged, as a string, or as base64."""
         attributes = self.attributes
         data = self._without_wrong(attributes.data)
         types = attributes.content_types
@@ -291,7 +292,7 @@ def _is_empty(texts: Texts) -> bool:
 
 
 def _members(columns: Mapping[str, Texts], ordinary: Mapping[str, bool]) -> tuple[tuple[Any, ...], int]:
-    """Return attribute columns in the form for `write_envelopes`, and the greatest size of their members."""
+    """Return attribute columns in the form for `write_envelopes`, and the maximum size of their JSON."""
     prefixes = [(_OPENING if name == "id" else f'","{name}":"').encode() for name in columns]
     facts = np.zeros((len(columns), envelope_write_kernels.FACTS), np.int32)
     total = 0
@@ -315,7 +316,7 @@ def _side_by_side(texts: list[bytes], width: int) -> Bytes:
 
 
 def _arrays(columns: Mapping[str, Texts]) -> list[Any]:
-    """Return the bytes, the ends and the nulls of all columns."""
+    """Return three lists, each with an array per column: the bytes, the ends of the texts, the null flags."""
     return [[texts[part] for texts in columns.values()] for part in (1, 0, 2)]
 
 

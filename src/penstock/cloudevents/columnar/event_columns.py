@@ -1,4 +1,4 @@
-"""Builds Arrow columns from the events that were located in the rows of a batch."""
+"""Builds Arrow columns from the events that `LocatedRows` has found in a batch of records."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _OUTCOMES = pa.array(["event", "not an event", "invalid event"])
 
 
 class EventColumns:
-    """The Arrow columns of the events that were located in the rows of a batch."""
+    """Builds the Arrow columns of the events that `LocatedRows` has found in a batch of records."""
 
     def __init__(self, rows: LocatedRows) -> None:
         self._rows = rows
 
     def columns(self, names: Collection[str]) -> list[Any]:
-        """Return columns of `EVENT_SCHEMA`, or of one extension each, as Arrow arrays."""
+        """Return one Arrow array for each of `names`: a column of `EVENT_SCHEMA`, or ``ce_<name>``."""
         made = [self._column(name) for name in names]
         self._gather([column for column in made if isinstance(column, LocatedTexts)])
         return [column.array() if isinstance(column, LocatedTexts) else column for column in made]
@@ -77,7 +77,7 @@ class EventColumns:
         return builders[name]()
 
     def _gather(self, columns: list[LocatedTexts]) -> None:
-        """Copy the texts of all columns, a block of rows at a time while its bytes are in the CPU's cache."""
+        """Copy the texts of all columns by blocks of rows, whose bytes stay in the CPU's cache."""
         buffers = (self._rows.headers.values.data, self._rows.records.data, self._rows.side_bytes)
         for first in range(0, self._rows.size, _BLOCK_ROWS):
             last = min(first + _BLOCK_ROWS, self._rows.size)
@@ -178,7 +178,7 @@ class EventColumns:
         return events
 
     def _texts_by_row(self, column: int, no_claim: str) -> Any:
-        """Return a column of texts about the rows that are not events; null for events."""
+        """Return for each row item `column` of its error, `no_claim` if it is no event, null for an event."""
         others = self._rows.rows == table.NO_CLAIM
         texts = sorted({no_claim, *(str(error[column]) for error in self._rows.errors.values())})
         if not self._rows.errors and not others.any():
@@ -204,7 +204,7 @@ class EventColumns:
 
 
 class LocatedTexts:
-    """A column of texts that are not copied yet: their places, and room to copy them to."""
+    """A column of texts before they are copied: the buffer and position of each, and the target buffer."""
 
     def __init__(self, starts: Int32s, sizes: Int32s, places: Bytes, kind: Any = None) -> None:
         self.starts = starts
@@ -223,7 +223,7 @@ class LocatedTexts:
 
 
 def _typed(texts: Any, name: str, declared: AttributeType) -> Any:
-    """Return a column of canonical texts as a column of the declared type; a misfit becomes null."""
+    """Return a column of canonical texts in the declared type; a text of no such value becomes null."""
     kind = ARROW_TYPES[declared]
     if kind == pa.string():
         return texts

@@ -45,10 +45,10 @@ from penstock.records.kernels.compiled import COMPILED, Bytes, Int32s
 from penstock.records.kernels.memory import empty
 
 _ENTRIES_EXPECTED = 8
-"""Extensions of a structured event on average; where a batch has more, rows at its end are asked about."""
+"""The extensions per structured event for which there is room; rows beyond this room go to `from_record`."""
 
 USE_KERNELS = COMPILED
-"""Uncompiled, the functions for one event are the faster way through a row."""
+"""True if kernels are compiled. Without, the functions for single events are faster than the kernels."""
 
 CORE_SLOTS = {
     "id": table.ID,
@@ -91,7 +91,7 @@ class DecodeOptions:
 
 
 class LocatedRows:
-    """The rows of a batch of records: the class of each row, and the places of the parts of its event."""
+    """Classifies each row of a batch of records, and has the position and size of every part of its event."""
 
     def __init__(self, batch: Any, options: DecodeOptions) -> None:
         self.size: int = batch.num_rows
@@ -220,12 +220,12 @@ class LocatedRows:
 
 
 def _no_known_texts() -> Int32s:
-    """Return an empty table of valid texts for the kernels: two kinds, each with positions and sizes."""
+    """Return an empty cache for kernels, to contain the positions of sources and media types found valid."""
     return np.full(2 * KNOWN_TEXTS * 2, -1, np.int32)
 
 
 def _time_cell(moment: datetime | None, text: str) -> tuple[int, int]:
-    """Return the microseconds since 1970 of a time, and how they relate to its text."""
+    """Return (microseconds since 1970, state); TIME_EXACT means that formatting them gives `text` again."""
     if moment is None:
         return 0, TIME_ONLY_TEXT
     utc = moment.astimezone(UTC)

@@ -1,9 +1,9 @@
-"""The Avro event format (rules A1 to A4): a datum of the published schema, without header or schema id.
+"""The Avro event format (rules A1 to A4): a datum of CloudEvents' schema, without header or schema id.
 
-The schema is a record of `attribute`, a map of string to (null, boolean, int, string, bytes), and
-`data`, a union of bytes, null, boolean, map, array, double and string. Data are written as bytes, so
-that they stay unchanged (the union would make every number a double). Every branch can be read; data
-that are neither bytes nor text become JSON.
+The schema is a record of `attribute`, a map of string to (null, boolean, int, string, bytes), and `data`, a
+union of bytes, null, boolean, map, array, double and string. Data are written as bytes, so that they stay
+unchanged (the union would make every number a double). On reading, every branch of the union is accepted;
+data that are neither bytes nor text become JSON.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def read_event(
 
 
 def _payload(value: object, content_type: str | None) -> tuple[bytes | None, bool]:
-    """Return the data as bytes, and True if they are JSON without a content type that says so."""
+    """Return the data as bytes, and True if they are JSON and the event has no content type."""
     if value is None or isinstance(value, bytes):
         return value, False
     if isinstance(value, str) and (content_type is None or not is_json(content_type)):
@@ -151,7 +151,7 @@ class _Reader:
         return _Items(self)
 
     def branch(self, branches: tuple[Callable[[_Reader], object], ...]) -> object:
-        """Read a value of a union: the number of the branch, then the value."""
+        """Read the branch number of a union, then a value of this branch; return the value."""
         number = self.long()
         if not 0 <= number < len(branches):
             raise InvalidEventError("A2", f"the datum has branch {number} of a union of {len(branches)}")
@@ -167,7 +167,7 @@ class _Reader:
 
 
 class _Items:
-    """Counts the items of a map or array, which are encoded in blocks."""
+    """Iterates once for each item of a map or array, whose items Avro encodes in blocks."""
 
     def __init__(self, reader: _Reader) -> None:
         self._reader = reader
@@ -229,7 +229,7 @@ def _array_of(read: Callable[[_Reader], object]) -> Callable[[_Reader], list[obj
 
 
 def _json_object(reader: _Reader) -> object:
-    """Read the record with one field, `value`, in which the schema wraps nested values."""
+    """Return a record of the schema's CloudEventData, which wraps nested values: its one field is a map."""
     return reader.nested(_map_of(lambda inner: inner.branch(_NESTED)))
 
 

@@ -134,10 +134,10 @@ def _read_by_layout(text: str, lenient: bool, extension_types: Mapping[str, Attr
 
 @remembered(maxsize=8192)
 def _check_all_repeated(source: str, type: str, content_type: str | None, dataschema: str | None) -> bool:
-    """Check the attributes that repeat between events; return whether `data` are JSON.
+    """Check the attributes whose values repeat between events; return True if the data are JSON.
 
-    A tab is the only character that JSON must escape and that rule C13 allows in an attribute; it raises
-    ValueError.
+    Raises:
+        ValueError: an attribute is invalid, or the content type has a tab, which JSON allows only escaped.
     """
     if content_type is not None and "\t" in content_type:
         raise ValueError("left to the careful way")
@@ -263,7 +263,7 @@ def _read_data(value: object, text: str, content_type: str | None, lenient: bool
 
 
 def encode_text(string: str, content_type: str) -> bytes:
-    """Return data that a format has as a string, encoded in the charset of their media type if possible.
+    """Return the data of an event, given as text, in the charset of their media type, or else in UTF-8.
 
     Raises:
         InvalidEventError: J15, the string cannot be encoded.

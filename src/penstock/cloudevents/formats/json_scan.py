@@ -1,4 +1,4 @@
-"""Finds the places of an object's members in JSON text, and checks whether bytes are one JSON value."""
+"""Finds the members of a JSON object and the position of each value; checks that bytes are one JSON value."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _white_space = re.compile(rf"[{_SPACES}]*").match
 
 Members = dict[str, object]
 Span = tuple[int, int]
-"""Where a value begins and ends in the text."""
+"""The position in a JSON text where a value begins, and the position after its end."""
 
 
 def read_utf8(data: bytes) -> str:
@@ -124,7 +124,7 @@ def json_text(data: bytes) -> str | None:
 
 
 def _json_text_carefully(data: bytes) -> str | None:
-    """Do what `json_text` does, for JSON with numbers that are too long for Python's integers."""
+    """Return what `json_text` returns, also for JSON with integers that are too long for `int`."""
     try:
         text = data.decode()
         _, end = decode_at(text, 0)

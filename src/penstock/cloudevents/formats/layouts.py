@@ -14,7 +14,7 @@ from penstock.cloudevents.grammar import COMMON_TIMESTAMP
 from penstock.cloudevents.types import is_attribute_name
 
 LAYOUTS_MAX = 8
-"""The most layouts that are kept. Further ones take the general way, at no extra cost."""
+"""The most layouts that are kept. Envelopes with further layouts are read member by member."""
 
 MEMBERS_MAX = 24
 NAME_CHARACTERS_MAX = 64
@@ -28,10 +28,10 @@ _VALUE = '"([^"]*+)"'
 class EnvelopeLayout:
     """The members of an envelope in their order, and a pattern for them.
 
-    `match` is the pattern. `fields` are the groups of the fields in the order id, source, type,
-    datacontenttype, subject, time, dataschema, data_base64 (the last group never matches, and stands
-    for missing fields); `extensions` has the groups of the extensions. With `has_data`,
-    the match ends where the data begin.
+    `match` applies the pattern. `fields` are the numbers of the pattern's groups for id, source, type,
+    datacontenttype, subject, time, dataschema and data_base64, in this order (a missing field has the number
+    of the last group, which never matches); `extensions` are the names and group numbers of the extensions.
+    With `has_data`, the match ends where the data begin.
     """
 
     __slots__ = ("extensions", "fields", "has_data", "match", "names")
@@ -55,7 +55,7 @@ def _member(name: str) -> str:
 
 
 class Layouts:
-    """The layouts found so far. The tuple is replaced, never changed, so that threads can share it."""
+    """The layouts of envelopes read so far. The tuple is replaced, never changed: threads can share it."""
 
     __slots__ = ("learnt",)
 
@@ -63,7 +63,7 @@ class Layouts:
         self.learnt: tuple[EnvelopeLayout, ...] = ()
 
     def prefer(self, layout: EnvelopeLayout) -> None:
-        """Put a layout first, since the next event is probably from the same program."""
+        """Move a layout to the front, since the next event is probably from the same program."""
         if layout is not self.learnt[0]:
             self.learnt = (layout, *(other for other in self.learnt if other is not layout))
 

@@ -165,7 +165,7 @@ def read_batch(
 
 
 def _fields(data: bytes) -> Fields:
-    """Return the fields of a message. Only its size is limited, by that of the record that holds it."""
+    """Return a reader of the fields of a message, which limits neither their number nor their size."""
     return Fields(data, FieldBudget())
 
 

@@ -41,7 +41,8 @@ def read_extension(name: str, value: object, lenient: bool, declared: AttributeT
     The lenient profile keeps a value of another type unchanged.
 
     Raises:
-        InvalidEventError: no attribute can have such a value (C5), or not this attribute (C16, T1 to T7).
+        InvalidEventError: no attribute can have a value of this type (C5), the value is not of the declared
+            type (C16), or it breaks the rule of its type (T1 to T7).
     """
     if isinstance(value, str):
         kind = declared or AttributeType.STRING

@@ -4,10 +4,12 @@ Data files are written under their final names, and become part of the table by 
 Each log entry is created once, which decides between two writers. Application transactions stay in
 checkpoints; texts of commits would be lost when the log is shortened.
 
-    penstock:WRITER             the number of the batch penstock:WRITER:id0 (1, 2)  the topic's id, in pieces
-    of 62 bits penstock:WRITER:token       63 bits of the token of an attempt penstock:WRITER:3           the
-    next offset of partition 3 penstock:WRITER:partitions  how many partitions there are to look for: some may
-    have no offset yet
+    penstock:WRITER             the number of the batch
+    penstock:WRITER:id0 (1, 2)  the topic's id, in pieces of 62 bits
+    penstock:WRITER:token       63 bits of the token of an attempt
+    penstock:WRITER:3           the next offset of partition 3
+    penstock:WRITER:begin3      the offset at which the writer began in partition 3
+    penstock:WRITER:partitions  the number of partitions to look up: some may have no offset yet
 """
 
 from __future__ import annotations
@@ -49,17 +51,17 @@ from penstock.landing.manifest import LandedFile
 from penstock.landing.table import checked_writer
 
 ATTEMPTS_MAX = 10
-"""So often a commit is tried that other writers of the table were faster with."""
+"""The number of attempts to commit, when other writers of the table commit first."""
 
 PARTITIONS_MAX = 100_000
-"""How many partitions of a topic are looked for in the log."""
+"""The most partitions to look up in a log without ``:partitions``, which older releases wrote."""
 
 _MASK = (1 << 63) - 1
 _PIECE_MASK = (1 << 62) - 1
 
 
 class DeltaLakeTable:
-    """The Delta table at a path or URL such as ``s3://bucket/orders``; its options are those of deltalake."""
+    """The Delta table at a path or URL such as ``s3://bucket/orders``. `options` are those of deltalake."""
 
     def __init__(self, url: str, settings: TableSettings, options: StoreOptions, topic: str) -> None:
         try:
@@ -99,7 +101,7 @@ class DeltaLakeTable:
         return Positions(self._topic, _id_text(pieces), offsets, batch, "" if token is None else str(token))
 
     def begins(self) -> Mapping[int, int]:
-        """Return where the writer has begun, by partition. Raises StorageError."""
+        """Return the offset of each partition at which the writer began. Raises StorageError."""
         return {} if self._refreshed() is None else self._by_partition("begin")
 
     def _by_partition(self, what: str) -> dict[int, int]:
@@ -243,13 +245,13 @@ class DeltaLakeTable:
         return Written(sum(f.rows for f in files), len(files), sum(f.size_bytes for f in files), 1)
 
     def _keep(self, files: list[LandedFile]) -> None:
-        """Keep files that have been sent for the next attempt to commit."""
+        """Keep `files`, which are in the store already, for the next attempt to commit."""
         if self._spool is not None:
             self._spool.close()
         self._spool, self._taken = None, files
 
     def _attempt(self, files: list[Any], rows: pa.Table | None, after: Positions, token: str) -> bool:
-        """Return True if the log has the entry; False if the table has changed or the outcome is unknown."""
+        """Commit by one log entry; return False if another entry was first. Raises StorageError."""
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import CommitProperties, Transaction
 
@@ -368,7 +370,7 @@ class DeltaLakeTable:
     def tidy(self, *, small_bytes: int, keep_snapshots_s: float, orphan_s: float) -> Tidied:
         """Merge files, and remove files that the table does not name. Raises StorageError.
 
-        The library takes one size: files below the target size of new files are merged up to it, and
+        The library deltalake takes one size: it merges files below the target size of new files, and
         `small_bytes` has no effect.
 
         Older versions of the table stay readable for `keep_snapshots_s` seconds, and files that no version
@@ -396,7 +398,7 @@ class DeltaLakeTable:
 
 
 def _id_pieces(topic_id: str) -> list[int]:
-    """Return a topic's 128-bit id as integers that fit into the log."""
+    """Return a topic's 128-bit id as three integers, because the log stores numbers of at most 63 bits."""
     whole = int.from_bytes(base64.urlsafe_b64decode(topic_id + "=="), "big")
     return [whole >> 66, (whole >> 4) & _PIECE_MASK, whole & 15]
 
@@ -410,7 +412,7 @@ def _id_text(pieces: list[int | None]) -> str | None:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """Return a type as `shapes` has it: text and bytes with 32-bit offsets."""
+    """Return an Arrow type with 32-bit offsets of text and bytes, like the rows that `lake.shapes` makes."""
     plain = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     for view, each in (("string_view", pa.string()), ("binary_view", pa.binary())):
         if hasattr(pa, view):

@@ -1,4 +1,4 @@
-"""A lake table in a directory: files get their final names when their manifest is there."""
+"""A lake table in a directory: files get their final names after the manifest that names them is written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from penstock.landing.table import HIDDEN, LandingTable
 
 
 class DirectoryTable:
-    """A table of Parquet files in the directory `root`, in the layout of Spark's landing."""
+    """A table of Parquet files in the directory `root`, in the same layout as tables that Spark lands."""
 
     def __init__(self, root: str | os.PathLike[str], settings: TableSettings) -> None:
         self.title = os.fspath(root)
@@ -55,11 +55,11 @@ class DirectoryTable:
         return None if newest is None else positions_of(newest)
 
     def begins(self) -> Mapping[int, int]:
-        """Return where the writer has begun, by partition. Raises DecodeError and StorageError."""
+        """Return the offset per partition at which the writer began. Raises DecodeError and StorageError."""
         return begins_of(self._table.manifests(self._settings.writer))
 
     def schema(self) -> pa.Schema | None:
-        """Return the columns of the first file, or None without a table. Raises StorageError."""
+        """Return the columns of the first file, or None if there is none. Raises StorageError."""
         layout = self._table.layout()
         if layout is None:
             return None

@@ -1,4 +1,4 @@
-"""Descriptions of Parquet files as texts, by which one process hands its files to another."""
+"""Texts that describe Parquet files: one process writes the files, another one commits them by the texts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def handed(files: Iterable[LandedFile], begun: float) -> list[HandedFile]:
 
 
 def taken(texts: Sequence[str]) -> tuple[list[LandedFile], float]:
-    """Return (the files in some descriptions, the `time.monotonic` reading when the first was begun).
+    """Return (the files that `texts` describe, the `time.monotonic` reading when the first was begun).
 
     Raises:
         DecodeError: a text is no description of a file.

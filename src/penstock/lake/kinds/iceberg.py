@@ -43,13 +43,13 @@ from penstock.landing.files import with_whole_texts
 from penstock.landing.table import checked_writer
 
 ATTEMPTS_MAX = 10
-"""So often a commit is tried that other writers of the table were faster with."""
+"""The number of attempts to commit, when other writers of the table commit first."""
 
 POSITIONS_PREFIX = "penstock.positions."
-"""The writer's name follows. It stands in the summaries of snapshots, and in the properties of the table."""
+"""The key of a writer's positions in snapshot summaries and table properties; the writer's name follows."""
 
 BUFFERED_BYTES_MAX = 64 << 20
-"""Arrow bytes of rows that are held before they become a file, where files may be larger than that."""
+"""Rows become a file at four times this many Arrow bytes, or four times the file size if that is less."""
 
 
 class IcebergTable:
@@ -78,12 +78,12 @@ class IcebergTable:
         self._buffered_bytes = 0
         self._files: list[Any] = []
         self._gone: list[Any] = []
-        """The keys of rows that the next commit deletes or writes anew."""
+        """The keys of rows that the next commit deletes or replaces."""
         self._write_id = uuid.uuid4()
         self._count = itertools.count()
         self._begun = 0.0
         self._is_uncertain = False
-        """Whether the last commit may have taken effect or not: its files are left alone then."""
+        """True if the outcome of the last commit is unknown: `abandon` then removes no files."""
         self.pending_bytes = 0
 
     # -- positions
@@ -97,7 +97,7 @@ class IcebergTable:
         return None if text is None else Positions.from_json(text)
 
     def begins(self) -> Mapping[int, int]:
-        """Return where the writer has begun, by partition. Raises DecodeError and StorageError."""
+        """Return the offset per partition at which the writer began. Raises DecodeError and StorageError."""
         positions = self.positions()
         return {} if positions is None else positions.begins
 
@@ -189,7 +189,7 @@ class IcebergTable:
     # -- rows
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Buffer rows, and write a file as soon as there are enough. Raises StorageError."""
+        """Buffer rows; write a file when the buffer is full. Raises StorageError."""
         if not self._files and not self._buffered:
             self._begun = time.monotonic()
             self._write_id, self._count = uuid.uuid4(), itertools.count()
@@ -274,7 +274,7 @@ class IcebergTable:
 
         Raises:
             OtherWriterError: another process has committed under this name.
-            StorageError: the outcome of the commit is unknown, and stays so.
+            StorageError: the commit has failed, or its outcome stays unknown after another look at the table.
         """
         found = self.positions()
         if found is not None and found.token == after.token:
@@ -391,8 +391,8 @@ class _Conflict(Exception):
 def _stored(table: Any, key: str) -> str | None:
     """Return the positions in the newest snapshot that has them, else those in the table's properties.
 
-    The properties have them for the time when these snapshots have expired. A table that was rolled back has
-    the positions of the snapshot to which it was rolled back.
+    The properties serve after these snapshots have expired. A table that was rolled back has the positions of
+    the snapshot to which it was rolled back.
     """
     snapshot = table.current_snapshot()
     while snapshot is not None:
@@ -425,13 +425,13 @@ def _any_of(rows: list[Mapping[str, Any]]) -> Any:
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """Return a field as `shapes` has it: without metadata, and with 32-bit offsets of text and bytes."""
+    """Return a field without metadata, with 32-bit offsets of text and bytes, like those of `lake.shapes`."""
     small = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     return pa.field(field.name, small.get(field.type, field.type))
 
 
 def _widest(schema: pa.Schema, there: Any) -> pa.Schema:
-    """Return `schema` with the table's type for each column where that is wider."""
+    """Return `schema`, with the table's type for each column whose type in `schema` is narrower."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     known = schema_to_pyarrow(there, include_field_ids=False)

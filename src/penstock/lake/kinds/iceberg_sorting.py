@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from penstock.lake.kinds.iceberg_specs import transforms
 
 _SORT_ORDER_ID = 15
-"""The place of the sort order among what a manifest has of a data file, by pyiceberg."""
+"""The index of the field `sort_order_id` in pyiceberg's record of a data file."""
 
 
 def set_order(update: Any, texts: Sequence[str], schema: pa.Schema) -> None:
-    """Set the sort order in `texts` by an update of pyiceberg. Nulls come first where it ascends.
+    """Add the sort fields in `texts` to `update` of pyiceberg. Nulls come first if ascending, else last.
 
     Raises:
         ConfigError: a text is no transform, or names no column.
@@ -52,7 +52,7 @@ def has_order(metadata: Any, texts: Sequence[str]) -> bool:
 
 
 class _Fields:
-    """Collects the fields of a sort order, with the methods of pyiceberg's update."""
+    """Collects the fields of a sort order by the methods `asc` and `desc` of pyiceberg's updates."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema

@@ -13,16 +13,16 @@ from typing import Any
 from penstock.lake.kinds.iceberg_sorting import in_order, note_order
 
 COMMITTED_BYTES_MAX = 1 << 30
-"""Bytes of files that one commit replaces: where it fails, that much is written anew."""
+"""The bytes of merged files after which a commit replaces them: a failed commit loses this much work."""
 
 SNAPSHOTS_KEPT = 1
-"""So many of the newest snapshots stay, however old they are."""
+"""A table keeps this many of its newest snapshots, however old they are."""
 
 ATTEMPTS_MAX = 10
-"""So often a commit is tried that other writers of the table were faster with."""
+"""The number of attempts to commit, when other writers of the table commit first."""
 
 _WHOLE = {"write.target-file-size-bytes": str(1 << 62)}
-"""Has the library make one file of the rows that it is given, for each partition."""
+"""The table property that makes pyiceberg write rows into one file for each partition."""
 
 
 def compact(table: Any, small_bytes: int, file_bytes: int) -> tuple[int, int]:
@@ -59,7 +59,7 @@ def _small(table: Any, small_bytes: int) -> list[list[Any]]:
 
 
 def _commits(groups: list[list[Any]], file_bytes: int) -> Iterator[list[list[Any]]]:
-    """Yield the groups of files for each commit; a group becomes one file, and has two files at least."""
+    """Yield the groups of files for one commit after another; a group of two or more files becomes one."""
     bins: list[list[Any]] = []
     size = 0
     for group in groups:
@@ -74,7 +74,7 @@ def _commits(groups: list[list[Any]], file_bytes: int) -> Iterator[list[list[Any
 
 
 def _bins(tasks: list[Any], file_bytes: int) -> Iterator[list[Any]]:
-    """Yield groups of consecutive files that are together as large as one file; skip files left alone."""
+    """Yield groups of consecutive files that are together as large as one file; skip groups of one file."""
     found: list[Any] = []
     size = 0
     for task in tasks:
@@ -89,7 +89,7 @@ def _bins(tasks: list[Any], file_bytes: int) -> Iterator[list[Any]]:
 
 
 def _put_together(table: Any, tasks: list[Any]) -> list[Any]:
-    """Write the rows of some files into one file, or one for each partition of a newer specification."""
+    """Write the rows of some files into one file, or one per partition if the partition spec changed."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
 

@@ -14,7 +14,7 @@ from penstock.landing.manifest import Manifest
 from penstock.model import OffsetRange
 
 TIME_COLUMNS = ("time", "timestamp")
-"""Columns that `date` and `hour` are made of, the first one that there is."""
+"""Columns from which `date` and `hour` can be made: the first that the table has is used."""
 
 
 def layout_of(schema: pa.Schema, settings: TableSettings, format: str = "parquet") -> TableLayout:
@@ -31,7 +31,7 @@ def layout_of(schema: pa.Schema, settings: TableSettings, format: str = "parquet
 
 
 def positions_of(manifest: Manifest) -> Positions:
-    """Return the positions of the writer of a manifest.
+    """Return the positions of the writer after the batch of a manifest.
 
     Raises:
         DecodeError: the manifest does not have exactly one topic.
@@ -48,7 +48,7 @@ def positions_of(manifest: Manifest) -> Positions:
 
 
 def begins_of(manifests: Sequence[Manifest]) -> Mapping[int, int]:
-    """Return where the writer has begun, by partition; empty if the first manifest is not batch 0."""
+    """Return the offset of each partition at which the writer began; empty if batch 0 is missing."""
     if not manifests or manifests[0].batch:
         return {}
     return {each.partition: each.start for each in manifests[0].ranges}

@@ -57,7 +57,7 @@ class ObjectTable:
         self._taken: list[LandedFile] = []
         self._batch = -1
         self._is_uncertain = False
-        """Whether a worker of a group does not know if its last commit has taken effect."""
+        """True if a group shares the table and the outcome of this worker's last commit is unknown."""
         self._begun = 0.0
         self.pending_bytes = 0
 
@@ -73,7 +73,7 @@ class ObjectTable:
         return positions_of(self._manifest(self._writer, newest))
 
     def begins(self) -> Mapping[int, int]:
-        """Return where the writer has begun, by partition. Raises DecodeError and StorageError."""
+        """Return the offset per partition at which the writer began. Raises DecodeError and StorageError."""
         self._renew()
         first = min(self._batches(self._writer), default=-1)
         return begins_of([] if first < 0 else [self._manifest(self._writer, first)])
@@ -99,7 +99,7 @@ class ObjectTable:
     # -- columns
 
     def schema(self) -> pa.Schema | None:
-        """Return the columns of the newest file, or None without a table. Raises StorageError."""
+        """Return the columns of one of the table's files, or None if there is none. Raises StorageError."""
         layout = self._stored_layout()
         if layout is None:
             return None

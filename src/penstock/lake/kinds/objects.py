@@ -18,23 +18,23 @@ from penstock.lake.kinds.refused import answer_of
 from penstock.landing.atomic_files import make_directory, storage_error, write_whole
 
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
-"""Stores that create an object only where there is none, which decides between two writers."""
+"""Schemes of stores that can refuse to create an object twice, which decides between two writers."""
 
 REFUSED = {
     "hdfs": "HDFS has no request that creates a file whole, once. Use iceberg:// or delta:// there",
     "http": "a web server takes no tables",
     "https": "a web server takes no tables: name the store by its scheme, as in s3://bucket/prefix/",
 }
-"""Stores that take no table of files and manifests, and why."""
+"""Schemes of stores that cannot hold a table of files and manifests, and the reason."""
 
 RETRIES_MAX = 10
-"""So often a request is made again that the store was too busy for: for some seconds, waits growing."""
+"""The number of retries, with growing waits of some seconds in all, if the store is too busy."""
 
 ANSWER_S_MAX = 30
-"""How long a request may take without the bytes that it sends."""
+"""The timeout of a request in seconds, beside the time for sending its body."""
 
 SENT_BYTES_PER_S_MIN = 1 << 20
-"""A file is sent at this rate at least: over a slower line, smaller files have to be asked for."""
+"""The slowest line on which a file can be sent before the timeout; a slower one needs smaller files."""
 
 _CLIENT_OPTIONS = (
     "timeout",
@@ -45,11 +45,11 @@ _CLIENT_OPTIONS = (
     "allow_invalid_certificates",
     "user_agent",
 )
-"""Options that the library takes apart, since they are those of a client of any store."""
+"""Options of the HTTP client, which obstore takes apart from the options of the store."""
 
 
 class ListedObject(NamedTuple):
-    """A listed object: its path below the prefix, its size, and its time in seconds since 1970."""
+    """A listed object: path below the prefix, size, and time of modification in seconds since 1970."""
 
     path: str
     size_bytes: int
@@ -57,7 +57,7 @@ class ListedObject(NamedTuple):
 
 
 class Files(Protocol):
-    """The place to which files of a table are sent, by their paths in the table."""
+    """The destination of a table's files, which are sent by their paths in the table."""
 
     def send(self, path: str, file: Path) -> None:
         """Write the local file `file` under the path `path`. Raises StorageError."""
@@ -92,7 +92,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def files_at(url: str, options: StoreOptions) -> Files:
-    """Return the place for the files of a table at a path or URL. Raises ConfigError."""
+    """Return an object that sends files to the table at a path or URL. Raises ConfigError."""
     return Objects(url, options.values()) if "://" in url else DirectoryFiles(url)
 
 
@@ -158,7 +158,8 @@ class Objects:
     def create(self, path: str, data: bytes) -> bool:
         """Create an object unless it exists; return whether it now exists with exactly these bytes.
 
-        If the outcome of a request is unknown, the library repeats it, and then finds its own object.
+        If the outcome of a request is unknown, obstore repeats it; this function then finds the object of the
+        first request.
 
         Raises:
             StorageError: the store refuses, or has no conditional writes.

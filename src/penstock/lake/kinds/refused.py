@@ -10,7 +10,7 @@ import re
 from penstock.lake.credentials import without_secrets
 
 TEXT_CHARS_MAX = 600
-"""The rest of an answer is left out."""
+"""The longest error text in characters; the rest is cut off."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _BRANCH = re.compile(r"\s*\n?\s*\u21b3\s*")

@@ -1,7 +1,7 @@
 """Write Parquet files completely on this machine, then send each to a store by one request.
 
-So a store never has half a file, and a killed process leaves no unfinished upload there. Files that it
-leaves on this machine are removed by the next writer.
+So a store never has half a file, and a killed process leaves no unfinished upload there. The next writer
+removes the files that a killed process has left on this machine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from penstock.landing.layout import TableLayout
 from penstock.landing.manifest import LandedFile
 
 PREFIX = "penstock-land-"
-"""How directories of spooled files are named, in the directory for temporary files."""
+"""The beginning of the names of spool directories, which are in the directory for temporary files."""
 
 EMPTY_S_MAX = 60
-"""A directory that is empty after so many seconds, and has no lock, is one of a process that was killed."""
+"""The age in seconds from which an empty spool directory without a lock is that of a killed process."""
 
 Send = Callable[[str, Path], None]
-"""Sends a file of this machine to its path in the table. Raises StorageError."""
+"""Sends a local file to its path in the table. Raises StorageError."""
 
 
 class Spool:
@@ -43,7 +43,7 @@ class Spool:
             self._directory.path, self._directory.path / "files", layout, f"{batch:020d}-00000", settings
         )
         self.sent: list[LandedFile] = []
-        """The files that the store has."""
+        """The files sent to the store; the last one may have failed."""
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Write rows. Raises as `penstock.landing.files.TaskFiles.add`, and StorageError of a send."""
@@ -87,7 +87,7 @@ class _Directory:
 
 
 def _left_behind(parent: str) -> Iterator[Path]:
-    """Yield the directories of processes that were killed, whose locks are free."""
+    """Yield the spool directories of killed processes, recognised by their free locks."""
     for each in Path(parent).glob(f"{PREFIX}*"):
         with suppress(OSError):  # another user's, or removed meanwhile
             descriptor = os.open(each, os.O_RDONLY | os.O_CLOEXEC)

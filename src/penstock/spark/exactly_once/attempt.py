@@ -21,25 +21,27 @@ if TYPE_CHECKING:
     from penstock.client.produce.columns import TableDelivery
 
 GENERATIONS = 4
-"""How many ids an attempt tries before it takes one whose transaction a former run has left open. (Rows of
-that one are copied if they were decided.)"""
+"""The most transactional ids that an attempt tries. If former runs have left a transaction open under each of
+them, the attempt takes the first id. (Rows of the transaction that this aborts are copied if they were
+decided.)
+"""
 
 _runs_met: set[tuple[str, str]] = set()
-"""Runs of queries whose ids this process has found free. One that decides nothing leaves nothing open."""
+"""(sink, run) of each run whose transactional id this process has found free: it needs no second check."""
 
 
 class TaskAttempt(NamedTuple):
-    """The task that writes, as Spark describes it: run, batch, partition and number of the attempt."""
+    """The Spark task attempt that writes: run of the query, batch, partition and number of the attempt."""
 
     run: str | None
-    """Differs in each run of a query; None for a job whose name no other run has."""
+    """The id of the query's run; None for a job whose name no other run has."""
     batch: int
     partition: int
     number: int
 
 
 class AttemptResult(NamedTuple):
-    """The result of one attempt: its open transaction, or None if there was no row, and what it wrote."""
+    """The result of one attempt: its open transaction (None without rows), and the offsets of its rows."""
 
     transaction: TaskTransaction | None
     ranges: Ranges
@@ -53,7 +55,7 @@ def write_attempt(
     pieces: Iterator[tuple[str, pa.RecordBatch]],
     gate: Gate | None = None,
 ) -> AttemptResult:
-    """Write `pieces`, rows with their topics, and wait until the brokers have acknowledged all of them.
+    """Write `pieces`, pairs of topic and rows, and wait until the brokers have acknowledged all rows.
 
     If there is a `gate`, its records are written before the rows.
 
@@ -101,7 +103,7 @@ def known_ids(deliveries: Iterable[TableDelivery]) -> TopicIds:
 
 
 def _free_id(place: SinkPlace, attempt: TaskAttempt) -> str:
-    """Return a transactional id for an attempt that no earlier run uses in an unfinished batch.
+    """Return a transactional id for an attempt, under which no earlier run has left a transaction open.
 
     A run that was killed may have decided this batch, and not committed it: taking one of its ids would abort
     a transaction that must still be committed. Its rows would not be lost, but written again. Later batches

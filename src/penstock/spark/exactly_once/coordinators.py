@@ -47,7 +47,7 @@ class Coordinators:
         self._nodes: dict[str, int] = {}
 
     async def end(self, transaction: TaskTransaction, *, is_commit: bool) -> TransactionFate:
-        """Commit or abort a transaction, and return its fate.
+        """Commit or abort a transaction; return UNCLEAR if its coordinator does not have it open any more.
 
         Raises:
             KafkaError: access to the transactional id is denied.
@@ -110,7 +110,7 @@ class Coordinators:
     async def open_ids(self, prefix: str) -> list[str]:
         """Return the transactional ids that begin with `prefix` and have an open transaction.
 
-        Empty if the brokers cannot list transactions. Raises as `end`.
+        The list is empty if the brokers cannot list transactions. Raises as `end`.
         """
         try:
             found = await self._transactions.listings(states=["Ongoing"])

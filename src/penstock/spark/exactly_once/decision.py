@@ -20,10 +20,10 @@ NO_BATCH = -1
 RECORD_VERSION = 1
 
 Ranges = Mapping[str, Mapping[int, tuple[int, int]]]
-"""Offsets by topic and partition: the first, and the one behind the last."""
+"""By topic and partition: (first offset, offset after the last one)."""
 
 TopicIds = frozenset[tuple[str, bytes]]
-"""Topics with the ids that they had before the first row was written, where brokers have ids (since 2.8)."""
+"""(topic, topic id) before the first row was written. Brokers before Kafka 2.8 have no ids."""
 
 
 class TaskTransaction(NamedTuple):
@@ -38,8 +38,9 @@ class TaskTransaction(NamedTuple):
 class Decision:
     """The list of the transactions that hold the rows of batch `batch` of a sink.
 
-    `ranges` spans the offsets that they wrote; records of others may lie between. `topic_ids` are the ids of
-    the topics that have the rows: a topic created later under the same name does not have them.
+    `ranges` has the first and last offsets of their rows; records of other producers may lie between.
+    `topic_ids` are the ids of the topics that have the rows: a topic created later under the same name does
+    not have them.
     """
 
     batch: int

@@ -33,10 +33,10 @@ from penstock.spark.exactly_once.settlement import (
 )
 
 INSPECTION_PAUSE_S = 0.2
-"""Between two looks at a transaction that is being ended at this moment."""
+"""The pause in seconds between two lookups of a transaction's markers in the log."""
 
 INSPECTIONS_MAX = 300
-"""After a minute without a marker it is a hanging transaction."""
+"""The most lookups: a transaction without a marker in the log after this minute counts as hanging."""
 
 _log = logger_named("penstock.spark")
 
@@ -166,7 +166,7 @@ class SinkDriver:
     async def _settle(self, decision: Decision) -> Decision:
         """Commit the transactions of a decision; return the decision whose transactions were committed.
 
-        That is another one if rows had to be copied into a new transaction.
+        It is a new decision if rows had to be copied into a new transaction.
         """
         settlement = Settlement(decision)
         looks = 0

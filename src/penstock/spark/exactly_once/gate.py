@@ -39,7 +39,7 @@ EXPLICIT_ADD_PRODUCE_VERSION_MAX = 11
 """From version 12 of Produce on, brokers add partitions to transactions themselves (KIP-890)."""
 
 MARKERS_PATIENCE_S = 30.0
-"""How long the gate waits for the markers of committed transactions. They are written within milliseconds."""
+"""The longest wait in seconds for the markers of committed transactions, which take milliseconds mostly."""
 
 MARKERS_PAUSE_S = 0.01
 
@@ -78,11 +78,11 @@ def gate_for(place: SinkPlace, topic: str) -> Gate:
 
 
 def hold(place: SinkPlace, gate: Gate) -> Future[None]:
-    """Start to write the records of the gate, unless this process has done so.
+    """Start to write the records of the gate, unless this process has done so; return a future.
 
-    The caller waits for the result before the first row.
+    The caller waits for this future before it writes the first row.
 
-    Raises, with the result:
+    Raises, with the result of the future:
         KafkaError: the gate has ended: the job is over, or has taken longer than its timeout.
         NetworkError, RequestTimeoutError: no broker answers.
     """
@@ -110,7 +110,7 @@ def hold(place: SinkPlace, gate: Gate) -> Future[None]:
 
 
 async def _write(client: AsyncClient, gate: Gate, tp: TopicPartition, is_implicit: bool) -> None:
-    """Write the record of the gate into one partition; a broker acknowledges it again if it is there."""
+    """Write the gate's record into one partition; a broker acknowledges a repetition as a duplicate."""
     name, producer_id, epoch = gate.transaction
     batch = encode_batch(
         [(None, b"", (), time.time_ns() // 1_000_000)],

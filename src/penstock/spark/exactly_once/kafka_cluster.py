@@ -1,4 +1,4 @@
-"""`SinkCluster` by Kafka: the decisions, transactions and topics of a sink. For asyncio."""
+"""Implements `SinkCluster` with Kafka: the decisions, transactions and topics of a sink. For asyncio."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from penstock.spark.exactly_once.settlement import TransactionFate
 from penstock.spark.exactly_once.state_topic import finished_value, partition_of, read_state
 
 DRIVER_TIMEOUT_MS = 30_000
-"""How long the transaction of a driver that was killed may hold up the drivers of other sinks."""
+"""The transaction timeout of a driver: a killed one blocks the drivers of other sinks at most this long."""
 
 RETRY_BACKOFF_MS = 20
-"""The former transaction of an id is mostly ended within milliseconds."""
+"""The pause before a retry: the previous transaction of an id mostly ends within milliseconds."""
 
 GONE_CODES = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
-"""What brokers say of a topic that is not there, or that they are making."""
+"""The error codes of brokers for a topic that does not exist, or that is being created."""
 
 _log = logger_named("penstock.spark")
 
@@ -140,7 +140,7 @@ class KafkaSinkCluster:
         return await self._coordinators.open_ids(self._place.task_prefix)
 
     async def end_gate(self, gate: Gate, transactions: Collection[TaskTransaction] = ()) -> None:
-        """End the gate, which shows the rows, after `transactions` are committed in all partitions."""
+        """Abort the gate, which shows its rows, after `transactions` are committed in all partitions."""
         await until_marked(self._coordinators, transactions)
         fate = await self.end(gate.transaction, is_commit=False)
         # With brokers before KIP-890 the epoch stays: a task that is late would close the gate again. With

@@ -1,4 +1,4 @@
-"""Keep the `SinkDriver` of each sink in a process, because Spark makes a new writer per batch. Blocking."""
+"""Keep the `SinkDriver` of each sink between batches: Spark makes a new writer for each batch. Blocking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.spark.exactly_once.place import SinkPlace
 _log = logger_named("penstock.spark")
 
 _drivers: dict[str, tuple[str, KafkaSinkCluster, SinkDriver]] = {}
-"""By the name of the sink: the run of its query, and what belongs to it."""
+"""By the sink's name: the run of its query, its cluster and its driver."""
 
 
 def commit_batch(
@@ -54,7 +54,7 @@ def commit_job(
 ) -> tuple[TaskTransaction, ...]:
     """Commit the rows of a batch query, and end its gate. Raises as `SinkDriver.commit`.
 
-    Returns the transactions that hold its rows: those of an earlier run if that has decided.
+    Returns the transactions that hold its rows: those of an earlier run if that run has decided the batch.
     The state is stored only if the job `is_repeatable`, that is, may be run again under its name.
     """
 
@@ -85,7 +85,7 @@ def abort_batch(
 ) -> None:
     """Abort the transactions of a failed batch, unless it is decided.
 
-    Raises nothing because of the cluster: Spark would show that instead of the reason of the failure.
+    Errors of the cluster are logged, because Spark would show them instead of the reason of the failure.
     Transactions that stay open are ended by the next run, or by their timeout.
     """
 

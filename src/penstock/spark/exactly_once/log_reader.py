@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.client.cluster.client import AsyncClient
 
 COPIED = ("key", "value", "headers", "partition", "timestamp")
-"""What a record has besides its place."""
+"""The columns that a copy of a record keeps; its offset is a new one."""
 
 
 async def fates(
@@ -28,7 +28,7 @@ async def fates(
 ) -> dict[TaskTransaction, TransactionFate]:
     """Return whether transactions were committed or aborted, by the markers behind their rows in the log.
 
-    A transaction without a marker behind its rows is UNCLEAR.
+    A transaction without a marker behind its rows is UNCLEAR; it is LOST if rows may be gone from the log.
 
     Raises:
         KafkaError: a topic was deleted, or may not be read.
@@ -104,7 +104,7 @@ def _is_of(header: BatchHeader, transaction: TaskTransaction, end: int) -> bool:
 async def _batches(
     client: AsyncClient, tp: TopicPartition, first: int, end: int
 ) -> AsyncGenerator[tuple[memoryview, BatchHeader], None]:
-    """Yield the raw batches of a partition, from `first` to before `end`, of producers with an id."""
+    """Yield the raw batches of a partition from offset `first` to before `end`, in message format 2."""
     if first >= end:
         return
     reader = RangeReader(client, [OffsetRange(*tp, first, end)])

@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from penstock.security.secrets import Secret
 
 STATE_TOPIC = "__penstock_sinks"
-"""The topic that keeps what sinks have decided. Compacted: it holds two records for each query."""
+"""The compacted topic that stores the decisions of sinks: two records for each query."""
 
 DEFAULT_PREFIX = "penstock"
 
 TRANSACTION_TIMEOUT_MS = 300_000
-"""How long a batch may take from its first record to its commit, and how long readers of committed rows wait
-for one that has died for good. Kafka's default of a minute is short for a task."""
+"""The default transaction timeout of tasks: the longest time from a batch's first record to its commit, and
+the time for which a query that died blocks readers of committed rows. Kafka's default, a minute, is short.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +26,10 @@ class SinkPlace:
     """One sink: its cluster, its name, the client settings and the state topic."""
 
     sink: str
-    """Its name: a prefix of all its transactional ids, the same for all runs of a query and no other's."""
+    """The prefix of all transactional ids of the sink: the same in all runs of a query, and only there."""
     bootstrap_servers: str
     client: Mapping[str, str | Secret] = field(default_factory=dict)
-    """Settings of its producers."""
+    """The settings of the sink's producers."""
     state_topic: str = STATE_TOPIC
 
     @property

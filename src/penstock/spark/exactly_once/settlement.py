@@ -1,9 +1,9 @@
-"""Carry out a decision, without I/O: the fates of its transactions go in, the next action comes out.
+"""Carry out a decision, without I/O: from the fates of its transactions follows the next action.
 
-Every transaction of a decision ends up committed, or its rows do so in a copy. A transaction that cannot be
-committed any more (it timed out, or a zombie took its id) was aborted: its rows are still in the
-log, at the offsets in the decision. They are copied into one new transaction, and a new decision
-names that instead, before it is committed.
+In the end, every transaction of a decision is committed, or a copy of its rows is. A transaction that cannot
+be committed any more (it timed out, or a zombie took its id) was aborted: its rows are still in the log, at
+the offsets in the decision. They are copied into one new transaction. A new decision that names the new
+transaction is stored before that is committed.
 
 The answer to EndTxn is not always proof: once the id was used again, or has expired, the coordinator has no
 trace of the transaction. The log has one: the marker behind the rows commits or aborts them.
@@ -44,49 +44,49 @@ UNCLEAR_CODES = frozenset(
         ErrorCode.TRANSACTION_ABORTABLE,
     )
 )
-"""Answers to a commit that may mean: aborted; or committed long ago, and the id used since."""
+"""Errors of EndTxn for a transaction that was aborted, or that was committed and its id used again."""
 
 
 def fate_after_end(code: int) -> TransactionFate | None:
-    """Return the fate of a transaction by the error code of its commit; None if it must be raised."""
+    """Return the fate of a transaction by the error code of its commit; None if the error must be raised."""
     if code == ErrorCode.NONE:
         return TransactionFate.COMMITTED
     return TransactionFate.UNCLEAR if code in UNCLEAR_CODES else None
 
 
 class EndTransactions(NamedTuple):
-    """Commit these transactions, in any order."""
+    """The action: commit `transactions`, in any order."""
 
     transactions: tuple[TaskTransaction, ...]
 
 
 class Inspect(NamedTuple):
-    """Find out from the log whether these transactions were committed."""
+    """The action: find out from the log whether `transactions` were committed."""
 
     transactions: tuple[TaskTransaction, ...]
 
 
 class Copy(NamedTuple):
-    """Copy the rows of these transactions into a new one, and store a new decision that names it."""
+    """The action: copy the rows of `transactions` into a new one, and store a new decision that names it."""
 
     transactions: tuple[TaskTransaction, ...]
 
 
 class Lose(NamedTuple):
-    """Stop the query with an error, because the rows of these transactions are no longer in the log."""
+    """The action: stop the query with an error, because rows of `transactions` are no longer in the log."""
 
     transactions: tuple[TaskTransaction, ...]
 
 
 class Finish(NamedTuple):
-    """Store that all rows of the batch are committed."""
+    """The action: store that all rows of the batch are committed."""
 
 
 Action = EndTransactions | Inspect | Copy | Lose | Finish
 
 
 class Settlement:
-    """The fates of the transactions of one decision."""
+    """The fates of one decision's transactions, and the next action that follows from them."""
 
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
@@ -99,11 +99,11 @@ class Settlement:
                 self._fates[transaction] = fate
 
     def give_up(self, transactions: Iterable[TaskTransaction]) -> None:
-        """Treat these transactions as committed, although their rows are lost."""
+        """Treat `transactions` as committed, although their rows are lost."""
         self._fates.update(dict.fromkeys(transactions, TransactionFate.COMMITTED))
 
     def next_action(self) -> Action:
-        """Return the next action of the settlement."""
+        """Return the next action; `Finish` if all transactions are committed."""
         for fate, action in (
             (TransactionFate.OPEN, EndTransactions),
             (TransactionFate.UNCLEAR, Inspect),

@@ -107,12 +107,12 @@ def _take(state: SinkState, place: SinkPlace, key: bytes | None, value: bytes | 
 
 
 def finished_value(batch: int) -> bytes:
-    """Return the record value that says that all rows of a batch are committed."""
+    """Return the value of the record that marks all rows of a batch as committed."""
     return json.dumps({"version": RECORD_VERSION, "batch": batch}, separators=(",", ":")).encode()
 
 
 def batch_of(value: bytes) -> int:
-    """Return the batch in a value of `finished_value`. Raises DecodeError."""
+    """Return the batch in a value that `finished_value` made. Raises DecodeError."""
     try:
         return int(json.loads(value)["batch"])
     except (ValueError, KeyError, TypeError) as error:

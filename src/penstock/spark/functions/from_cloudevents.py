@@ -66,8 +66,8 @@ def from_cloudevents(
     the text of one extension. A record that is no valid event has the reason in `error` and null in the
     other new columns.
 
-    ``modes="binary"`` needs no Python worker: a record in structured mode is then an error, as of a format
-    that cannot be read (rule K15). The other options are those of `penstock.cloudevents.from_record`.
+    ``modes="binary"`` needs no Python worker: a record in structured mode then has an error, as if its format
+    were unknown (rule K15). The other options are those of `penstock.cloudevents.from_record`.
 
     Raises:
         ConfigError: a column is missing or unknown, or the options are wrong.
@@ -167,7 +167,7 @@ def _udf(
 def decode_column(
     value: pa.Array, headers: pa.Array, key: pa.Array | None = None, **options: Any
 ) -> pa.Array:
-    """Return the events of a batch of records as an array of structs, from columns of a Python function."""
+    """Return an array of structs with the events in arrays of values, headers and optional keys."""
     import pyarrow as pa
 
     from penstock.cloudevents.columnar import decode_events
@@ -183,7 +183,7 @@ def decode_column(
 
 
 def _binary_event(df: DataFrame, types: dict[str, AttributeType]) -> DataFrame:
-    """Return `df` with the event as `_event`, and with `_is_structured` for records in structured mode."""
+    """Return `df` with columns `_event` and `_is_structured`; the latter is true for structured mode."""
     found = df.withColumns(_selected())
     found = found.withColumn("_is_structured", _is_structured())
     found = found.withColumns(_texts())
@@ -205,7 +205,7 @@ def _selected() -> dict[str, Column]:
 
 
 def _is_format(value: Column) -> Column:
-    """Return whether the media type begins with that of the event formats."""
+    """Return whether a media type begins with ``application/cloudevents``."""
     return F.coalesce(
         F.lower(F.substring(value, 1, 23).cast("string")) == "application/cloudevents", F.lit(False)
     )
@@ -216,7 +216,7 @@ def _is_structured() -> Column:
 
 
 def _texts() -> dict[str, Column]:
-    """Return column expressions for the texts of core attributes, and names and texts of the others."""
+    """Return column expressions for the texts of core attributes, and for names and texts of extensions."""
     keys, values = F.col("_attributes.key"), F.col("_attributes.value")
 
     def value_of(name: str) -> Column:

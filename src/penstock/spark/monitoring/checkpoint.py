@@ -36,7 +36,7 @@ class Standing:
     offsets: Mapping[TopicPartition, int]
     done_at: float | None
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
-    """The topics that the offsets are of, as far as the checkpoint says."""
+    """The ids of the topics of `offsets` by name, if the checkpoint has them."""
 
     @property
     def position(self) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SHOWN_MAX = 5
-"""Topics or servers in a name; what is more is counted."""
+"""The most topics in the name of a query; further ones are only counted."""
 
 FORMAT = "penstock"
 

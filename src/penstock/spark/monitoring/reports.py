@@ -19,7 +19,7 @@ from penstock.landing.atomic_files import make_directory, write_whole
 from penstock.spark.sinks.progress import Progress, progress_of, reason
 
 REPORTS_MAX = 100
-"""Files that are kept in a directory: the queries that reported last."""
+"""The most files in the directory of reports: those of the queries that reported last stay."""
 
 REPORT_BYTES_MAX = 16 * 1024 * 1024
 """The largest report that is read, with offsets of some 100,000 topic partitions."""
@@ -37,9 +37,9 @@ class Report:
     error: str | None
     progress: Progress | None
     offsets: tuple[Any, ...] = ()
-    """For each source where the last micro-batch ended, as Spark reports it."""
+    """The end of the last micro-batch in each source, as Spark reports it."""
     written_at: float = 0.0
-    """Seconds since 1970."""
+    """The time when the file was written, in seconds since 1970."""
 
 
 def reports_directory() -> Path:

@@ -14,13 +14,13 @@ from penstock.spark.monitoring.reports import Report, find_report, reports_direc
 from penstock.spark.source.planning import Offsets, StreamOffsets, backlog_rows, recreated_topics
 
 Ends = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int | None]]
-"""Asks brokers for the end of partitions."""
+"""A function that asks brokers for the end offsets of partitions and returns them."""
 
 TopicIds = Callable[[Iterable[str]], Mapping[str, bytes]]
-"""Asks brokers for the ids of topics; those that have none are left out."""
+"""A function that asks brokers for topic ids and returns them by name, without topics that have none."""
 
 STALE_AFTER_S = 10.0
-"""A report so much older than the last micro-batch is of a run before this one, which has no listener."""
+"""A report this many seconds older than the last micro-batch is of an earlier run, and is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class QueryWatch:
         self._topic_ids = topic_ids
         self._checkpoint = Path(query) if is_checkpoint(Path(query)) else None
         self._before: tuple[int, int, float] | None = None
-        """Batch, position and time of the micro-batch before the last."""
+        """Number, position and time of the newest micro-batch at an earlier look, for the rate."""
         self._rate: float | None = None
 
     def look(self) -> QueryView:

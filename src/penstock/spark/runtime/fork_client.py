@@ -18,7 +18,7 @@ RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"
 """The module that Spark runs for each stream."""
 
 FRESH = "PENSTOCK_FORK_SERVER_FOR"
-"""In the environment of a process that no server forked: the id of the JVM for which it may start one."""
+"""The environment variable of a process that was not forked: the JVM for which it may start a server."""
 
 PATIENCE_S = 2.0
 """Seconds to wait for an answer of the fork server. It has nothing else to do than to answer."""
@@ -48,7 +48,7 @@ def is_own(connection: _socket.socket) -> bool:
 
 
 def served(arguments: list[str]) -> _socket.socket | None:
-    """Return the connection to the process that was forked to run `arguments`, or None if none was."""
+    """Ask the fork server for a process that runs `arguments`; return the connection to it, or None."""
     try:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         connection.settimeout(PATIENCE_S)
@@ -83,7 +83,7 @@ def exit_code(connection: _socket.socket) -> int:
 
 
 def main(python: str, arguments: list[str]) -> None:
-    """Run Python with these arguments, forked or anew. Does not return."""
+    """Run Python with these arguments, in a forked or a new process. Does not return."""
     connection = served(arguments) if hasattr(_socket, "SO_PEERCRED") else None
     if connection is None:
         os.environ[FRESH] = str(os.getppid())

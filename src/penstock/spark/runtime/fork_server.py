@@ -30,7 +30,7 @@ IDLE_S = 60
 """Seconds without a new stream after which the server ends."""
 
 REQUEST_BYTES_MAX = 1 << 20
-"""The size of arguments and environment of a process; what Linux allows for them is of that order."""
+"""The largest request (arguments and environment of a process) in bytes, about the limit of Linux."""
 
 OWN_NAMES = (
     b"PYTHON_WORKER_FACTORY_PORT",
@@ -42,7 +42,7 @@ OWN_NAMES = (
     b"PWD",
     b"OLDPWD",
 )
-"""What each process has of its own in its environment: from Spark, and from the shells that started it."""
+"""Environment variables that differ between processes, because Spark or the starting shell sets them."""
 
 _SOURCE = (
     "penstock.spark.source.data_source",
@@ -50,7 +50,7 @@ _SOURCE = (
     "penstock.client.cluster.client",
     "encodings.idna",
 )
-"""What planning a stream of this package imports."""
+"""The modules that a process imports to plan a stream of this package's source."""
 
 _F_SETSIG = 10
 """`F_SETSIG` of fcntl, which Python does not name: the signal to be sent on a change at a descriptor."""
@@ -145,7 +145,7 @@ def import_ahead(module: str) -> None:
 
 
 def compile_codecs() -> None:
-    """Compile the codecs of three requests before their first use, at the versions of today's brokers."""
+    """Compile the codecs of ApiVersions, Metadata and ListOffsets, at the versions of today's brokers."""
     from penstock.client.cluster.negotiation import FIRST_ASKED_VERSION
     from penstock.protocol.api import API_TABLE, ApiKey
     from penstock.protocol.codec import codec_for
@@ -244,7 +244,7 @@ def run(request: ForkRequest, module: str) -> NoReturn:
 
 
 def leave(client: list[int]) -> None:
-    """Close the client's connection in a process that the stream forks, since its end means nothing."""
+    """Close the client's connection in a child of the stream's process, whose end does not end the stream."""
     if client:
         os.close(client.pop())
 

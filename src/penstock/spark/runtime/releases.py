@@ -5,7 +5,7 @@
 | 4.2 | limits of micro-batches (`SupportsTriggerAvailableNow`, `ReadLimit`) | `UnlimitedStreamReader` |
 | 4.2 | `to_arrow_schema` takes the zone of times | UTC |
 | 4.1 | Arrow batches for stream writers | `RowStreamWriter` |
-| 4.1 | `arrow_udf` | refused with a sentence |
+| 4.1 | `arrow_udf` | refused with an error |
 """
 
 from __future__ import annotations

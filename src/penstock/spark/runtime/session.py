@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CHOSEN_HERE = "PENSTOCK_CHOSEN_PYTHON"
-"""The value of PYSPARK_PYTHON that comes from here, in the environment: another master needs another."""
+"""The environment variable with the PYSPARK_PYTHON chosen here: another session may replace only this."""
 
 CHECKPOINT_MANAGER = "FileSystemBasedCheckpointFileManager"
 
@@ -29,15 +29,16 @@ _ARROW_WITHOUT_CHECKS = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable
 _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
 SECRETS = "(?i)secret|password|token|access[.]?key|jaas|private key|keystore[.]key|key[.]pem|user[.]info"
-"""What Spark hides by name or value of an option or setting: its own list, and keys and JAAS text of Kafka's
-clients, and users of registries. ``private key`` is in the first line of every key in PEM."""
+"""The pattern of options and settings that Spark hides, by name or value: Spark's own pattern, keys and JAAS
+text of Kafka's clients, and users of registries. ``private key`` is in the first line of every key in PEM.
+"""
 
 FASTER: Mapping[str, str] = {
     "spark.redaction.regex": SECRETS,
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "penstock.spark.runtime.daemon",
 }
-"""What suits sources in Python and changes no answer: what `configure` sets for every master."""
+"""Settings for sources in Python that change no result; `configure` makes them for every master."""
 
 SETTINGS: Mapping[str, str] = {
     **FASTER,
@@ -46,7 +47,7 @@ SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""What `session` sets for every master."""
+"""The settings that `session` makes for every master."""
 
 
 def session(
@@ -92,12 +93,12 @@ def session(
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Add settings that make Python sources faster to a builder of sessions, and return that builder.
 
-    Settings that the builder or ``spark-defaults.conf`` has already are kept, those given to the builder
-    later override these, and options for Java add up. No answer of a query changes: time zone, shuffles, log
-    and windows of Spark stay as they are, which `session` sets as well. With a local master the environment
-    gets the Java and the Python of `session`, unless JAVA_HOME or PYSPARK_PYTHON is set. A builder of a
-    session in a server of Spark Connect stays as it is: that server has a file of settings (``penstock spark
-    settings``).
+    Settings that the builder or ``spark-defaults.conf`` has already are kept, settings given to the builder
+    later override these, and options for Java add up. No result of a query changes: time zone, shuffle
+    partitions, log and web interface of Spark stay as they are (`session` sets these too). With a local
+    master the environment gets the Java and the Python of `session`, unless JAVA_HOME or PYSPARK_PYTHON is
+    set. A builder of a session in a server of Spark Connect stays as it is: that server has a file of
+    settings (``penstock spark settings``).
 
     Warns (UserWarning) if Spark runs in this process already: settings of its start then have no effect.
 

@@ -1,7 +1,7 @@
 """Print what a batch query has written, in one line on the driver's stderr, since `save` returns nothing.
 
 Spark calls the commit of a writer in a Python process of its own beside the driver, whose stderr is the
-driver's. Streams have their progress for that. ``PENSTOCK_PROGRESS=0`` leaves the lines out.
+driver's. Streams report their progress instead. ``PENSTOCK_PROGRESS=0`` leaves the lines out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SWITCH = "PENSTOCK_PROGRESS"
 NAMED_MAX = 5
-"""How many topics are named in a line."""
+"""The most topics that a line names."""
 
 
 def tell(line: str) -> None:

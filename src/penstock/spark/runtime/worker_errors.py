@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from penstock.errors import PenstockError
 
 HIDE = "SPARK_HIDE_TRACEBACK"
-"""Read by Spark's Python workers at the moment they report an exception."""
+"""The environment variable that makes a Spark worker hide the traceback of an exception that it reports."""
 
 
 @contextmanager

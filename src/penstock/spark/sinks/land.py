@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 DICTIONARIES = {"catalog_properties": "landing.catalog.", "store": "landing.store."}
-"""Arguments that are dictionaries, and what the options of their items begin with."""
+"""Arguments that are dictionaries, and the prefix of the options that their items become."""
 
 
 @overload
@@ -49,10 +49,10 @@ def land(
     """Return a query that lands the records of `reader` in a table at `path`; start it by `start` or `save`.
 
         orders = spark.readStream.option("kafka.bootstrap.servers", brokers).option("subscribe", "orders")
-        landed = land(orders, "/lake/orders", partition_by="date") query = landed.option("checkpointLocation",
-        "/lake/orders-state").start()
+        landed = land(orders, "/lake/orders", partition_by="date")
+        query = landed.option("checkpointLocation", "/lake/orders-state").start()
 
-    `path` is a directory, or the URL of a table of the lake as ``penstock land`` takes it: an object store
+    `path` is a directory, or the URL of a lake table as ``penstock land`` takes it: an object store
     (``s3://bucket/orders/``), ``iceberg://catalog/db.table``, ``delta://PATH``. `reader` has the options of
     the source. `partition_by` names columns; ``date`` and ``hour`` are made from the time of a record.
     `options` are those of landing without their prefix: ``columns``, ``compression``, ``fileBytes``; for

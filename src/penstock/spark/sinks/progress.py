@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TOPICS_SHOWN_MAX = 5
 
 OBSERVED = "landed"
-"""The name under which a query of `land` shows its rows: what Spark counts there are files."""
+"""The name of the metrics in which a query of `land` counts records: its rows in Spark are files."""
 
 _CLASS_NAME = re.compile(r"(?:\w+\.)+Python\w*Stream\w*@")
 
@@ -39,7 +39,7 @@ class Progress:
     lag: int | None
     watermark: datetime | None
     description: str = ""
-    """Where the rows come from: ``penstock[orders]``, or what Spark calls a source of another kind."""
+    """The source of the rows: ``penstock[orders]``, or Spark's description of a source of another kind."""
 
 
 def progress_of(report: Mapping[str, Any]) -> Progress:
@@ -141,10 +141,10 @@ _SPARK_ERROR = re.compile(r"^(?:[\w.]+: )?\[[A-Z_.0-9]+\] (.+)$", re.MULTILINE)
 
 
 def reason(error: BaseException) -> str:
-    """Return the one line of an exception from Spark that has the cause.
+    """Return the line of an exception from Spark that states the cause.
 
-    Spark wraps the error of a Python source or function in pages of its own; the last Python error in
-    these is the cause. An error of this package is returned as only its message.
+    Spark wraps the error of a Python source or function in many lines; the last Python error among these is
+    the cause. For an error of this package, only its message is returned.
     """
     if isinstance(error, PenstockError):
         return str(error)

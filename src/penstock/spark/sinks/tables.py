@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 class ParquetTable:
     """The table in directory `path`, written by one query; `prefix` keeps the files of several apart.
 
-    The batches reach the table through the driver: meant for results, which are small, not for copies
-    of whole topics.
+    The batches reach the table through the driver: use it for small results, not for copies of whole topics.
 
         table = ParquetTable("delays")
         query = frame.writeStream.foreachBatch(table.write).option("checkpointLocation", "state").start()

@@ -1,4 +1,4 @@
-"""The brokers as planning needs them: partitions of topics, and the offsets where logs begin and end.
+"""A connection to brokers for planning: partitions of topics, and the offsets where logs begin and end.
 
 Imports nothing heavy. A streaming query keeps one connection open as long as it runs.
 """
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from penstock.spark.source.group_offsets import GroupCommits
 
 METADATA_AGE_MAX_S = 1.0
-"""How long an answer about topics counts. An idle query asks for offsets a hundred times a second."""
+"""The age in seconds up to which topic metadata are reused: an idle query plans 100 times a second."""
 
 NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-"""The errors of a topic that was deleted."""
+"""The error codes of brokers for a topic that was deleted."""
 
 LOOKUP_PATIENCE_MS = 3_000
-"""How long a partition may have no offsets before it is asked whether its topic is still there."""
+"""The timeout for looking up offsets; after that, the lookup checks that the topics still exist."""
 
 
 def client_config(bootstrap_servers: str, client: Mapping[str, object]) -> ConsumerConfig:
@@ -42,9 +42,9 @@ def client_config(bootstrap_servers: str, client: Mapping[str, object]) -> Consu
 
 
 def presume_login(config: ClientConfig) -> None:
-    """Make clients of this process retry a refused login, as while a secret is replaced.
+    """Make clients of this process retry a refused login, as during the rotation of a secret.
 
-    Another process of the query has logged in with the same secret before, so that it is no mistake.
+    Another process of the query has logged in with the same secret before, so the secret is not mistyped.
     """
     if config.security is not None:
         from penstock.client.security.rotation import presume_accepted
@@ -53,7 +53,7 @@ def presume_login(config: ClientConfig) -> None:
 
 
 class MetadataConnection:
-    """A connection to the cluster for metadata requests, opened by the first of them."""
+    """A connection to the cluster for metadata requests, opened by the first request."""
 
     def __init__(self, bootstrap_servers: str, client: Mapping[str, object]) -> None:
         self._config = client_config(bootstrap_servers, client)

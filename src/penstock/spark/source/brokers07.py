@@ -1,7 +1,7 @@
 """The partitions, offsets and messages of one Kafka 0.7 broker, for planning and fetching.
 
-Offsets are bytes there, so a range can only end between two messages: at the ends that the broker returns.
-`options` refuses options that would divide ranges elsewhere.
+Offsets of Kafka 0.7 are byte positions, so a range can only end between two messages: at the ends that the
+broker returns. `options` refuses options that would divide ranges elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Brokers07:
-    """A connection to a Kafka 0.7 broker for metadata requests, opened by the first of them."""
+    """A connection to a Kafka 0.7 broker for metadata requests, opened by the first request."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         if len(resolve(bootstrap_servers)) > 1:
@@ -36,7 +36,7 @@ class Brokers07:
         self._topics.close()
 
     def partition_counts(self, selection: Selection) -> dict[str, int]:
-        """Return how many partitions each topic has; a topic that does not exist counts as a new one would.
+        """Return how many partitions each topic has, or would have if it does not exist yet.
 
         Raises:
             KafkaError: a topic name is illegal.

@@ -1,4 +1,4 @@
-"""The data source `penstock`, which Spark finds by its name and gives options and schema.
+"""The data source `penstock`: Spark finds it by its name, and passes options and schema to it.
 
     spark.readStream.format("penstock").option("kafka.bootstrap.servers", ...).option("subscribe", ...)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RAW_COLUMNS = ("value", "headers")
-"""What a valid event says in its columns already; null there unless everything raw was asked for."""
+"""Columns that repeat the other columns of a valid event, and are null for it unless `raw` is "all"."""
 
 
 def event_columns(
@@ -57,7 +57,7 @@ def event_columns(
 
 
 def _is_typed(name: str) -> bool:
-    """Return whether an extension's column has a type other than text; Spark gets text in that case."""
+    """Return whether an extension's column in Arrow is not text; Spark then gets the text in `extensions`."""
     from penstock.cloudevents.types import WELL_KNOWN_EXTENSIONS, AttributeType
 
     return WELL_KNOWN_EXTENSIONS.get(name) in (

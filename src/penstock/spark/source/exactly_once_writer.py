@@ -136,7 +136,7 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
 
 
 def place_of(options: WriteOptions, identity: str) -> SinkPlace:
-    """Return the sink of a query or job, named by the option's prefix and its identity."""
+    """Return the sink of a query or job. Its name is the option transactionalIdPrefix and `identity`."""
     return SinkPlace(
         f"{options.transactional_id_prefix}-{identity}",
         options.bootstrap_servers,

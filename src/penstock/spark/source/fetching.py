@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FETCH_BYTES = 8 << 20
-"""A task reads one partition at a time, so that each fetch is a round trip and a change of threads: with 8
-MiB instead of 4, records of 1 KB take a worker a seventh less CPU, and smaller ones no more than before."""
+"""The default size of a fetch. A task reads one partition at a time, so that each fetch is a round trip and a
+change of threads: with 8 MiB instead of 4, records of 1 KB take a worker a seventh less CPU, and smaller
+ones no more than before.
+"""
 
 _clients: dict[tuple[object, ...], AsyncClient] = {}
 after_fork_in_child(_clients.clear)

@@ -26,7 +26,7 @@ log = logger_named("penstock.spark")
 
 
 class GroupCommits:
-    """Commits the offsets of one query, as a consumer without a group membership does.
+    """Commits the offsets of one query like a consumer that is not a member of the group.
 
     Commits never hold up a micro-batch: while one is under way, the newest offsets wait for it, and older
     waiting offsets are not sent. If brokers cannot be reached, the failure is logged and the commit tried

@@ -86,7 +86,7 @@ _CANONICAL = {
 }
 
 MAX_BROKER_OUTAGE = "2h"
-"""Longer than a restart of a whole cluster, shorter than the retention of what would be missed."""
+"""The default of maxBrokerOutage: longer than a restart of a cluster, shorter than the usual retention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Bound:
 
     @property
     def moves(self) -> bool:
-        """Whether the bound depends on the ends of logs, which change as records are written."""
+        """True if the bound depends on the ends of logs, which change as records are written."""
         late = self.by_time and self.late_means_latest
         return late or self.everywhere == LATEST or LATEST in self.offsets.values()
 
@@ -193,13 +193,13 @@ class ReadOptions:
     protocol: str = "kafka"
     """``kafka`` (0.8 and later) or ``0.7``."""
     max_broker_outage_ms: int = 0
-    """How long a stream waits for brokers that have answered before."""
+    """The time in milliseconds for which a stream waits for brokers that answered before."""
     commit_group: str | None = None
     """The consumer group to which a stream commits its offsets."""
     values: ValueOptions | None = None
-    """How keys and values are read by their schemas."""
+    """The options for decoding keys and values by their schemas."""
     where: Where | None = None
-    """Which records are read."""
+    """The condition that selects the records to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +218,9 @@ class WriteOptions:
     state_topic: str = STATE_TOPIC
     fail_on_data_loss: bool = True
     job: tuple[str, int] | None = None
-    """What a batch query is, where it may be run again: an application and its version, which counts up."""
+    """(txnAppId, txnVersion) of a batch query that may be run again; the version counts up."""
     values: tuple[WrittenField, ...] = ()
-    """Which of key and value are written by a schema."""
+    """The options of keys and values that are written by a schema."""
 
 
 def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -301,7 +301,7 @@ def _job(given: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def schema_options(options: Mapping[str, str]) -> tuple[bool, CloudEventsOptions | None]:
-    """Return (headers requested, how to decode events): the two options on which the schema depends.
+    """Return (True to include headers, options for decoding events), on which the schema depends.
 
     Spark asks for the schema first, before it says whether the query is a stream. Every option that does
     not depend on that is checked here, so that a mistake is reported where the user made it.
@@ -394,7 +394,7 @@ def _client_options(given: Mapping[str, str]) -> dict[str, str | Secret]:
 
 
 def _protocol(given: Mapping[str, str]) -> str:
-    """Return the brokers' protocol. With 0.7, refuse options that would divide byte offsets into shares."""
+    """Return the brokers' protocol. With 0.7, refuse options that would divide ranges of byte offsets."""
     protocol = choice(given, "protocol", ("kafka", "0.7"))
     if protocol == "0.7":
         for name in ("maxOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition"):
@@ -471,7 +471,10 @@ def _assigned(text: str) -> tuple[TopicPartition, ...]:
 
 
 def _start_bound(given: Mapping[str, str], streaming: bool) -> Bound:
-    """Return the start of the read. As in Spark, one timestamp overrides timestamps, and these offsets."""
+    """Return the start of the read.
+
+    As in Spark, startingTimestamp overrides startingOffsetsByTimestamp, and both override startingOffsets.
+    """
     late = given.get("startingOffsetsByTimestampStrategy", "error").lower()
     if late not in ("error", "latest"):
         raise ConfigError(f"startingOffsetsByTimestampStrategy is 'error' or 'latest', not {late!r}")

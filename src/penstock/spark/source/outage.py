@@ -1,4 +1,4 @@
-"""How long a stream waits for brokers that answered before and have stopped answering."""
+"""The time for which a stream waits for brokers that answered before and have stopped answering."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ log = logger_named("penstock.spark")
 
 
 class Patience(NamedTuple):
-    """How long a task of a stream waits for brokers that do not answer."""
+    """The time for which a task of a stream waits for brokers that do not answer."""
 
     outage_s: float
-    """Where this worker has reached them before."""
+    """The longest wait in seconds, if this worker has reached the brokers before."""
     is_proven: bool
-    """Whether a task of the query has: then a worker that has not yet reached them waits as long."""
+    """True if a task of the query has reached the brokers: then every worker waits for them."""
 
 
 def is_outage(error: PenstockError) -> bool:

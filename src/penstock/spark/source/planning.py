@@ -25,21 +25,22 @@ Offsets = dict[TopicPartition, int]
 OffsetsJson = dict[str, dict[str, int]]
 
 Lookup = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int | None]]
-"""ListOffsets: EARLIEST, LATEST or a timestamp in ms -> offset, None where no record is that late."""
+"""Calls ListOffsets: from EARLIEST, LATEST or a time in ms to an offset, None if no record is as late."""
 
 DATA_LOSS_ADVICE = "set failOnDataLoss to 'false' to go on without"
 
 BEGINS_HERE = "(begins here)"
-"""A key of the first offsets of a query, beside the topics: the micro-batch that ends there reads nothing.
+"""A key that marks the start of a query in Spark's log of offsets: the micro-batch with it reads nothing.
 
-Spark's log has where micro-batches end, not where the first of them began. No topic has such a name, and the
-Kafka connector of the JVM reads a topic without partitions.
+The log has the ends of micro-batches, but not the start of the first one. No topic has such a name, and the
+Kafka connector of the JVM takes the key for a topic without partitions.
 """
 
 
 _TOPIC_ID = re.compile(r"\(id of ([\w.-]+): ([\w-]{22})\)", re.ASCII)
-"""A key beside the topics that says which topic of a name the offsets are of; like `BEGINS_HERE`, it is no
-name of a topic, and nothing to the Kafka connector of the JVM."""
+"""A key beside the topics in a document of offsets, which has a topic's name and id. Like `BEGINS_HERE`, it
+is no valid topic name, and the Kafka connector of the JVM takes it for a topic without partitions.
+"""
 
 
 class DataLossError(PenstockError):
@@ -55,7 +56,7 @@ def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> OffsetsJson:
 
 
 def offsets_from_json(document: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """Return the offsets in a document of `offsets_to_json`.
+    """Return the offsets in a document that `offsets_to_json` made.
 
     Raises:
         ConfigError: the document has another form than offsets per topic and partition.
@@ -82,7 +83,7 @@ class StreamOffsets:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Mapping[str, int]]) -> StreamOffsets:
-        """Return the offsets and ids in a document of `to_json`. Raises as `offsets_from_json`."""
+        """Return the offsets and ids in a document that `to_json` made. Raises as `offsets_from_json`."""
         offsets = offsets_from_json(document)
         return cls(
             offsets,
@@ -90,7 +91,7 @@ class StreamOffsets:
         )
 
     def to_json(self) -> OffsetsJson:
-        """Return the document for Spark's checkpoint: offsets as `offsets_to_json`, and a key for each id."""
+        """Return the document for Spark's checkpoint: `offsets_to_json` and a key for each topic id."""
         document = offsets_to_json(self.offsets)
         known = {topic: self.topic_ids[topic] for topic in document if topic in self.topic_ids}
         for topic, topic_id in known.items():
@@ -98,7 +99,7 @@ class StreamOffsets:
         return document
 
     def knowing(self, earlier: StreamOffsets) -> StreamOffsets:
-        """Return these offsets with the topic ids of both, where `self` overrides `earlier`."""
+        """Return these offsets with the topic ids of both; an id in `self` overrides one in `earlier`."""
         topics = {tp.topic for tp in self.offsets}
         known = {**earlier.topic_ids, **self.topic_ids}
         return StreamOffsets(self.offsets, {name: each for name, each in known.items() if name in topics})
@@ -149,7 +150,7 @@ def select_partitions(selection: Selection, partition_counts: Mapping[str, int])
 
 
 def resolve(bound: Bound, partitions: Sequence[TopicPartition], lookup: Lookup) -> Offsets:
-    """Return the offset that `bound` means in each of `partitions`.
+    """Return the offset of `bound` in each of `partitions`, after looking up EARLIEST, LATEST and times.
 
     Raises:
         ConfigError: offsets are given for other partitions than these, or no record is as late as the
@@ -193,7 +194,7 @@ def _refuse_other_partitions(
 
 
 def _look_up_ends(offsets: Mapping[TopicPartition, int], lookup: Lookup) -> dict[TopicPartition, int | None]:
-    """Return offsets with EARLIEST and LATEST replaced by the offsets that they mean now."""
+    """Return offsets with EARLIEST and LATEST replaced by the current first and end offsets."""
     ends = {tp: offset for tp, offset in offsets.items() if offset in (EARLIEST, LATEST)}
     return {**offsets, **(lookup(ends) if ends else {})}
 
@@ -241,7 +242,7 @@ def narrowed_ranges(
     """Return the parts of ranges that may hold records that `wanted` includes, without empty ones.
 
     The ends of the ranges must have been looked up before: records written meanwhile lie behind them. Without
-    a `lookup`, offsets are bytes (Kafka 0.7) that cannot be divided, so that ranges stay or go as a whole.
+    a `lookup`, offsets are byte positions of Kafka 0.7: a range is then kept or removed as a whole.
     """
     found = []
     for each in ranges:
@@ -317,10 +318,10 @@ def discontinuities(start: Mapping[TopicPartition, int], end: Mapping[TopicParti
 
 
 def refuse_losses(losses: Sequence[str], *, fail_on_data_loss: bool) -> None:
-    """Raise `losses` as an error, unless the user chose to go on.
+    """Raise an error if there are losses, unless the option failOnDataLoss is off.
 
     Raises:
-        DataLossError: there are losses, and `fail_on_data_loss` is set.
+        DataLossError: `losses` is not empty, and `fail_on_data_loss` is set.
     """
     if losses and fail_on_data_loss:
         raise DataLossError(f"{'; '.join(losses)}; {DATA_LOSS_ADVICE}")
@@ -373,8 +374,8 @@ def split_ranges(
 def pack_ranges(pieces: Iterable[OffsetRange], rows_max: int) -> list[tuple[OffsetRange, ...]]:
     """Join consecutive ranges into one task, as long as it has at most `rows_max` records.
 
-    A task costs some milliseconds of its own, which would be most of the time of small micro-batches with
-    many partitions.
+    Starting a task takes some milliseconds, which would be most of the time of small micro-batches with many
+    partitions.
     """
     tasks: list[tuple[OffsetRange, ...]] = []
     room = 0
@@ -394,5 +395,5 @@ def _pieces(whole: OffsetRange, count: int) -> list[OffsetRange]:
 
 
 def known_offsets(answers: Mapping[TopicPartition, int | None]) -> Offsets:
-    """Return the answers without those that are None."""
+    """Return the offsets in `answers`, without partitions whose answer is None."""
     return {tp: offset for tp, offset in answers.items() if offset is not None}

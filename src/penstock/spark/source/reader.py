@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from penstock.spark.value_options import ValueOptions
 
 PACKED_ROWS_MAX = 1_000
-"""Ranges this small share a task, unless the number of tasks is set."""
+"""The most records in small ranges that share one task, unless minPartitions is set."""
 
 
 class RangePartition(InputPartition):
@@ -59,7 +59,7 @@ class RangePartition(InputPartition):
         self.patience = patience
         topics = {span.topic for span in spans}
         self.topic_ids = {topic: each for topic, each in topic_ids.items() if topic in topics}
-        """The topics that the offsets are of, as far as their ids are known."""
+        """The ids of the topics in `spans` by name, without topics that have no id."""
 
     def __repr__(self) -> str:
         return printable(
@@ -68,7 +68,7 @@ class RangePartition(InputPartition):
 
 
 class TaskWork(Protocol):
-    """What the tasks of a query do with the ranges that its reader plans.
+    """The interface for the work of a query's tasks: to read the ranges that the query's reader plans.
 
     Every method raises ConfigError if the options of the query are invalid.
     """
@@ -79,7 +79,7 @@ class TaskWork(Protocol):
 
     @property
     def projection(self) -> Projection:
-        """The columns of the records."""
+        """The conversion of fetched records to the columns of the query."""
 
     def check(self) -> None:
         """Check on the driver that the tasks can do their work.
@@ -177,7 +177,7 @@ def value_columns(
     `versions` are the schema versions of the columns that a DataFrame or table has already.
 
     Raises:
-        ConfigError, DecodeError: there is no such schema.
+        ConfigError, DecodeError: the schema does not exist, or is invalid.
         RegistryError, NetworkError: the registry cannot be asked.
     """
     if options is None:
@@ -188,7 +188,7 @@ def value_columns(
 
 
 def projection_of(schema: StructType, options: ReadOptions) -> Projection:
-    """Return how to convert fetched batches to the columns of a schema.
+    """Return the conversion of fetched batches to the columns of a schema.
 
     Raises:
         ConfigError: the options do not provide one of the columns.
@@ -202,7 +202,7 @@ def projection_of(schema: StructType, options: ReadOptions) -> Projection:
 
 
 def open_brokers(options: ReadOptions) -> MetadataConnection | Brokers07:
-    """Return the brokers that planning asks, of the option's protocol; connects later.
+    """Return a connection to the brokers for planning, in the protocol of the options; it connects later.
 
     Raises:
         ConfigError: an option of the client is invalid.
@@ -274,7 +274,7 @@ def tasks(
     patience: Patience | None = None,
     topic_ids: Mapping[str, bytes] = MappingProxyType({}),
 ) -> list[InputPartition]:
-    """Return the ranges of each task, divided and joined as the options say."""
+    """Return the inputs of tasks: `ranges`, divided by the options for partitions, and joined if small."""
     pieces = split_ranges(
         ranges, min_partitions=options.min_partitions, max_records=options.max_records_per_partition
     )

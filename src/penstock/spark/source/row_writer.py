@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH_ROWS = 10_000
-"""What Spark's own Arrow batches hold by default."""
+"""The most rows of an Arrow batch, as in Spark's own batches by default."""
 
 
 class RowStreamWriter(DataSourceStreamWriter):
@@ -51,7 +51,7 @@ def batches_of(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBat
 
 
 def _converter(kind: DataType) -> Callable[[Any], Any] | None:
-    """Return a function that converts a Spark value for Arrow's equal type, or None if none is needed."""
+    """Return a function that converts a value of Spark for Arrow, or None if Arrow takes it unchanged."""
     if isinstance(kind, TimestampType):
         # A row has local time without a zone, Arrow would take it for UTC.
         return lambda value: None if value is None else kind.toInternal(value)

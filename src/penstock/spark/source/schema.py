@@ -60,7 +60,7 @@ CLOUDEVENTS_COLUMNS: Mapping[str, DataType] = {
     "data": BinaryType(),
     "error": StringType(),
 }
-"""`error` is the reason why a record is no valid event, null where it is one."""
+"""The columns of events by default. `error` is the reason why a record is no valid event, else null."""
 
 CLOUDEVENTS_EXTRA_COLUMNS: Mapping[str, DataType] = {
     "time_text": StringType(),
@@ -68,7 +68,7 @@ CLOUDEVENTS_EXTRA_COLUMNS: Mapping[str, DataType] = {
     "outcome": StringType(),
     "rule": StringType(),
 }
-"""Given where a schema asks for them: the parts of an event that do not fit, and what the error was."""
+"""Further columns of events, made only if a schema names them: exact texts, and the outcome with its rule."""
 
 EVENT_COLUMNS = {**CLOUDEVENTS_COLUMNS, **CLOUDEVENTS_EXTRA_COLUMNS}
 
@@ -79,11 +79,12 @@ TEXT_OR_BYTES = ("key", "value", "data")
 
 BATCH_BYTES = 1 << 20
 BATCH_ROWS_MAX = 10_000
-"""Spark neither joins nor cuts Arrow batches; about 1 MiB costs it the least CPU per row."""
+"""Limits of batches for Spark, which neither joins nor cuts them: about 1 MiB costs the least CPU per row."""
 EVENT_BATCH_BYTES = 8 << 20
-"""Bytes of records whose events or values are decoded at a time: as many as one fetch brings. Dozens of
+"""The bytes of records whose events or values are decoded at a time: as many as one fetch returns. Dozens of
 arrays are made for each such batch, however small: with 2 MiB instead, events of 300 bytes take a task a
-sixth more CPU."""
+sixth more CPU.
+"""
 
 
 def schema_for(
@@ -102,7 +103,7 @@ def schema_for(
 class Projection:
     """Converts fetched batches to the columns of one schema, in its order and with its types.
 
-    `fetched` are the topic's columns that have to be decoded for that.
+    `fetched` are the columns of records that these columns are made from.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class Projection:
         return tuple(name for name in COLUMN_NAMES if name in wanted)
 
     def batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of `batch` that `where` selects, in the schema's types and pieces of a good size."""
+        """Yield the rows that `where` selects, with the schema's types, in batches of about BATCH_BYTES."""
         if self.where is not None:
             batch = self.where.filtered(batch)
         if batch.num_rows:

@@ -65,7 +65,7 @@ UNLIMITED_ROWS = 2**62
 """An upper limit that is never reached, for queries that only have a lower one."""
 
 RETRY_AFTER_S = 1.0
-"""Seconds between two questions during an outage. Each of them takes its time as well."""
+"""The pause in seconds between two attempts during an outage; each attempt takes its own time as well."""
 
 
 class StreamPlanner(DataSourceStreamReader):
@@ -80,13 +80,13 @@ class StreamPlanner(DataSourceStreamReader):
         self._initial: OffsetsJson | None = None
         self._latest: StreamOffsets | None = None
         self._has_planned = False
-        """Whether a micro-batch has been planned here, rather than found in the log of offsets."""
+        """True if this object has planned a micro-batch; one found in the log of offsets does not count."""
         self._done: Offsets | None = None
-        """Up to where micro-batches are known to be through."""
+        """The offsets up to which micro-batches are complete; None before that is certain."""
         self._told: set[str] = set()
-        """What has been logged of topics that were created anew."""
+        """The messages about topics that were created anew that have been logged."""
         self._is_proven = False
-        """Whether a micro-batch has come through: executors can reach the brokers."""
+        """True if a micro-batch has been completed, which shows that executors can reach the brokers."""
 
     def __getstate__(self) -> dict[str, Any]:
         # Executors get a copy of this object for `read` alone. It has the schemas, so that all tasks of a
@@ -159,7 +159,8 @@ class StreamPlanner(DataSourceStreamReader):
         """Return the topics that were deleted and created anew, whose unread records are lost.
 
         Raises:
-            DataLossError: there is one, and failOnDataLoss is on. Otherwise it is logged once.
+            DataLossError: there are such topics, and failOnDataLoss is on. If it is off, each one is logged
+                once.
         """
         found = recreated_topics(earlier, later)
         refuse_losses(list(found.values()), fail_on_data_loss=self._options.fail_on_data_loss)
@@ -174,7 +175,7 @@ class StreamPlanner(DataSourceStreamReader):
             return self._work.read(partition)
 
     def commit(self, end: OffsetsJson) -> None:
-        """Note that a micro-batch is complete and in the checkpoint; commit its offsets if configured."""
+        """Mark a micro-batch as complete, since it is in the checkpoint; commit its offsets if configured."""
         with plain_errors():
             self._is_through(StreamOffsets.from_json(end).offsets)
 
@@ -184,7 +185,7 @@ class StreamPlanner(DataSourceStreamReader):
             self._brokers = None
 
     def _is_through(self, offsets: Offsets, *, is_last: bool = False) -> None:
-        """Note that all records before `offsets` are processed; commit the offsets if configured."""
+        """Mark all records before `offsets` as processed; commit the offsets to the group if configured."""
         if offsets == self._done:
             return
         if self._done is not None and not self._is_proven:
@@ -231,7 +232,7 @@ class StreamPlanner(DataSourceStreamReader):
         return self._brokers
 
     def _latest_now(self) -> StreamOffsets:
-        """Return the end offset of every selected partition that exists, without topics that do not."""
+        """Return the end offset of every selected partition, without topics that do not exist."""
         brokers, selection = self._connected(), self._options.selection
         counts = brokers.partition_counts(selection)
         topic_ids = brokers.topic_ids(counts)  # before the offsets, as in `initialOffset`
@@ -241,7 +242,7 @@ class StreamPlanner(DataSourceStreamReader):
         return StreamOffsets(latest, topic_ids)
 
     def _patiently(self, ask: Callable[[], T]) -> T:
-        """Call `ask` until brokers answer, and return its result; raise if they have not answered before."""
+        """Call `ask` until brokers answer; return its result. Raise if brokers never answered before."""
         while True:
             try:
                 answer = ask()
@@ -274,7 +275,7 @@ class StreamReader(StreamPlanner, SupportsTriggerAvailableNow):
     """Reads topics in micro-batches. One object lives on the driver as long as its query."""
 
     _target: StreamOffsets | None = None
-    """Where a query with trigger AvailableNow ends."""
+    """The offsets at which a query with trigger AvailableNow ends."""
 
     def getDefaultReadLimit(self) -> ReadLimit:
         with plain_errors():

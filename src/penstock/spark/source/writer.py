@@ -42,7 +42,7 @@ SINK_COLUMNS: Mapping[str, tuple[DataType, ...]] = {
     "timestamp": (TimestampType(),),
     "headers": (HEADERS_TYPE,),
 }
-"""What the sink writes of a row. Other columns are left out, as Spark's Kafka sink does."""
+"""The columns that the sink writes, and their types. Other columns are left out, as in Spark's Kafka sink."""
 
 
 class SinkColumns:

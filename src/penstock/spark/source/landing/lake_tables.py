@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from penstock.lake.contract import LakeTable
 
 SCHEMES = ("iceberg", "delta", "s3", "s3a", "gs", "az", "abfs", "abfss", "hdfs", "http", "https")
-"""What names of tables of the lake begin with. Some of them are refused, with the reason."""
+"""The schemes of the URLs of lake tables. Some of them are refused, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakeTarget:
-    """A table of the lake in the options of a query. `name` is the writer's name, by default the topic."""
+    """The lake table in the options of a query. `name` is the writer's name, by default the topic."""
 
     url: str
     name: str | None = None

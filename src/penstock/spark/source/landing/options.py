@@ -52,13 +52,13 @@ OF_DIRECTORIES = (
     "landing.table",
     "landing.catalog",
 )
-"""Options that mean nothing for a table of the lake, whose URL says what it is."""
+"""Options that apply only to a table in a directory; a lake table's URL determines its format and catalog."""
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
 
 FILE_BYTES = 128 << 20
 FILE_BYTES_LEAST = 1 << 16
 PARTITIONS_MAX = 256
-"""Every partition is a file, in each batch of each task."""
+"""The default for the most partitions per task: every one is a file, in each batch of each task."""
 
 _CANONICAL = {name.lower(): name for name in NAMES}
 
@@ -79,7 +79,7 @@ class LandingOptions:
     catalog: str | None = None
     catalog_properties: Mapping[str, Secret] = field(default_factory=dict)
     lake: LakeTarget | None = None
-    """The table where it is one of the lake, and no directory."""
+    """The lake table to land into, or None for a directory."""
 
 
 def lands(options: Mapping[str, str]) -> bool:

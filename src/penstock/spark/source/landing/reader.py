@@ -86,7 +86,7 @@ class LandingPlan:
 
 
 def plan_of(given: Mapping[str, str], schema: StructType, *, streaming: bool) -> LandingPlan:
-    """Return the plan for the options of a query. Raises ConfigError."""
+    """Return the `LandingPlan` for the options of a query. Raises ConfigError."""
     if schema.simpleString() != FILES_SCHEMA.simpleString():
         raise ConfigError(
             "a source with the option landing gives the names of files: name columns of records with the "

@@ -28,7 +28,9 @@ FILES_SCHEMA = StructType(
         StructField("entry", StringType()),
     ]
 )
-"""`file` is where it will be, null in the row of what was read; `entry` is for the sink."""
+"""The columns of a landing source. `file` is the final path of a file, or null in the row that reports the
+ranges read; `entry` is JSON for the sink.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class TaskEntries:
     ranges: tuple[OffsetRange, ...] = ()
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     handed: tuple[str, ...] = ()
-    """Files of a table of the lake, as the table's kind writes them."""
+    """Descriptions of files of a lake table: `HandedFile.text`."""
 
     def with_entry(self, text: str) -> TaskEntries:
         """Return these entries with those of one more row. Raises ConfigError if it is no landing row."""

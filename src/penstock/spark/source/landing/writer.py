@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.spark.source.landing.lake_tables import LakeTarget
 
 BESIDE = ("checkpointlocation", "queryname", "outputmode", "txnappid", "txnversion")
-"""Options of a query that come to the sink along with those of landing."""
+"""Options that Spark passes to the sink although they are not options of landing."""
 
 
 @dataclass
@@ -130,7 +130,7 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
 
 
 def pass_on(batches: Iterator[pa.RecordBatch]) -> Landed:
-    """Return the files and ranges in the rows of one task. Raises ConfigError."""
+    """Return the message to the driver: the files and ranges in a task's rows. Raises ConfigError."""
     with plain_errors():
         entries = TaskEntries(None, None)
         for batch in batches:

@@ -1,4 +1,4 @@
-"""Conditions on records: find the offset ranges that may fulfil one, and the rows of a batch that do.
+"""Conditions on records: the offset ranges that may contain matching records, and the rows that match.
 
 A condition is true, false or null for a row, by the rules of SQL; rows for which it is true are returned.
 `Not` occurs only directly before columns: the parser moves it there, which changes no answer.
@@ -30,8 +30,9 @@ COLUMNS: Mapping[str, type] = {
     "key": bytes,
     "value": bytes,
 }
-"""The columns that a condition may look at, and what they are compared with. Values of `timestamp` are
-numbers here: microseconds since 1970."""
+"""The columns that a condition may use, and the type of the literals that it compares them with. A literal
+for `timestamp` becomes a number: microseconds since 1970.
+"""
 
 NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
@@ -60,7 +61,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Whether a column has one of some values; null if it is null, or has none and `has_null` is set."""
+    """A condition that a column has one of some values.
+
+    It is null if the column is null, or if the column has none of the values and `has_null` is set.
+    """
 
     column: str
     values: tuple[Value, ...]
@@ -69,7 +73,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether a column is null; the answer is never null."""
+    """A condition that a column is null; the answer is never null."""
 
     column: str
 
@@ -258,5 +262,5 @@ _UTC_NAMES = frozenset(("UTC", "Z", "GMT", "Etc/UTC", "Etc/GMT", "+00:00"))
 
 
 def joined(parts: list[Condition], kind: type[Both] | type[Either]) -> Condition:
-    """Return one or more conditions joined by `kind`."""
+    """Return one or more conditions joined by `kind`: ``and`` (`Both`) or ``or`` (`Either`)."""
     return reduce(kind, parts)

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
 TEXT_MAX = 100_000
-"""Characters of a condition: two thousand conditions, or ten thousand offsets in a list."""
+"""The most characters of a condition: two thousand comparisons, or ten thousand offsets in a list."""
 
 DEPTH_MAX = 200
-"""How deep conditions may be nested, and how many of them ``and`` and ``or`` may join."""
+"""The deepest nesting of conditions, which also limits how many of them ``and`` and ``or`` may join."""
 
 TAKEN = (
     "comparisons of topic, partition, offset, timestamp, timestampType, key and value with literals, in, "
@@ -82,7 +82,7 @@ class _Reading:
         self.reads_utc = False
 
     def condition(self, node: Expr, depth: int) -> Condition:
-        """Return the condition that a node of the tree stands for. Raises ConfigError."""
+        """Convert a node of the tree, with all nodes below it, to a condition. Raises ConfigError."""
         from sqlglot import exp
 
         if depth > DEPTH_MAX:
@@ -239,7 +239,7 @@ def _extras(node: Expr, *known: str) -> list[str]:
 
 
 def _whole(node: Expr) -> int | None:
-    """Return the whole number that a node stands for, or None if it is another expression."""
+    """Return the whole number in a node, or None if the node is another expression."""
     from sqlglot import exp
 
     sign = 1
@@ -256,7 +256,7 @@ def _whole(node: Expr) -> int | None:
 
 
 _DIGITS_MAX = 38
-"""Digits of Spark's largest numbers."""
+"""The most digits of a number in Spark."""
 
 
 def _wrong_value(column: str, node: Expr) -> ConfigError:
