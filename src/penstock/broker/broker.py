@@ -89,7 +89,7 @@ class Broker(Served):
     """
 
     _defaults: Mapping[str, str] = {}
-    """Settings that differ from the defaults of Kafka unless they are given."""
+    """Settings whose defaults here differ from Kafka's."""
     _new_clock: Callable[[], Clock] = SystemClock
 
     def __init__(
@@ -128,7 +128,7 @@ class Broker(Served):
         if listen_07 is not None:
             texts["penstock.0.7.port"] = str(listen_07)
         self.security: Security | None = None
-        """Throw-away certificates and users, where there are some."""
+        """The throw-away certificates and users; None without `security`."""
         if security is not None:
             from penstock.broker.security.throwaway import security_of
 
@@ -147,7 +147,7 @@ class Broker(Served):
             self.clock.when_moved = self._clock_was_moved
         self._port = port
         self.server: Server | None = None
-        """What serves while it runs. It belongs to the broker's thread: for looking, not for touching."""
+        """The running server, or None. It belongs to the broker's thread: other threads may only read it."""
         self._address07: tuple[str, int] | None = None
         self._memory: MemoryStore | None = None
         self._interceptors = tuple(interceptors)
@@ -158,7 +158,7 @@ class Broker(Served):
         )
         self._pause: threading.Event | None = None
         self.chosen_cluster_id: str | None = None
-        """The id that the cluster gets when the broker starts, in the place of one made up."""
+        """The cluster id for the broker's start, or None for a random one."""
         self._registry_port = None if registry is False else 0 if registry is True else registry
         self._registry: Companion | None = None
 
@@ -166,7 +166,7 @@ class Broker(Served):
 
     @property
     def port(self) -> int:
-        """The port that the broker listens on; before the first start, the port that was asked for."""
+        """The port that the broker listens on; before the first start, the requested port."""
         return self._port
 
     @property
@@ -175,7 +175,7 @@ class Broker(Served):
         return reachable(self.host, self._port)
 
     def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
-        """Return settings for a client of this broker, by names that librdkafka and Penstock's clients know.
+        """Return settings for a client of this broker, by names that librdkafka and Penstock's clients use.
 
         `user` is a user of `security`, by default the first; `mechanism` is one of that user's SASL
         mechanisms.
@@ -373,7 +373,7 @@ class Broker(Served):
         return self._call(lambda server: server.node.sharing.end_locks(group, topic, partition))
 
     def end_share_sessions(self, group: str, member_id: str | None = None) -> int:
-        """End the share sessions of a group or of one member, as a broker does that has too many sessions.
+        """End the share sessions of a group or of one member, as a broker with too many sessions does.
 
         Returns how many sessions ended. Their records can be acquired again, and the next request of each
         session gets SHARE_SESSION_NOT_FOUND (122).
@@ -383,7 +383,7 @@ class Broker(Served):
     # --- what happens to logins --------------------------------------------------------------------------
 
     def expire_sessions(self, user: str | None = None) -> int:
-        """Expire the authenticated sessions of a user, or of all users, as tokens do; return how many.
+        """Expire the authenticated sessions of a user, or of all users; return the number of sessions.
 
         A connection with an expired session is closed at its next request, unless that begins a new
         authentication.
@@ -463,9 +463,9 @@ class Broker(Served):
         """Create a subscription to client metrics (KIP-714). The broker needs `penstock.client.metrics`.
 
         `metrics` are prefixes of metric names, ``*`` for all. `interval_ms`, 100 to 3,600,000, is the push
-        interval; a client that has asked before learns of it after its interval, which is five minutes
-        without a subscription. `match` chooses clients, such as ``client_id=loader-.*``. `name` is the name
-        of the subscription; another one of this name is replaced.
+        interval; a client that has asked before gets it after its interval, which is five minutes without a
+        subscription. `match` chooses clients, such as ``client_id=loader-.*``. `name` is the name of the
+        subscription; another one of this name is replaced.
 
         Raises:
             ConfigError: `penstock.client.metrics` is off.
@@ -587,7 +587,8 @@ TEST_SETTINGS = {
     # Without sessions every Fetch names its partitions, so that a fault finds those it concerns.
     "max.incremental.fetch.session.cache.slots": "0",
 }
-"""Settings of `KafkaBroker` that are not Kafka's defaults: groups form at once, fetches are complete."""
+"""The default settings of `KafkaBroker` that differ from Kafka's: groups form at once, and every Fetch names
+all its partitions."""
 
 
 @with_hints("KafkaBroker")

@@ -53,10 +53,12 @@ SharePlace = tuple[str, str, int]
 """A share partition: a share group, a topic, and the number of a partition."""
 
 SETTLING_TURNS = 10
-"""Turns of the loop in which a message has gone to a broker, and its answer has come back."""
+"""The number of event-loop turns after which a message has reached a broker and its response has come
+back."""
 
 BROKERS_MAX = 100
-"""Brokers of one cluster: each takes descriptors, timers and, with all others, connections between them."""
+"""The maximum number of brokers of one cluster: each takes descriptors, timers, and connections to all
+others."""
 
 
 @with_hints("Cluster")
@@ -81,7 +83,7 @@ class Cluster(Served):
     """
 
     _defaults: Mapping[str, str] = {}
-    """Settings that differ from the defaults of Kafka unless they are given."""
+    """Settings whose defaults here differ from Kafka's."""
 
     def __init__(
         self,
@@ -107,7 +109,7 @@ class Cluster(Served):
         texts = settings_texts({**self._defaults, **(config or {})}, settings, "Cluster")
         texts.setdefault("default.replication.factor", str(min(brokers, 3)))
         self.security: Security | None = None
-        """Throw-away certificates and users, the same for all brokers, where there are some."""
+        """The throw-away certificates and users, the same for all brokers; None without `security`."""
         if security is not None:
             from penstock.broker.security.throwaway import security_of
 
@@ -136,7 +138,7 @@ class Cluster(Served):
         self._thread = ServingThread(self.serving)
         self._serving_on: asyncio.AbstractEventLoop | None = None
         self._held: set[int] = set()
-        """The brokers that answer no client."""
+        """The ids of the brokers that are cut off from clients, and answer none."""
         self._paused: dict[int, Callable[[], None]] = {}
         self._injected = FaultInjection(self._servers, lambda: self._serving_on)
 
@@ -153,7 +155,7 @@ class Cluster(Served):
         return ",".join(each.bootstrap for each in self._nodes.values())
 
     def client_settings(self, user: str | None = None, mechanism: str | None = None) -> dict[str, str]:
-        """Return settings for a client of this cluster, by names that librdkafka and Penstock's clients know.
+        """Return settings for a client of this cluster, by names that librdkafka and Penstock's clients use.
 
         `user` is a user of `security`, by default the first; `mechanism` is one of that user's SASL
         mechanisms.
@@ -168,7 +170,7 @@ class Cluster(Served):
 
     @property
     def ports(self) -> list[int]:
-        """The ports of the first listeners; before a broker's first start, the port that was asked for."""
+        """The ports of the first listeners; before a broker's first start, the requested port."""
         return [each.port for each in self._nodes.values()]
 
     @property
@@ -249,7 +251,7 @@ class Cluster(Served):
     # --- brokers -----------------------------------------------------------------------------------------
 
     def stop(self, node: int) -> None:
-        """Shut down a broker in order: its leaderships move to other brokers before its connections close.
+        """Shut down a broker cleanly: its leaderships move to other brokers before its connections close.
 
         Raises:
             StorageError: data could not be forced to disk.
@@ -348,13 +350,13 @@ class Cluster(Served):
     def cut_from_controller(self, node: int) -> None:
         """Cut the link between a broker and the controller, which fences the broker.
 
-        The broker does not learn of that.
+        The broker does not get that metadata.
         """
         self._node(node)
         self.cut(node, CONTROLLER)
 
     def cut_from_clients(self, node: int) -> None:
-        """Let no request of clients to a broker be answered; the other brokers still reach the broker."""
+        """Cut a broker off from clients: their requests get no response. Other brokers still reach it."""
         found = self._node(node)
         self._call(lambda: self._held.add(found.id))
 
@@ -492,7 +494,8 @@ class Cluster(Served):
         """Elect the preferred leader of a partition, or with `unclean` any replica, which can lose records.
 
         Raises:
-            KafkaError: as ElectLeaders answers: 80, 83, or 84 if no election is needed.
+            KafkaError: PREFERRED_LEADER_NOT_AVAILABLE (80), ELIGIBLE_LEADERS_NOT_AVAILABLE (83) or
+                ELECTION_NOT_NEEDED (84).
         """
         kind = ElectionKind.UNCLEAN if unclean else ElectionKind.PREFERRED
         self._call(lambda: self._commit(self._shared.quorum.controller.elect(topic, partition, kind)))
@@ -509,7 +512,7 @@ class Cluster(Served):
         self._settle()
 
     def freeze_follower(self, node: int) -> None:
-        """Stop the fetching of a broker as a follower: it lives, and leads, and its replicas fall behind.
+        """Stop a broker from fetching as a follower: it stays alive and leads, but its replicas fall behind.
 
         `thaw_follower` ends this.
         """
@@ -726,7 +729,8 @@ CLUSTER_SETTINGS = {
     "broker.session.timeout.ms": "1000",
     "replica.lag.time.max.ms": "2000",
 }
-"""Settings of `KafkaCluster` that are not Kafka's defaults: failures of brokers are noticed in a second."""
+"""The default settings of `KafkaCluster` that differ from Kafka's: broker failures are detected in a
+second."""
 
 
 @with_hints("KafkaCluster")

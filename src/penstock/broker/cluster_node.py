@@ -45,21 +45,23 @@ logger = logger_named("penstock.broker")
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 
 SAVE_S = 5.0
-"""`replica.high.watermark.checkpoint.interval.ms`."""
+"""The interval in seconds for saving high watermarks (`replica.high.watermark.checkpoint.interval.ms`)."""
 
 STOP_PATIENCE_S = 10.0
-"""How long a broker that stops waits for others to take over what it leads."""
+"""The seconds that a stopping broker waits until other brokers have taken over its leaderships."""
 
 STOP_STEP_S = 0.02
 
 ALIVE_PATIENCE_S = 30.0
-"""How long a broker that starts waits for the controller: one that is cut off waits in vain."""
+"""The maximum seconds that a starting broker waits until the controller counts it as alive. A broker that is
+cut off waits in vain."""
 
 ALIVE_SOON_S = 0.5
-"""How long it looks at every turn of the loop: most are alive within milliseconds."""
+"""The seconds for which a starting broker checks that it is alive at every turn of the event loop: most
+brokers are alive within milliseconds."""
 
 ALIVE_STEP_S = 0.01
-"""Seconds between two looks after that."""
+"""The seconds between later checks of a starting broker that it is alive."""
 
 
 class Shared:
@@ -73,20 +75,20 @@ class Shared:
         self.config = config
         self.random = random
         self.size = size
-        """How many brokers the cluster has, whether they run or not."""
+        """The number of brokers in the cluster, running or not."""
         self.failures = Failures(clock.monotonic)
         self.loop: asyncio.AbstractEventLoop
         self.transport: LocalTransport
         self.quorum: Quorum
         self.numbers = itertools.count(1)
-        """The numbers of connections to any broker."""
+        """The numbers of new connections, unique among all brokers."""
         self.nodes: dict[int, Node] = {}
-        """The nodes that run."""
+        """The nodes of the running brokers, by id."""
         self._store: LogStore | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._expiring_s = config.integer("broker.session.timeout.ms") / 1000 / 8
         self._expires_at = 0.0
-        """When the sessions of brokers are to be looked at, by the clock of the loop."""
+        """The time of the next check of broker sessions, by the clock of the event loop."""
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the controller.
@@ -179,7 +181,7 @@ class ClusterNode:
         self.host = host
         self.port = port
         self.server: Server | None = None
-        """What serves while it runs."""
+        """The running server, or None."""
         self.member: ClusterMember | None = None
         self._shared = shared
         self._as_version = as_version
@@ -331,7 +333,7 @@ class ClusterNode:
     # --- ending ------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Shut down in order: other brokers take over the leaderships, then the connections close.
+        """Shut down cleanly: other brokers take over the leaderships, then the connections close.
 
         Raises:
             StorageError: data could not be forced to disk.

@@ -1,8 +1,8 @@
 """The options of a broker process: one table for ``penstock broker`` and ``python -m penstock.broker``.
 
 A broker starts in about the time that importing click takes, so command lines that need neither help nor an
-error message are read here, without click. `penstock.cli.broker_command` builds its click options, which
-explain and complain, from the same table.
+error message are read here, without click. `penstock.cli.broker_command` builds its click options, with help
+and error messages, from the same table.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def settings_of(values: Mapping[str, str], config: Mapping[str, str]) -> Command
 
 
 def read(words: Sequence[str]) -> CommandLine:
-    """Return the settings that `words` ask for.
+    """Parse the words of a command line; return the settings.
 
     Raises:
         ConfigError: a word is no option, or a value is missing or does not fit.
@@ -175,7 +175,7 @@ def read(words: Sequence[str]) -> CommandLine:
 
 
 def read_plain(words: Sequence[str]) -> CommandLine | None:
-    """Return the settings that `words` ask for, or None if they hold a mistake or ask for help."""
+    """Parse the words of a command line; return None if they contain a mistake or ask for help."""
     try:
         return read(words)
     except ConfigError:

@@ -64,17 +64,20 @@ class Context(Generic[P]):
         self.session = session
         self.header = NO_HEADER
         self.version = 0
-        """The version of the API in which the request is read; a release profile may change the header's."""
+        """The API version that decodes the request; a release profile may replace the version in the
+        header."""
         self.response_bytes_left = 0
-        """How much the response may still grow, where its handler calls `claim`."""
+        """The number of bytes by which the response may still grow, if its handler calls `claim`."""
         self.throttle_ms = 0
-        """How long the connection is muted after the response, because its client is over quota."""
+        """The time in ms for which the connection is muted after the response, since the client is over
+        quota."""
         self.mutations: PartitionsCharge | None = None
-        """Counts the partitions that this request creates or deletes; None where its client has no quota."""
+        """Counts the partitions that this request creates or deletes; None if its client has no quota."""
         self.now_ms = 0
         self.now = self.arrived = 0.0
         self.inline: tuple[float, UnpackBudget] | None = None
-        """An arrival time, and what its requests may unpack on the event loop (see `side_thread`)."""
+        """An arrival time, and the decompression budget on the event loop of requests that arrived at that
+        time (see `side_thread`)."""
 
     def at(self, node: Any) -> Context[Any]:
         """Return a context of the same request for `node`, another broker of the cluster, to do the work."""

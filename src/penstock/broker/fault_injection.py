@@ -23,9 +23,9 @@ class FaultInjection:
     def __init__(
         self, servers: Callable[[], Iterable[Server]], loop: Callable[[], AbstractEventLoop | None]
     ) -> None:
-        """Take `servers`, which returns the running servers, and `loop`, which returns their event loop.
+        """Prepare without faults. `servers` returns the running servers.
 
-        `loop` returns None while no server runs.
+        `loop` returns the event loop of the servers, or None while no server runs.
         """
         self._servers = servers
         self._loop = loop

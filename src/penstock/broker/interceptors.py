@@ -44,14 +44,15 @@ class Stage(IntEnum):
     AUTHENTICATION = 3
     QUOTAS = 4
     FORWARDING = 5
-    """In a cluster: what the controller decides is judged with all metadata, the rights included."""
+    """In a cluster: applies all metadata, ACLs included, before a request for the controller is
+    authorized."""
     AUTHORIZATION = 6
     RELEASE_PROFILE = 7
-    """What a release of Kafka would have answered."""
+    """Changes responses to those of the Kafka release that the broker behaves like."""
     REPLICATION = 8
-    """In a cluster, what other nodes have a part in."""
+    """In a cluster: serves followers, and waits for replication."""
     EFFECTS = 9
-    """Nearest to the handler: what a checker records of a request is what the broker did, faults or not."""
+    """Nearest to the handler: observers get the responses of the handler, without the effect of faults."""
 
 
 class InterceptorChain:

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 REQUEST_BYTES_MAX = 4096
-"""The longest line: names of topics and groups have at most a few hundred characters."""
+"""The maximum length of a line in bytes: names of topics and groups have at most a few hundred characters."""
 
 CONNECTIONS_MAX = 8
-"""How many may be open at once."""
+"""The maximum number of open connections."""
 
 IDLE_S = 10.0
-"""How long a connection may take to send its line."""
+"""The seconds that a connection may take to send its line."""
 
 LEVERS: Mapping[str, Mapping[str, type]] = {
     "nodes": {},
@@ -67,12 +67,13 @@ LEVERS: Mapping[str, Mapping[str, type]] = {
 """The methods of `Cluster` that can be called, and the types of their arguments."""
 
 ADVANCE_MS_MAX = 366 * 24 * 3600 * 1000
-"""The furthest that one call puts the clock forward: a year."""
+"""The maximum time in ms by which one call advances the clock: a year."""
 
 
 ACCEPTING_TURNS = 5
-"""Turns of the loop within which connections that the system has accepted get their tasks: no more come once
-the path is gone. asyncio never closes a connection that it accepts while its server is being closed."""
+"""The number of event-loop turns in which accepted connections get their tasks. Once the socket's path is
+removed, no more connections arrive. asyncio never closes a connection that it accepts while its server is
+being closed."""
 
 
 def has_sockets() -> bool:

@@ -31,7 +31,7 @@ class NodeState(NamedTuple):
     state: str
     """``running``, ``paused`` or ``stopped``."""
     is_fenced: bool
-    """Whether the controller takes it for dead."""
+    """True if the controller has fenced the broker."""
     is_frozen: bool
-    """Whether it follows no leaders."""
+    """True if a test has stopped the broker from fetching from leaders."""
     is_cut_from_clients: bool

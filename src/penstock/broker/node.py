@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
     class Membership(Elsewhere, Protocol):
-        """The part of a node in a cluster of several brokers: its readiness, and calls of other nodes."""
+        """Connects a node with the other nodes of its cluster: its readiness, and access to other nodes."""
 
         @property
         def not_ready(self) -> str | None:
@@ -99,22 +99,22 @@ class Node:
         """
         self.cluster = ClusterState(config, store, clock.now_ms()) if cluster is None else cluster
         self.config = config = self.cluster.config
-        """The settings in force: those of the start, and over them what clients have set."""
+        """The effective settings: those of the start, overridden by dynamic settings."""
         self.clock = clock
         self.store = store
         self.purgatory = Purgatory()
         self.failures = Failures(clock.monotonic)
-        """What barriers report exceptions to."""
+        """Gets the exceptions that barriers catch."""
         self.limited_log = LimitedLog(clock.monotonic, logger)
-        """For lines that any peer can cause."""
+        """A log with a limited rate, for messages that any client can cause."""
         self.profile = None if config.release is None else _profile(config.release.name)
-        """The release of Kafka that this broker behaves as; None for everything there is."""
+        """The Kafka release that this broker behaves like; None if it offers all that it has."""
         known = ROUTES if config.boolean("unstable.api.versions.enable") else without_unstable(ROUTES)
         takes_client_metrics = config.boolean("penstock.client.metrics")
         if not takes_client_metrics:
             known = {key: route for key, route in known.items() if key not in CLIENT_METRICS_APIS}
         self.routes: Mapping[int, Route] = known if self.profile is None else self.profile.routes(known)
-        """The APIs this broker offers; what ApiVersions answers."""
+        """The APIs that this broker offers, as in its ApiVersions responses."""
         self.interceptors = InterceptorChain(lambda: self.router.reset())
         """The interceptors around every handler."""
         self.router = Router(self.routes, self.interceptors.ordered, self.profile)
@@ -124,33 +124,33 @@ class Node:
         if self.profile is not None:
             self.interceptors.set(Stage.RELEASE_PROFILE, self.profile.intercept)
         self.kept = KeptState(config.integer("penstock.kept.state.bytes.max"))
-        """The budget of memory for what is kept because clients have asked for it."""
+        """The memory budget for state that clients make the broker keep, such as fetch sessions."""
         self.client_metrics: ClientMetrics | None = None
-        """Takes the metrics that clients push; None where `penstock.client.metrics` is off."""
+        """Takes the metrics that clients push; None if `penstock.client.metrics` is off."""
         if takes_client_metrics:
             self._begin_client_metrics()
         slots = config.integer("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessions(slots, self.kept, lambda: int.from_bytes(os.urandom(4), "big"))
         self.producer_ids = ProducerIds(self.cluster, store.directories())
         self.throttle: ClientThrottle | None = None
-        """Who sees to quotas of clients; None as long as there are none."""
+        """Enforces client quotas; None as long as there are none."""
         self.quotas_changed()
         self.fetch_bytes_max = config.integer("fetch.max.bytes")
         self.response_bytes_max = config.integer("penstock.response.bytes.max")
-        """The most that an answer without records may have."""
+        """The maximum size in bytes of a response without records."""
         self.request_entries_max = config.integer("penstock.request.entries.max")
-        """The most that a request may name: elements of all its arrays together."""
+        """The maximum number of elements in all arrays of a request together."""
         self._producers_max = config.integer("penstock.producers.max")
         self.membership: Membership | None = None
-        """The part of this node in a cluster of several; None where it is the cluster."""
+        """Connects this node with the other nodes of its cluster; None if it is the only node."""
         self.view: ClusterView = LoneView(self.cluster, config.text("broker.rack"), store.directory_id)
-        """The cluster as a whole, as clients ask about it."""
+        """Describes the cluster's brokers, quorum and controller to clients."""
         interval_s = config.integer("log.retention.check.interval.ms") / 1000
         # Kafka waits half a minute after the start, so as not to add to its work.
         first = clock.monotonic() + min(30.0, interval_s)
         self.retention = Retention(self.cluster, self.failures, first, interval_s)
         self.authorizer: Authorizer | None = None
-        """Decides what clients may do; None where they may do everything."""
+        """Decides what clients may do; None if they may do everything."""
         if "authorizer.class.name" in config.settings:
             self._begin_authorization()
         self._begin_tokens()
@@ -162,14 +162,15 @@ class Node:
         self._metadata_upkeep: MetadataUpkeep | None = None
         self._snapshot_bytes = config.integer("metadata.log.max.record.bytes.between.snapshots")
         self.flusher: Flusher | None = None
-        """Who forces logs to disk, once a topic asks for it."""
+        """Flushes logs in threads; None until a topic requires flushes."""
         self.unpack_limits = UnpackLimits(
             config.integer("penstock.unpack.max.bytes"), config.integer("penstock.unpack.max.records")
         )
-        """What one request may have unpacked, and looked at among it."""
+        """The decompression limits of one request: bytes, and records to be checked."""
         self._side_thread: SideThread | None = None
         self.call_soon: Callable[[Callable[[], None]], object] | None = None
-        """Has a function run in the broker's thread, from any other; set by the server, if there is one."""
+        """Runs a function in the broker's thread, on a call from any thread. The server sets it; None without
+        a server."""
 
     @property
     def not_ready(self) -> str | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 LOOK_EVERY_S = 0.25
-"""How often the parent is looked for where the system cannot say that it has ended."""
+"""The seconds between checks for the parent, on systems that do not report its end."""
 
 
 class ParentProcess:

@@ -31,7 +31,7 @@ logger = logger_named("penstock.broker")
 
 
 class Ready(NamedTuple):
-    """The announcement of a broker process that clients can connect. `place` says where the data is.
+    """The announcement of a broker process that clients can connect. `place` is the location of the data.
 
     `port` is the port of the first broker.
     """
@@ -43,7 +43,7 @@ class Ready(NamedTuple):
     place: str
 
     def line(self) -> str:
-        """Return a line for people that says which broker listens on which addresses."""
+        """Return a line for people: the broker, its addresses, and the location of its data."""
         return f"penstock {self.who} listening on {self.bootstrap_servers}, data in {self.place}"
 
     def json(self) -> str:
@@ -123,7 +123,7 @@ def run_broker(
 
 
 def _with_login_file(texts: dict[str, str], as_version: str | None) -> dict[str, str]:
-    """Return the settings, and those that the JAAS file of KAFKA_OPTS stands for."""
+    """Return the settings, with those that the JAAS file in KAFKA_OPTS implies."""
     options = os.environ.get("KAFKA_OPTS", "")
     if "java.security.auth.login.config" not in options:
         return texts
@@ -168,7 +168,7 @@ async def serve_cluster(
 
 
 _OF_ONE_BROKER = ("penstock.brokers", "log.dirs", "log.dir", "port")
-"""Settings that brokers of a cluster cannot have in common, or that say where the first one is."""
+"""Settings that the brokers of a cluster cannot share, or that locate the first broker's port or data."""
 
 
 async def serve(
@@ -178,7 +178,7 @@ async def serve(
     announce: Callable[[Ready], object],
     parent: ParentProcess | None = None,
 ) -> None:
-    """Serve on the running loop until SIGTERM or SIGINT, or `parent` has ended; then shut down in order.
+    """Serve on the running loop until SIGTERM or SIGINT, or `parent` has ended; then shut down cleanly.
 
     Raises:
         NetworkError, StorageError: as `run_broker`.
@@ -207,7 +207,7 @@ async def serve(
 
 
 SETTLING_S = 0.25
-"""Seconds from listening until what a start leaves undone is done: the first clients go before it."""
+"""The seconds from the start of listening to the postponed work of the start: first clients come first."""
 
 
 def _settle_soon() -> None:

@@ -10,14 +10,15 @@ from penstock.common.listening.addresses import canonical_address
 IP = "ip"
 
 Entity = tuple[tuple[str, str | None], ...]
-"""(type, name) of each part, ordered by type. The name None means all that have no quota of their own."""
+"""The (type, name) pairs of a quota entity, sorted by type. The name None means all without a quota of their
+own."""
 
 
 class PartitionsCharge(Protocol):
     """Counts the partitions that one request creates or deletes against its client's quota."""
 
     delay_s: float
-    """How long the client has to rest."""
+    """The seconds for which the client is to be throttled."""
 
     def take(self, partitions: int) -> None:
         """Count the partitions of one topic.

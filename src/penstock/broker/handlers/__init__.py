@@ -1,8 +1,9 @@
 """The handlers of the broker: one module for each API.
 
-A handler module translates: message in, a call to the part of the broker that does the work, message out. The
-module has the name of its API, and so has its handler function; its docstring lists what each version has
-changed. `OFFERED` is the only table of the supported versions: ApiVersions answers with it.
+A handler reads a request, calls the part of the broker that does the work, and builds the response. The
+module and its handler function have the name of their API; the docstring of the module lists what each
+version has changed. `OFFERED` is the only table of the supported versions, and the source of ApiVersions
+responses.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ ROUTES = {int(key): route_of(key, offer) for key, offer in OFFERED.items()}
 """Every API that has a handler, by key."""
 
 CLIENT_METRICS_APIS = frozenset((ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY))
-"""What is offered only where metrics of clients are taken (`penstock.client.metrics`), as in Apache Kafka."""
+"""The APIs that are offered only if the broker takes metrics of clients (`penstock.client.metrics`), as in
+Apache Kafka."""
 
 COMMON = (
     ApiKey.API_VERSIONS,
@@ -128,7 +130,7 @@ COMMON = (
     ApiKey.METADATA,
     ApiKey.PRODUCE,
 )
-"""What nearly every client asks for. All other handlers are imported when they are first asked for."""
+"""The APIs that nearly every client uses. The handlers of all other APIs are imported on first use."""
 
 
 def import_common() -> None:

@@ -1,7 +1,7 @@
 """DescribeAcls (29), CreateAcls (30) and DeleteAcls (31), versions 0-3: access control entries.
 
 v1 adds prefixed patterns, v2 is flexible, v3 adds users as resources. Below v1 a filter means literal
-patterns. Without an authorizer (`authorizer.class.name`) every request has error 54.
+patterns. Without an authorizer (`authorizer.class.name`) every response has SECURITY_DISABLED (54).
 
 Entries are records of the metadata log. An entry that is created twice is stored once.
 """
@@ -52,10 +52,10 @@ UNKNOWN_CODE = "a filter has a resource type, pattern type, operation or permiss
 TOO_MANY = f"more than {ACL_RECORDS_MAX} entries in one request; send fewer at a time"
 
 ACLS_MAX = 100_000
-"""Entries that there can be. Each takes about a kilobyte of memory."""
+"""The maximum number of access control entries. Each takes about a kilobyte of memory."""
 
 ENTRY_BYTES = 64
-"""What an entry takes in a response beside its texts."""
+"""The approximate size in bytes of an entry in a response, without its strings."""
 
 
 def describe_acls(request: DescribeAclsRequest, context: Context[ServingNode]) -> DescribeAclsResponse:

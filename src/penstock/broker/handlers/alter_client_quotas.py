@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 OF_CLIENTS = (PRODUCED, FETCHED, TIME, MUTATIONS)
-"""The quotas of users and clients."""
+"""The names of the quotas that users and clients can have."""
 FRACTIONAL = (TIME, MUTATIONS)
-"""The quotas that need not be whole numbers."""
+"""The names of the quotas whose values need not be whole numbers."""
 
 FRACTION = 1e-6
-"""Kafka takes a number of bytes for whole that is no farther from it."""
+"""The distance from a whole number up to which Kafka accepts a value as a whole number."""
 
 ENTITIES_MAX = 10_000
-"""Entities that can have quotas."""
+"""The maximum number of entities with quotas."""
 
 
 def alter_client_quotas(

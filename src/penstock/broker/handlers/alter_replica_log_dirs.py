@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 MOVED_NAME_LENGTH_MAX = 255 - len(f".{0:032x}-future")
-"""A replica that moves has a directory of its own, TOPIC-PARTITION.ID-future; file names end at 255 bytes."""
+"""The maximum length of TOPIC-PARTITION: while a replica moves, it has a directory TOPIC-PARTITION.ID-future,
+and a file name has at most 255 bytes."""
 
 
 def alter_replica_log_dirs(
@@ -26,7 +27,7 @@ def alter_replica_log_dirs(
 ) -> AlterReplicaLogDirsResponse:
     """Accept the directory that a partition is in already; answer LOG_DIR_NOT_FOUND (57) for any other.
 
-    A partition that is named more than once goes where it is named last, as in Apache Kafka.
+    If a request names a partition more than once, the last directory counts, as in Apache Kafka.
     """
     paths: dict[str, dict[int, str]] = {}
     for directory in request.dirs:

@@ -23,7 +23,7 @@ NO_PARTITION = "This server does not host this topic-partition."
 
 
 def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, context: Context[ServingNode]) -> Any:
-    """Reset the states of share partitions to these start offsets; create the group if it does not exist."""
+    """Reset the states of share partitions to the given start offsets; create the group if necessary."""
     service = context.node.groups
     try:
         open_group(request.group_id, context)

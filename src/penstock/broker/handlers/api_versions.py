@@ -1,8 +1,8 @@
 """ApiVersions (18): which APIs this broker supports, in which versions.
 
-The answer is the table of registered handlers. v1 adds the throttle time; v3 the client's software name
-and features; v4 may list features whose lowest version is 0. An unsupported version is answered in
-version 0 with error 35 and one entry, the versions of ApiVersions itself (KIP-511).
+The answer is the table of registered handlers. v1 adds the throttle time; v3 the client's software name and
+features; v4 may list features whose lowest version is 0. An unsupported version is answered in version 0 with
+UNSUPPORTED_VERSION (35) and one entry, the versions of ApiVersions itself (KIP-511).
 """
 
 from __future__ import annotations
@@ -36,21 +36,22 @@ if TYPE_CHECKING:
 SOFTWARE_SINCE = FEATURES_SINCE = 3
 
 LOWEST_0_SINCE = 4
-"""Older clients take a feature whose lowest level is 0 for a mistake."""
+"""The first version whose clients accept features with 0 as the lowest level."""
 
 SHARES_SINCE = (4, 2)
 """The first release of Apache Kafka in which share groups (KIP-932) and streams groups (KIP-1071) are on
-by themselves.
+by default.
 """
 
 KRAFT_FEATURE_SINCE = (3, 9)
 """The first release of Apache Kafka that lists `kraft.version`."""
 
 SOFTWARE_CHARACTERS_MAX = 100
-"""How much of a client's software name and version its session keeps."""
+"""The maximum number of characters that a session keeps of a client's software name and of its version."""
 
 METADATA_LEVELS = (7, METADATA_VERSION)
-"""Levels of `metadata.version` whose records can be read: from 3.3-IV3, the first without ZooKeeper."""
+"""The lowest and the highest level of `metadata.version` whose records can be read. The lowest is 3.3-IV3,
+the first level without ZooKeeper."""
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 OWN_IDS_SINCE = 1
 
 FIRST_RELEASE = (4, 0)
-"""The first release of Apache Kafka in which consumer groups are on by themselves."""
+"""The first release of Apache Kafka in which consumer groups (KIP-848) are on by default."""
 
 
 def consumer_group_heartbeat(

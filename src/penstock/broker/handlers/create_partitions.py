@@ -27,7 +27,7 @@ logger = logger_named("penstock.broker")
 
 
 QUOTA_ERROR_SINCE = 3
-"""From this version on clients support error 89 (KIP-599): the rest is to be requested again."""
+"""The first version whose clients support THROTTLING_QUOTA_EXCEEDED (89, KIP-599), and then retry."""
 
 
 def create_partitions(

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 QUOTA_ERROR_SINCE = 6
-"""From this version on clients support error 89 (KIP-599): the rest is to be requested again."""
+"""The first version whose clients support THROTTLING_QUOTA_EXCEEDED (89, KIP-599), and then retry."""
 SETTINGS_SINCE = 5
 
 SETTING_BYTES = 60
-"""About what one setting takes in an answer."""
+"""The approximate size in bytes of one setting in a response."""
 
 
 def create_topics(request: CreateTopicsRequest, context: Context[ServingNode]) -> CreateTopicsResponse:

@@ -1,9 +1,9 @@
 """Create-, Renew-, Expire- and DescribeDelegationToken (38 to 41): credentials that expire (KIP-48).
 
 v2 is flexible; v3 of Create and Describe adds an owner other than the client. Without
-`delegation.token.secret.key` every request has error 61. Connections that have not authenticated themselves,
-or have done so by a token, get error 64. Metadata below level 14 of `metadata.version` have no tokens, which
-is error 35.
+`delegation.token.secret.key` every response has DELEGATION_TOKEN_AUTH_DISABLED (61). Connections without
+authentication, or authenticated by a token, get DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (64). Below level 14 of
+`metadata.version` there are no tokens: the error is UNSUPPORTED_VERSION (35).
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def expire_delegation_token(
 def describe_delegation_token(
     request: DescribeDelegationTokenRequest, context: Context[ServingNode]
 ) -> DescribeDelegationTokenResponse:
-    """Return the tokens that the caller may see, with their HMACs: those of the owners named, or all.
+    """Return the tokens that the caller may see, with their HMACs, of the requested owners or of all.
 
     As in Apache Kafka, a token belongs to its owner, its requester and its renewers.
     """
@@ -222,7 +222,7 @@ def _is_of(context: Context[ServingNode], token: DelegationToken) -> bool:
 
 
 def _sees_others(context: Context[ServingNode]) -> bool:
-    """Return True if the caller may see a token of another principal at all."""
+    """Return True if the caller may see a token of any other principal."""
     authorizer = context.node.authorizer
     if authorizer is None:
         return True
@@ -273,7 +273,7 @@ def _secret(context: Context[ServingNode]) -> Secret:
 
 
 def _check_level(context: Context[ServingNode]) -> None:
-    """Check that metadata of the cluster's level have tokens.
+    """Check that the cluster's level of `metadata.version` has delegation tokens.
 
     Raises:
         KafkaError: UNSUPPORTED_VERSION (35).
@@ -294,7 +294,7 @@ def _find(context: Context[ServingNode], code: bytes) -> DelegationToken:
 
 
 def _codes(context: Context[ServingNode]) -> TokenCodes:
-    """Return the HMACs of all tokens. They are computed at the start, those of later tokens on creation.
+    """Return the HMACs of all tokens. Each is computed at the broker's start or when its token is created.
 
     Raises:
         KafkaError: DELEGATION_TOKEN_AUTH_DISABLED (61).

@@ -1,7 +1,7 @@
 """DeleteTopics (20): delete topics with their data.
 
-v1 adds the throttle time; v3 error 73 if deletion is switched off, which was 42 before; v5 error messages; v6
-topics by name or id.
+v1 adds the throttle time; v3 TOPIC_DELETION_DISABLED (73) instead of INVALID_REQUEST (42) if deletion is
+switched off; v5 error messages; v6 topics by name or id.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 QUOTA_ERROR_SINCE = 5
-"""From this version on clients support error 89 (KIP-599): the rest is to be requested again."""
+"""The first version whose clients support THROTTLING_QUOTA_EXCEEDED (89, KIP-599), and then retry."""
 
 
 def delete_topics(request: DeleteTopicsRequest, context: Context[ServingNode]) -> DeleteTopicsResponse:
@@ -81,7 +81,7 @@ def _find(state: DeleteTopicState, context: Context[ServingNode]) -> Topic:
 
 
 def _named(state: DeleteTopicState, context: Context[ServingNode]) -> tuple[str | None, bytes]:
-    """Return a key that is equal for all entries that mean one topic, by its name or by its id.
+    """Return a key that is the same for all entries that refer to one topic, by its name or by its id.
 
     For an unknown topic the key is the name and id of the entry.
     """
@@ -93,4 +93,4 @@ def _named(state: DeleteTopicState, context: Context[ServingNode]) -> tuple[str 
 
 
 _ANY_AMOUNT = 1 << 62
-"""More than any fetch waits for."""
+"""A size in bytes above the `min_bytes` of any Fetch."""

@@ -31,7 +31,8 @@ def describe_client_quotas(
 ) -> DescribeClientQuotasResponse:
     """Return the quotas of matching entities.
 
-    Errors: 35 for an unknown entity type, 42 for a filter that no quota could match.
+    Errors: UNSUPPORTED_VERSION (35) for an unknown entity type, INVALID_REQUEST (42) for a filter that no
+    quota could match.
     """
     try:
         filters = _filters(request.components)

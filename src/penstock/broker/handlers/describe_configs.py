@@ -1,6 +1,6 @@
 """DescribeConfigs (32): settings of topics, the broker, its loggers, groups and metrics subscriptions.
 
-Each setting says where its value comes from. v1 adds sources and synonyms; v3 types and documentation; v4 is
+Each setting has the source of its value. v1 adds sources and synonyms; v3 types and documentation; v4 is
 flexible.
 """
 
@@ -43,13 +43,14 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 SETTING_BYTES, SYNONYM_BYTES = 16, 6
-"""What a setting, and another place that gives its value, take in an answer beside their texts."""
+"""The approximate sizes in bytes of a setting and of a synonym in a response, without their strings."""
 
 _Alike = tuple[frozenset[str] | None, tuple[tuple[str, str], ...]]
-"""What decides how topics' settings are described: the names asked for, and what is set."""
+"""The cache key for the described settings of topics: the requested names (None for all), and the topic's own
+settings. Topics with the same key have the same description."""
 
 _PARSED_SOURCES = (SOURCE_TOPIC, SOURCE_METRICS, SOURCE_GROUP)
-"""Where values come from that are shown as they are read. Those of the broker are shown as they were set."""
+"""The sources whose values are shown in canonical form. Values set at the broker are shown unchanged."""
 
 
 def describe_configs(
@@ -134,7 +135,7 @@ def _describe(
 
 
 def _size(configs: list[DescribeConfigsResourceResult]) -> int:
-    """Return about how many bytes of the response these settings take."""
+    """Return the approximate size in bytes of these settings in the response."""
     return sum(
         len(config.name) + len(config.value or "") + len(config.documentation or "") + SETTING_BYTES
         for config in configs
@@ -154,7 +155,7 @@ def _topic_settings(name: str, context: Context[ServingNode]) -> list[tuple[Conf
 
 
 def _broker_settings(name: str, context: Context[ServingNode]) -> list[tuple[ConfigKey, list[Setting]]]:
-    """Return the settings of this broker; for the empty name, what clients set for all brokers."""
+    """Return the settings of this broker; for an empty name, the dynamic settings for all brokers."""
     config = context.node.config
     if name == "":
         defaults = []
@@ -203,7 +204,7 @@ def _entry(
     request: DescribeConfigsRequest,
     context: Context[ServingNode],
 ) -> DescribeConfigsResourceResult:
-    """Return the entry of one setting. `settings` has the value in force, then every source of a value."""
+    """Return the response entry of a setting. `settings` has the effective value, then each source's."""
     in_force, *synonyms = settings
     is_topic = resource_type == TOPIC_RESOURCE
     is_broker = resource_type == BROKER_RESOURCE
@@ -239,6 +240,6 @@ def _entry(
 
 
 def _is_fixed(name: str, context: Context[ServingNode]) -> bool:
-    """Return True if a setting is shown as read-only, as Kafka also shows settings with a listener prefix."""
+    """Return True if a setting is described as read-only, which includes settings with a listener prefix."""
     key, change = broker_setting(context.node.config, name)
     return change == READ_ONLY or key.type == UNKNOWN or listener_setting(name) != name

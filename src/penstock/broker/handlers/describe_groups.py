@@ -1,7 +1,7 @@
 """DescribeGroups (15): state and members of groups.
 
-v3 adds authorized operations; v4 instance ids; in v6 a group that does not exist has error 69 with a message;
-before, it was a group in state Dead.
+v3 adds authorized operations; v4 instance ids; from v6 on a group that does not exist has GROUP_ID_NOT_FOUND
+(69) with a message; before, it is a group in state Dead.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 Describe: TypeAlias = "Callable[[str, Context[Any]], Any]"
-"""Returns the description of the group with an id, as the response has it."""
+"""Returns the response entry that describes a group. It is called with the group id and the context."""
 
 NOT_FOUND_SINCE = 6
 
 MEMBER_BYTES = 24
-"""What a member takes in an answer beside its names and data."""
+"""The approximate size in bytes of a member in a response, without its names and data."""
 
 GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""Read, delete, describe, and describe and alter configs."""
+"""The bits for the authorized operations on a group: read, delete, describe, describe and alter configs."""
 
 
 def describe_groups(request: DescribeGroupsRequest, context: Context[ServingNode]) -> DescribeGroupsResponse:
     """Describe groups by their ids; a group that is named repeatedly is described once.
 
-    A group that does not exist is described as dead, from v6 on with error 69.
+    A group that does not exist is described as dead, from v6 on with GROUP_ID_NOT_FOUND (69).
     """
     return DescribeGroupsResponse(groups=_describe_each(request.groups, request, context, _describe))
 
@@ -52,9 +52,9 @@ def describe_groups(request: DescribeGroupsRequest, context: Context[ServingNode
 def describe_kind(
     response: Callable[..., R], request: Any, context: Context[Any], describe: Describe, *, is_offered: bool
 ) -> R:
-    """Answer an API that describes groups of one kind by their ids; each once, however often it is named.
+    """Return the response of an API that describes groups of one type by their ids, each id once.
 
-    Without `is_offered` the broker has no such groups, and refuses all with UNSUPPORTED_VERSION (35).
+    If `is_offered` is False, the broker has no groups of this type: all get UNSUPPORTED_VERSION (35).
     """
     request.group_ids = list(dict.fromkeys(request.group_ids))
     if not is_offered:
@@ -105,7 +105,7 @@ def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
 
 
 def _size(member: Member, protocol: str | None) -> int:
-    """Return about how many bytes of the response a member takes."""
+    """Return the approximate size in bytes of a member in the response."""
     names = len(member.id) + len(member.instance_id or "") + len(member.client_id) + len(member.client_host)
     return names + len(member.metadata(protocol)) + len(member.assignment) + MEMBER_BYTES
 

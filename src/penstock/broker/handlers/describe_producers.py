@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 PRODUCER_BYTES = 40
-"""What a producer takes in an answer."""
+"""The approximate size in bytes of a producer in a response."""
 
 
 def describe_producers(

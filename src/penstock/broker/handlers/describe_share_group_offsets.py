@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 UNKNOWN = -1
-"""A lag, or a number of completed deliveries, that is not known."""
+"""The value of an unknown lag, or of an unknown number of completed deliveries."""
 
 PARTITION_BYTES = 40
 
@@ -41,7 +41,7 @@ _LATER = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 )
-"""Errors of a share coordinator after which it may have a state."""
+"""Retriable errors of a share coordinator: the share partition may have a state that cannot be read yet."""
 
 
 def describe_share_group_offsets(

@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 PARTITION_BYTES = 4
-"""What a partition takes in an answer beside the name of its topic."""
+"""The approximate size in bytes of a partition in a response, without the name of its topic."""
 
 
 def describe_transactions(
     request: DescribeTransactionsRequest, context: Context[ServingNode]
 ) -> DescribeTransactionsResponse:
-    """Return the state of each transactional id; an unknown id has error 105, the empty one 42."""
+    """Return the state of each transactional id.
+
+    An unknown id has TRANSACTIONAL_ID_NOT_FOUND (105), an empty one INVALID_REQUEST (42).
+    """
     context.begin_claims()
     coordinator = context.node.transactions.open()
     return DescribeTransactionsResponse(

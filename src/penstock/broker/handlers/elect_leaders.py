@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 ELECTION_TYPES = (0, 1)
-"""The preferred leader, or any at all (unclean)."""
+"""The types of elections: 0 elects the preferred leader, 1 any live replica (unclean)."""
 
 
 def elect_leaders(request: ElectLeadersRequest, context: Context[ServingNode]) -> ElectLeadersResponse:
-    """Hold the requested elections. The answer for all partitions leaves out those that need no election."""
+    """Hold the requested elections. A request for all partitions gets no results for needless elections."""
     kind = request.election_type
     if request.topic_partitions is None:
         if kind not in ELECTION_TYPES:

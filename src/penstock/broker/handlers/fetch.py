@@ -64,22 +64,26 @@ ZSTD_SINCE = 10
 READ_COMMITTED = 1
 
 FOLLOWERS_SERVE_SINCE = 11
-"""The version of Fetch from which on any replica serves consumers (KIP-392)."""
+"""The first version in which followers serve consumers, too (KIP-392)."""
 DEBUGGING_REPLICA = -2
-"""The replica id that any replica answers Fetch and ListOffsets for, as in Apache Kafka 2.3."""
+"""The replica id of debugging tools: any replica answers their Fetch and ListOffsets requests, as in Apache
+Kafka 2.3."""
 
 INLINE_BYTES = 64 << 10
-"""What is read at once from one partition and converted on the event loop, if it unpacks to little."""
+"""The maximum size in bytes of one partition's batches for conversion on the event loop. The decompressed
+size has a limit, too."""
 
 CONVERTED_BYTES_MAX = 1 << 20
-"""How much of one partition is read to be converted for one request, beside a larger first batch. Clients
-that old ask for no more by default."""
+"""The maximum size in bytes of one partition's batches that are converted for one request; only a first batch
+may be larger. Clients of these versions request no more by default."""
 
 LEFT_OUT_BYTES_MAX = 256 << 10
-"""How much of one partition is read in one turn that becomes nothing for an older client."""
+"""The maximum size in bytes of one partition's batches that are skipped without a pause, because they have no
+record to convert for an older client."""
 
 HELD_BYTES_MAX = 8 << 20
-"""How much one request holds of what is to be converted in a thread. Partitions beyond it get nothing yet."""
+"""The maximum size in bytes of the batches that one request holds for conversion in a thread. Further
+partitions get no records yet."""
 
 _NONE_ABORTED: list[AbortedTransaction] = []
 
@@ -113,10 +117,10 @@ class _Reading:
         self.found_bytes = 0
         self.held_bytes = 0
         self.conversions: list[Conversion] = []
-        """What takes too long for the event loop."""
+        """Conversions that take too long for the event loop."""
         self.failed = False
         self.goes_on = False
-        """Whether the next turn is to look behind much that is nothing for so old a client."""
+        """True if the request must be continued after batches without a record to convert."""
         self.keys: list[Hashable] = []
 
 
@@ -140,7 +144,7 @@ _name, _index = attrgetter("topic", "topic_id"), attrgetter("partition")
 
 
 def _response(responses: list[FetchableTopicResponse], session_id: int) -> FetchResponse:
-    """Return the response with the answers of topics."""
+    """Return the response with these entries of topics."""
     response = _new(FetchResponse)
     response.throttle_time_ms = response.error_code = 0
     response.session_id = session_id
@@ -156,7 +160,7 @@ def _read_all(
     context: Context[ServingNode],
     again: Callable[[], FetchResponse | Wait] | None = None,
 ) -> list[FetchableTopicResponse] | Wait:
-    """Read from every partition; if that yields too few bytes, return a `Wait` that ends with `again`."""
+    """Read from every partition; if there are too few bytes, return a `Wait` that calls `again`."""
     reading = _Reading(request, context)
     responses = []
     for topic in topics:
@@ -361,7 +365,7 @@ def _read(topic: Topic, asked: FetchPartition, reading: _Reading) -> PartitionDa
 def _aborted(partition: Partition, offset: int, size: int) -> list[AbortedTransaction]:
     """Return the aborted transactions that a consumer of committed records skips.
 
-    The list may have extra ones.
+    Some of them may have no records in the response.
     """
     if not size:
         return _NONE_ABORTED
@@ -377,7 +381,7 @@ def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset |
     """Return the offset at which the fetcher's log and this log diverge, or None if they agree (v12).
 
     Raises:
-        KafkaError: OFFSET_OUT_OF_RANGE (1), the log does not know the fetcher's last epoch.
+        KafkaError: OFFSET_OUT_OF_RANGE (1), the log does not have the fetcher's last epoch.
     """
     epoch, end_offset = partition.end_of_epoch(asked.last_fetched_epoch)
     if end_offset < 0:

@@ -30,10 +30,10 @@ SHARE_GROUPS_SINCE = 6
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 
 _TOPICS = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACTIONS_TOPIC, SHARE_KEY: SHARE_STATE_TOPIC}
-"""The topic that has the state of what a key names, by the type of the key."""
+"""The internal topic that stores the state for a key, by the type of the key."""
 
 _NO_ERROR = "NONE"
-"""Apache Kafka's error message below version 4 where there is no error."""
+"""The error message of a successful response below version 4, as in Apache Kafka."""
 
 
 def find_coordinator(

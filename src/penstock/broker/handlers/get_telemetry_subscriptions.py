@@ -18,7 +18,7 @@ COMPRESSIONS = [
     int(codec)
     for codec in (CompressionCodec.ZSTD, CompressionCodec.LZ4, CompressionCodec.GZIP, CompressionCodec.SNAPPY)
 ]
-"""What is preferred first, in Apache Kafka's order."""
+"""The accepted codecs in Apache Kafka's order, the preferred one first."""
 
 
 def get_telemetry_subscriptions(

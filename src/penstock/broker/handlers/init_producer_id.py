@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 NOT_GIVEN = -1
-"""Stands for a producer id or epoch that the producer does not have yet."""
+"""The producer id or epoch in a request of a producer that has none yet."""
 
 SEARCH_PATIENCE_S = 30.0
-"""How long a request waits for the producer ids that partitions hold, before it gets a retriable error."""
+"""The seconds that a request waits until the producer ids in all partitions are found, before it gets a
+retriable error."""
 
 
 def init_producer_id(

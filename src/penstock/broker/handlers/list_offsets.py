@@ -55,10 +55,12 @@ LEADER_EPOCH_SINCE = 4
 READ_COMMITTED = 1
 
 CONSUMER, DEBUGGING_REPLICA = -1, -2
-"""The replica id of clients, and the one that any replica answers. All but clients see the log to its end."""
+"""The replica ids of consumers and of debugging tools, which any replica answers. Only consumers are limited
+to committed offsets; the others get the log end offset."""
 
 AT_ONCE = 16
-"""How many batches a thread looks into before the event loop goes on with the search. They are held."""
+"""The maximum number of batches that a thread searches before the event loop continues the search. All of
+them are in memory."""
 
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 
@@ -301,7 +303,7 @@ class _Search:
         return len(self._batch[1]) if self._batch is not None else 0
 
     def look(self, budget: UnpackBudget) -> None:
-        """Search the batch that `load` has read, in any thread."""
+        """Search the batch that `load` has read. Any thread may call this method."""
         if self._batch is None:
             return
         (entry, batch), self._batch = self._batch, None
@@ -312,7 +314,7 @@ class _Search:
 def _search_later(
     answer: ListOffsetsResponse, searches: list[_Search], context: Context[ServingNode]
 ) -> ListOffsetsResponse | Wait:
-    """Search the batches that take long in a thread; return a `Wait` whose answer has the results."""
+    """Search large batches in a thread; return a `Wait` whose answer has the results."""
     budget = full_budget(context)
 
     def look() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 ENTRY_BYTES = 30
-"""What an id takes in an answer beside its name."""
+"""The approximate size in bytes of an entry in a response, without its transactional id."""
 
 
 def list_transactions(
@@ -31,7 +31,8 @@ def list_transactions(
 ) -> ListTransactionsResponse:
     """List the transactional ids that pass all filters.
 
-    A pattern that is malformed, or that takes too long to match, is answered with error 128 and no ids.
+    A pattern that is malformed, or that takes too long to match, gets INVALID_REGULAR_EXPRESSION (128) and no
+    ids.
     """
     try:
         return _listed(request, context)

@@ -6,8 +6,9 @@ authorized operations; v10 topic ids in the response, v12 in the request, with n
 operations on the cluster. v13 adds an error for the whole response.
 
 Topics that are created here exist at once, all in one step. A single broker describes them in the same
-response. A broker of a cluster, and one that behaves as a release of Kafka, answers first that they are not
-there (3, or 5 as a release with ZooKeeper), and describes them the next time.
+response. A broker of a cluster, and one that behaves like a release of Kafka, first answers
+UNKNOWN_TOPIC_OR_PARTITION (3), or LEADER_NOT_AVAILABLE (5) like a release with ZooKeeper, and describes the
+topics the next time.
 """
 
 from __future__ import annotations
@@ -41,17 +42,19 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 NOT_ASKED = -(2**31)
-"""Stands for authorized operations that were not asked for."""
+"""The value for authorized operations in a response if the request does not ask for them."""
 
 LISTENER_ERROR_SINCE = 6
 FULL_LISTS_SINCE = 1
-"""The version from which on replicas are named that are not there."""
+"""The first version in which replicas and ISR include brokers that are not alive."""
 
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-"""Read, write, create, delete, alter, describe, and describe and alter configs."""
+"""The bits for the authorized operations on a topic: read, write, create, delete, alter, describe, and
+describe and alter configs."""
 
 CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
-"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
+"""The bits for the authorized operations on the cluster: create, alter, describe, cluster action, describe
+and alter configs, idempotent write."""
 
 
 def metadata(request: MetadataRequest, context: Context[ServingNode]) -> MetadataResponse:
@@ -93,7 +96,8 @@ def _create_missing(
     """Create the topics that do not exist, in one step; return the errors of those that failed, by name.
 
     Topics beyond the limit for one request have LEADER_NOT_AVAILABLE (5), like a topic that is being created:
-    clients ask again. Others have 3 if automatic creation is off, 17 for an invalid name.
+    clients ask again. Others have UNKNOWN_TOPIC_OR_PARTITION (3) if automatic creation is off, and
+    INVALID_TOPIC_EXCEPTION (17) for an invalid name.
     """
     node = context.node
     cluster = node.cluster
@@ -137,8 +141,8 @@ def _create_missing(
 def _not_yet(error: KafkaError, profile: Profile | None) -> KafkaError:
     """Return the error for a topic that could not be created.
 
-    With too few brokers for the replicas the topic is unknown, as in releases of Kafka whose controllers
-    place replicas: there the broker that is asked does not wait for the controller's result.
+    If there are too few brokers for the replicas, it is UNKNOWN_TOPIC_OR_PARTITION (3), as in releases of
+    Kafka whose controllers place replicas: there a broker does not wait for the controller's result.
     """
     later = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if error.code == ErrorCode.INVALID_REPLICATION_FACTOR and (

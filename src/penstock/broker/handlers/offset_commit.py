@@ -1,9 +1,8 @@
 """OffsetCommit (8): store the offsets up to which a group has read.
 
 v1 adds generation and member, and a time of the commit, which is not used; v2-v4 how long to keep the offset;
-v6 leader epochs; v7 instance ids; v9 error 69 for a group that does not exist, and the epochs of members of
-consumer groups; v10 topics by id. Version 0 of Apache Kafka kept offsets in ZooKeeper; here they are the same
-offsets.
+v6 leader epochs; v7 instance ids; v9 GROUP_ID_NOT_FOUND (69), and the epochs of members of consumer groups;
+v10 topics by id. Version 0 of Apache Kafka kept offsets in ZooKeeper; here they are the same offsets.
 """
 
 from __future__ import annotations

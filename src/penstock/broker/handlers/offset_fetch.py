@@ -1,9 +1,9 @@
 """OffsetFetch (9): the committed offsets of groups.
 
-For a partition without an offset v0 answers error 3, v1 offset -1; in v2 null means all topics, and the
-response has a top-level error; v5 adds leader epochs; v7 `require_stable`; v8 several groups; v9 member and
-epoch, for consumer groups (KIP-848); v10 topics by id. Version 0 of Apache Kafka kept offsets in ZooKeeper;
-here they are the same.
+For a partition without an offset v0 answers UNKNOWN_TOPIC_OR_PARTITION (3), v1 offset -1; in v2 null means
+all topics, and the response has a top-level error; v5 adds leader epochs; v7 `require_stable`; v8 several
+groups; v9 member and epoch, for consumer groups (KIP-848); v10 topics by id. Version 0 of Apache Kafka kept
+offsets in ZooKeeper; here they are stored like all others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ERROR_FOR_ALL_SINCE = 2
 NO_OFFSET_SINCE = 1
 
 OFFSET_BYTES = 20
-"""What an offset takes in an answer beside its metadata."""
+"""The approximate size in bytes of an offset in a response, without its metadata."""
 
 _UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 
@@ -51,7 +51,8 @@ NO_OFFSET = CommittedOffset(-1, -1, "", -1)
 def offset_fetch(request: OffsetFetchRequest, context: Context[ServingNode]) -> OffsetFetchResponse:
     """Return the committed offsets of groups.
 
-    With `require_stable` a partition whose offset a pending transaction may change has error 88 instead.
+    With `require_stable`, a partition whose offset a pending transaction may change has
+    UNSTABLE_OFFSET_COMMIT (88) instead.
     """
     context.begin_claims()
     if context.version >= SEVERAL_GROUPS_SINCE:

@@ -28,14 +28,14 @@ MAGIC_1_SINCE = 2
 
 
 class Conversion:
-    """The conversion of one partition's batches for a consumer that does not know magic 2."""
+    """The conversion of one partition's batches for a consumer that does not support magic 2."""
 
     __slots__ = ("asked", "data", "error", "magic", "max_bytes", "next_offset", "response")
 
     def __init__(
         self, partition: Partition, data: bytes, asked: FetchPartition, max_bytes: int | None, version: int
     ) -> None:
-        """Take the batches that were read. `max_bytes` is where the answer is cut, None for whole messages.
+        """Prepare to convert the batches in `data`. The result is cut at `max_bytes`; whole if that is None.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION (35), the topic forbids conversion.
@@ -51,7 +51,8 @@ class Conversion:
         self.response: PartitionData | None = None
         self.error: KafkaError | None = None
         self.next_offset: int | None = None
-        """Where to go on, once it is known that nothing came of the batches."""
+        """The offset at which to continue, if the batches turned out to have no record to convert; else
+        None."""
 
     def convert(self, budget: UnpackBudget) -> bytes:
         """Return the converted records, not many more than the fetcher's limit.
@@ -90,7 +91,7 @@ class Conversion:
         return True
 
     def prepare(self, budget: UnpackBudget) -> None:
-        """Convert in any thread; put the records, or the error, into the response."""
+        """Convert the batches, in any thread; put the records into the response, or keep the error."""
         assert self.response is not None
         is_first = budget.is_untouched
         try:

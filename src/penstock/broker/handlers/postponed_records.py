@@ -53,7 +53,8 @@ class Postponed:
         self.older: OlderForm | None = None
         self.error: KafkaError | None = None
         self.first_offset: int | None = None
-        """Where they are to be appended, if they must be converted for that; the log may have moved on."""
+        """The offset for which the records are converted to an older format, or None. The log may have grown
+        since."""
 
     def prepare(self, version: int, now_ms: int, budget: UnpackBudget) -> None:
         """Validate the records, in any thread. The result, or the error, is kept in this object."""
@@ -113,7 +114,7 @@ def append_later(
 def _append_prepared(
     each: Postponed, acks: int, context: Context[ServingNode], flushes: list[Flushing]
 ) -> bool:
-    """Append validated records; return False if they were converted for another place in the log."""
+    """Append validated records; return False if they must be converted again, for another offset."""
     partition, index = each.partition, each.response.index
     try:
         refused, each.error = each.error, None

@@ -1,12 +1,13 @@
 """Produce (0): append records to partitions.
 
-v0-v2 carry message sets, or the format of the magic byte; v3 and later exactly one batch of magic 2 for
-each partition. v1 adds the throttle time, v2 log-append time, v3 the transactional id, v5 the log start
-offset, v7 zstd, v8 error messages, v10 the leader hint, v13 topics by id.
+v0-v2 carry message sets, or the format that the magic byte identifies; v3 and later exactly one batch of
+magic 2 for each partition. v1 adds the throttle time, v2 log-append time, v3 the transactional id, v5 the log
+start offset, v7 zstd, v8 error messages, v10 the leader hint, v13 topics by id.
 
-acks=0 has no answer, and an error closes the connection; acks of -1 and 1 are the same with one replica.
-In a cluster, `broker.replication.gate` keeps an answer to acks=-1 (all) until the replicas have the records.
-Error 56 (storage) is new in v4; older clients get 6 and refresh their metadata.
+acks=0 has no answer, and an error closes the connection; acks of -1 and 1 are the same with one replica. In a
+cluster, `broker.replication.gate` keeps an answer to acks=-1 (all) until the replicas have the records.
+KAFKA_STORAGE_ERROR (56) is new in v4; older clients get NOT_LEADER_OR_FOLLOWER (6), and refresh their
+metadata.
 """
 
 from __future__ import annotations
@@ -56,26 +57,26 @@ _NO_NODES: list[NodeEndpoint] = []
 _new = object.__new__
 
 NOTHING = UnpackBudget(0, 0)
-"""For records that are rarely looked into: where they must be, that happens in a thread."""
+"""An empty budget, for records that are rarely decoded: if they must be, a thread does it."""
 
 TOPIC_IDS_SINCE = 13
 ALL_REPLICAS = -1
 
 FEWER_REPLICAS_DO_SINCE = (3, 7)
-"""From this release on, min.insync.replicas asks for no more replicas than the partition has."""
+"""The first release of Kafka in which min.insync.replicas is limited to the number of replicas."""
 
 APPENDS_PER_TURN = 100
-"""Partitions that one request writes to before others are served: some milliseconds."""
+"""The maximum number of partitions to which a request writes before others are served: some milliseconds."""
 
 COPIED_BYTES_MAX = 1 << 20
-"""Records up to this size are copied, so that a request for many partitions can go on later."""
+"""The maximum size in bytes of a request that is appended in several turns: its records must be copied."""
 
 TURN_PAUSE_S = 0.0005
-"""Seconds until a request for many partitions goes on. The event loop serves what has arrived by then."""
+"""The pause in seconds between two turns of a request for many partitions, in which others are served."""
 
 
 Delayed: TypeAlias = "list[Postponed | Flushing]"
-"""What of a request cannot be answered at once."""
+"""The parts of a request that cannot be answered at once."""
 
 
 def produce(request: ProduceRequest, context: Context[ServingNode]) -> ProduceResponse | Wait | None:

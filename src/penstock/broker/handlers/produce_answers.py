@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 STORAGE_ERROR_SINCE = 4
 
 FLUSH_PATIENCE_S = 3600
-"""A device that takes longer to force data to disk has failed in a way of its own."""
+"""The seconds that a response waits for a flush: a device that takes longer has failed."""
 
 _WITHOUT_START_OFFSET = (
     ErrorCode.INVALID_PRODUCER_ID_MAPPING,
@@ -57,7 +57,7 @@ def answer(
 ) -> ProduceResponse | Wait | None:
     """Return the response to a request all of whose records have been appended or refused.
 
-    On a single broker the only replica has the records: acks above 1, which 0.8 took, wait for no others.
+    On a single broker the only replica has the records: acks above 1, as in Kafka 0.8, need no further wait.
     """
     if acks == 0:
         _hang_up_on_failure(responses)
@@ -70,7 +70,7 @@ def answer(
 def _wait_for_flushes(
     responses: list[TopicProduceResponse], flushes: list[Flushing], context: Context[ServingNode]
 ) -> ProduceResponse | Wait:
-    """Answer once everything that `flush.messages` forces to disk is there."""
+    """Return a `Wait` for the flushes that `flush.messages` requires; its answer is the response."""
     response = ProduceResponse(responses=responses)
 
     def report() -> ProduceResponse:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 INLINE_BYTES = 4096
-"""Metrics up to this size, as sent, are read on the event loop: some milliseconds. Others are in a thread."""
+"""The maximum size in bytes, as sent, of metrics that the event loop decodes, in some milliseconds. A thread
+decodes larger ones."""
 
 
 class _Reading:
@@ -36,7 +37,7 @@ class _Reading:
         self.reason = ""
 
     def read(self) -> None:
-        """Decompress and decode the metrics, in any thread."""
+        """Decompress and decode the metrics. Any thread may call this method."""
         from penstock.common.thread_pause import pause
 
         try:

@@ -1,7 +1,8 @@
 """SaslHandshake (17) and SaslAuthenticate (36) after authentication, or on listeners without SASL.
 
 While a connection authenticates itself, `penstock.security.sasl_server` answers these requests. Requests that
-arrive here came to a listener without SASL, or after success in a session that does not end; error 34.
+arrive here came to a listener without SASL, or after a successful authentication that does not expire. They
+get ILLEGAL_SASL_STATE (34).
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from penstock.protocol.messages.sasl_handshake_response import SaslHandshakeResp
 
 
 def sasl_handshake(request: SaslHandshakeRequest, context: Context[Parts]) -> SaslHandshakeResponse:
-    """Answer ILLEGAL_SASL_STATE (34): the connection has nothing to authenticate for."""
+    """Answer ILLEGAL_SASL_STATE (34), because the connection has no authentication in progress."""
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
 def sasl_authenticate(request: SaslAuthenticateRequest, context: Context[Parts]) -> SaslAuthenticateResponse:
-    """Answer ILLEGAL_SASL_STATE (34): the connection has nothing to authenticate for."""
+    """Answer ILLEGAL_SASL_STATE (34), because the connection has no authentication in progress."""
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
         error_message="SaslAuthenticate request received after successful authentication",

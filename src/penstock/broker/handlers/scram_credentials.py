@@ -1,8 +1,8 @@
 """DescribeUserScramCredentials (50) and AlterUserScramCredentials (51): users and passwords (KIP-554).
 
 A client sends a password salted by PBKDF2; the broker derives two keys from that, and keeps them as a record
-of the metadata log. No response has either. A change counts for later logins; open sessions continue.
-Metadata have no credentials below level 11 of `metadata.version`.
+of the metadata log. No response contains the password or the keys. A change applies to later logins; open
+sessions continue. Metadata have no credentials below level 11 of `metadata.version`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 CREDENTIALS_MAX = 100_000
-"""SCRAM credentials that there can be."""
+"""The maximum number of SCRAM credentials."""
 
 NAME_CHARACTERS_MAX = 1024
-"""The longest name of a user."""
+"""The maximum number of characters in the name of a user."""
 
 _MECHANISMS = {code: name for name, code in SCRAM_CODES.items()}
 

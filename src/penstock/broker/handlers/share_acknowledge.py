@@ -69,7 +69,7 @@ def share_acknowledge(
 
 
 def has_share_groups(context: Context[ServingNode]) -> bool:
-    """Return True if the cluster has share groups: `share.version` is 1, and the release 4.2 or later."""
+    """Return True if share groups are on: `share.version` is 1, and the broker's release is 4.2 or later."""
     node = context.node
     if node.profile is not None and node.profile.numbers < SHARES_SINCE:
         return False

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from penstock.broker.handlers.serving_node import ServingNode
 
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
-"""Values of `share_acquire_mode`."""
+"""The values of `share_acquire_mode` in a request (KIP-1206)."""
 
 
 def share_fetch(request: ShareFetchRequest, context: Context[ServingNode]) -> ShareFetchResponse | Wait:

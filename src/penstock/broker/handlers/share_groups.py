@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 NOT_OFFERED = "The cluster does not have share groups (KIP-932): its share.version is 0."
 
 PATIENCE_S = 10.0
-"""How long an answer waits for the share coordinator, which has given up by then."""
+"""The seconds that a response waits for the share coordinator, which gives up earlier."""
 
 
 def has_share_groups(context: Context[ServingNode]) -> bool:
-    """Return True if the cluster has share groups: `share.version` is 1, and the release 4.2 or later."""
+    """Return True if share groups are on: `share.version` is 1, and the broker's release is 4.2 or later."""
     node = context.node
     if node.profile is not None and node.profile.numbers < SHARES_SINCE:
         return False

@@ -71,7 +71,7 @@ def _describe(group_id: str, context: Context[ServingNode]) -> DescribedGroup:
 
 
 TASK_BYTES = 100
-"""About what a task takes in an answer, as target and as assigned."""
+"""The approximate size in bytes of a task in a response, in the target assignment and in the present one."""
 
 
 def _topology(group: StreamsGroup, context: Context[ServingNode]) -> Topology | None:

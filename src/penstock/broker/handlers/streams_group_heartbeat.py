@@ -237,7 +237,7 @@ def _response(
 
 
 ENDPOINT_BYTES = 500
-"""About what an endpoint takes in an answer beside its partitions."""
+"""The approximate size in bytes of an endpoint in a response, without its partitions."""
 
 
 def _task_ids(tasks: frozenset[Task]) -> list[answered.TaskIds]:

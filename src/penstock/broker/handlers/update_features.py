@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 KINDS_SINCE = 1
-"""Before, a flag says whether a level may be lowered."""
+"""The first version with upgrade types; before, a flag allows that the level is lowered."""
 
 UPGRADE, DOWNGRADES = 1, (2, 3)
-"""Numbers of upgrade types: safe and unsafe downgrades are the same here, and neither changes records."""
+"""The codes of upgrade types. Safe and unsafe downgrades have the same effect: neither changes records."""
 
 NO_RESULTS_SINCE = 2
 
 WHOLE_FAILURE_SINCE = (4, 0)
-"""The first release of Apache Kafka in which one feature's error is that of the answer, without results, in
-every version."""
+"""The first release of Apache Kafka in which the error of one feature becomes the error of the whole
+response, without results, in every version."""
 
 WHOLE_UPDATE_FAILED = "The update failed for all features since the following feature had an error:"
 
@@ -96,14 +96,14 @@ def _check(update: FeatureUpdateKey, times: int, context: Context[ServingNode]) 
 
 
 def _kind(update: FeatureUpdateKey, version: int) -> int:
-    """Return which way an update may change the level: `UPGRADE`, or one of `DOWNGRADES`."""
+    """Return the upgrade type of an update: `UPGRADE`, or one of `DOWNGRADES`."""
     if version >= KINDS_SINCE:
         return update.upgrade_type
     return DOWNGRADES[0] if update.allow_downgrade else UPGRADE
 
 
 def _why_invalid(name: str, level: int, kind: int, features: Mapping[str, int]) -> str | None:
-    """Return why a feature cannot be set to a level, or None if it can."""
+    """Return the reason why a feature cannot be set to a level, or None if it can."""
     if kind != UPGRADE and kind not in DOWNGRADES:
         return "The controller does not support the given upgrade type."
     is_metadata = name == METADATA_FEATURE

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 PRODUCER_ID_BLOCK = 1000
-"""Producer ids are reserved in blocks, so that one record covers a thousand producers."""
+"""The number of producer ids that one metadata record reserves."""
 
 TOPICS_TOLD = 10
-"""Topics that one request creates or deletes and that have a line of their own in the broker's log."""
+"""The maximum number of created or deleted topics in a request that have a line each in the broker's log."""
 
 
 _FACTORS = {
@@ -84,10 +84,12 @@ class ClusterState:
             image.broker_configs.setdefault(ALL_BROKERS, {}),
         )
         self.setting_checks: list[Callable[[Mapping[str, str]], None]] = []
-        """What else looks at settings of this broker that clients make; each raises ConfigError."""
+        """Further checks of dynamic settings of this broker; each function raises ConfigError for a wrong
+        value."""
         self.replicas = ReplicaManager(self.image, self.config, store, replicating)
         self.login_secret: Callable[[], bytes] = store.login_secret
-        """Returns a secret that stays with the data of the cluster, for salts."""
+        """Returns a secret that is stored with the cluster's data: salts of nonexistent users derive from
+        it."""
         self._next_producer_id = self._own_ids_end = 0
         if authority is None:
             self.authority: Authority = (own := OwnAuthority(image, self.replicas, store))
@@ -174,7 +176,7 @@ class ClusterState:
     def plan_topic(
         self, name: str, partitions: int = -1, *, configs: Mapping[str, str | None] | None = None
     ) -> PlannedTopic:
-        """Check whether a topic can be created, and return its plan; -1 partitions stands for the default.
+        """Check that a topic can be created, and return its `PlannedTopic`; -1 partitions means the default.
 
         Raises:
             KafkaError: the topic exists, or its name or a setting is invalid; see `Planner.new_topic`.
@@ -305,7 +307,7 @@ class ClusterState:
     # --- producers -------------------------------------------------------------------------------------
 
     def skip_producer_ids(self, seen: int) -> None:
-        """Continue above `seen`, a producer id found in partitions, if the metadata log does not count it.
+        """Assign ids above `seen`, a producer id found in partitions, if the metadata log lacks it.
 
         Ids are assigned in blocks: those in the rest of the block of `seen`, and in the next one, may belong
         to producers that had not written yet.

@@ -34,11 +34,11 @@ class MetadataObserver(NamedTuple):
 
     node: int
     end_offset: int
-    """The offset up to which it has the records of the log."""
+    """The end offset of the records that the node has."""
     heard_ms: int
-    """When it has last asked for more."""
+    """The time of the node's last request for records."""
     caught_up_ms: int
-    """When it has last had all."""
+    """The last time at which the node had all records."""
 
 
 class QuorumState(NamedTuple):
@@ -55,9 +55,9 @@ class ClusterView(Protocol):
     """The brokers, quorum and controller of a cluster, as one broker describes them to clients."""
 
     creating_code: ErrorCode
-    """The error in Metadata of a topic that the request has caused to be created; NONE if the response
+    """The error code of a topic in Metadata if the request itself has created the topic; NONE if the response
     describes the topic. A cluster answers UNKNOWN_TOPIC_OR_PARTITION, as Apache Kafka does: its other brokers
-    have not read of the topic yet.
+    do not have the topic's metadata yet.
     """
 
     def registered(self, session: Session) -> list[LocatedBroker]:
@@ -76,7 +76,7 @@ class ClusterView(Protocol):
         """Elect the leader of a partition: kind 0 the preferred replica, 1 any live replica.
 
         Raises:
-            KafkaError: the election is not possible, or not needed (84).
+            KafkaError: the election is not possible, or not needed: ELECTION_NOT_NEEDED (84).
             StorageError: the controller's decision could not be written.
         """
 
@@ -86,7 +86,8 @@ class ClusterView(Protocol):
         """Reassign the replicas of a partition to the brokers of `target`; None cancels a reassignment.
 
         Raises:
-            KafkaError: a broker is not registered, or there is no reassignment to cancel (85).
+            KafkaError: INVALID_REPLICA_ASSIGNMENT (39), a broker is not registered;
+                NO_REASSIGNMENT_IN_PROGRESS (85).
             StorageError: the controller's decision could not be written.
         """
 
@@ -97,7 +98,7 @@ class ClusterView(Protocol):
         """Remove a broker from the metadata.
 
         Raises:
-            KafkaError: there is no such broker (102), or it cannot be removed.
+            KafkaError: BROKER_ID_NOT_REGISTERED (102), or the broker cannot be removed.
             StorageError: the controller's decision could not be written.
         """
 
@@ -133,7 +134,7 @@ class LoneView:
         """Refuse an election, since the only replica leads already.
 
         Raises:
-            KafkaError: the partition has a leader (84), or does not exist (3).
+            KafkaError: ELECTION_NOT_NEEDED (84), or UNKNOWN_TOPIC_OR_PARTITION (3).
         """
         self._cluster.topic(topic).partition(index)
         raise error_for(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
@@ -144,7 +145,8 @@ class LoneView:
         """Accept the assignment that a partition has already; refuse any other.
 
         Raises:
-            KafkaError: there is no other broker (39), no reassignment to cancel (85), no such partition (3).
+            KafkaError: INVALID_REPLICA_ASSIGNMENT (39), there is no other broker; UNKNOWN_TOPIC_OR_PARTITION
+                (3); NO_REASSIGNMENT_IN_PROGRESS (85).
         """
         self._cluster.topic(topic).partition(index)
         here = self._cluster.node_id
@@ -164,7 +166,8 @@ class LoneView:
         """Refuse to remove a broker.
 
         Raises:
-            KafkaError: the broker is this one, which is alive (42), or does not exist (102).
+            KafkaError: INVALID_REQUEST (42), the broker is this one, which is alive; or
+                BROKER_ID_NOT_REGISTERED (102).
         """
         if broker == self._cluster.node_id:
             raise error_for(

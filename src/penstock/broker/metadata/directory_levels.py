@@ -80,8 +80,8 @@ def set_level(path: str, release: str) -> DirectoryState:
 
     `path` is one directory, or several that belong together, as `log.dirs` names them.
 
-    A lower level drops features that the release does not have, and one below 3.9 the names of the voters. A
-    higher level adds those that new directories of the release have. For 4.0 and later, topics whose
+    A lower level drops features that the release does not have, and a level below 3.9 drops the voters. A
+    higher level adds the features that new directories of the release have. For 4.0 and later, topics whose
     `segment.bytes` is below `SEGMENT_BYTES_MIN` get that value.
 
     Raises:

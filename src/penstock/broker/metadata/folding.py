@@ -1,8 +1,8 @@
-"""Folding of metadata records into the fewest with the same meaning, for a snapshot.
+"""Reduces metadata records to the fewest with the same meaning, for a snapshot.
 
-Works on records in their frames and keeps all that they say, also what this broker does not use:
-registrations, epochs of partitions, eligible leader replicas. The order is Kafka's (`ImageWriter`): features
-first, of these `metadata.version`. Levels: KIP-584, KIP-778; records: KIP-631, KIP-858, KIP-966.
+The result has all that the records contain, also what this broker does not use: registrations, partition
+epochs, eligible leader replicas. The order is that of Kafka's `ImageWriter`: features first, beginning with
+`metadata.version`. Levels: KIP-584, KIP-778; records: KIP-631, KIP-858, KIP-966.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 METADATA_FEATURE = "metadata.version"
 
 CORDONED_SINCE = 30
-"""4.3-IV0: from this level on registrations name directories that take no new partitions."""
+"""4.3-IV0: the first level whose broker registrations have cordoned directories, without new partitions."""
 
 SEGMENT_BYTES_MIN = 1_048_576
-"""Apache Kafka 4.0 and later end at the start on a topic whose `segment.bytes` is smaller (KIP-1030)."""
+"""The minimum of `segment.bytes`: Apache Kafka 4.0 and later do not start if a topic has less (KIP-1030)."""
 
 _TOPIC_RESOURCE = 2
 _SEGMENT_BYTES = "segment.bytes"
@@ -68,7 +68,7 @@ RECORD_NAMES = {
     28: "ClearElrRecord",
     29: "UnregisterControllerRecord",
 }
-"""The records that mean something, by type. NoOp (20) and the state of a migration (21) mean nothing."""
+"""The names of the records that change the state, by type. NoOp (20) and ZkMigrationState (21) do not."""
 
 _BEGIN, _END, _ABORT = 23, 24, 25
 
@@ -247,12 +247,12 @@ class FoldedMetadata:
 
     @property
     def topics(self) -> list[str]:
-        """The names of the topics, in order."""
+        """The names of the topics, sorted."""
         return sorted(self._topics.values())
 
     @property
     def small_segments(self) -> list[str]:
-        """The names of the topics whose `segment.bytes` is below `SEGMENT_BYTES_MIN`, in order."""
+        """The sorted names of the topics whose `segment.bytes` is below `SEGMENT_BYTES_MIN`."""
         return sorted(
             name
             for (kind, name), texts in self._configs.items()
@@ -267,10 +267,10 @@ class FoldedMetadata:
     # --- the fewest records ------------------------------------------------------------------------------
 
     def lower(self, level: int, known: Mapping[str, int]) -> None:
-        """Lower `metadata.version` to `level`, and other features to what a release has.
+        """Lower `metadata.version` to `level`, and the other features to the levels of a release.
 
-        `known` has the highest levels of other features; features that it does not name are removed.
-        Registrations are removed as well, since they name unknown features: every broker registers when it
+        `known` has the highest levels of the other features; features that are not in it are removed.
+        Registrations are removed as well, since they contain removed features: every broker registers when it
         starts.
         """
         kept = {name: min(has, known[name]) for name, has in self.features.items() if known.get(name)}
@@ -284,7 +284,7 @@ class FoldedMetadata:
             self._configs[_TOPIC_RESOURCE, name][_SEGMENT_BYTES] = str(SEGMENT_BYTES_MIN)
 
     def values(self) -> Iterator[bytes]:
-        """Yield the records of a snapshot in their frames, in versions that the level has."""
+        """Yield the framed records of a snapshot, in the versions that the level prescribes."""
         level = self.features.get(METADATA_FEATURE, 0)
         for record in self._records(level):
             assert record.API_KEY is not None

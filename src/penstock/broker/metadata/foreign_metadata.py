@@ -1,6 +1,6 @@
-"""Checks of a metadata log that Apache Kafka has written: does it contain what this broker cannot keep?
+"""Checks that a metadata log of Apache Kafka contains nothing that this broker cannot use or keep.
 
-Each check returns what was found and what to do about it, or None. Source: KIP-631, KIP-858, KIP-868.
+Each check returns the problem and its remedy as texts, or None. Source: KIP-631, KIP-858, KIP-868.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ _READ: dict[int, type[Message]] = {
 _TOPIC_RESOURCE = 2
 _COPY = "let Apache Kafka serve it, and copy its topics into a new directory"
 _RESERVED_IDS = 100
-"""Directory ids below this number mean something else than a directory (KIP-858)."""
+"""Directory ids below this number are reserved, and do not identify a directory (KIP-858)."""
 
 
 def check_voters(quorum_state: str, node_id: int) -> Found:
-    """Check that the voters in the text of a `quorum-state` file, if it has any, are only this node."""
+    """Check that this node is the only voter in the text of a `quorum-state` file, if that lists voters."""
     try:
         voters = {int(voter["voterId"]) for voter in json.loads(quorum_state)["currentVoters"]}
     except (ValueError, KeyError, TypeError):
@@ -77,7 +77,7 @@ def check_voters(quorum_state: str, node_id: int) -> Found:
 
 
 def check_quorum(quorum: QuorumVoters, node_id: int) -> Found:
-    """Check that the voters in control records of the metadata log, if there are any, are only this node."""
+    """Check that this node is the only voter in control records of the metadata log, if these list voters."""
     try:
         voters = quorum.voter_ids()
     except DecodeError as error:
@@ -113,7 +113,7 @@ def check_records(
 
 
 class _Image:
-    """The state after a metadata log's records, as far as it decides whether this broker can use them."""
+    """The state after a metadata log's records, limited to what the checks need."""
 
     def __init__(self, node_id: int, directory_ids: set[bytes]) -> None:
         self._node_id = node_id
@@ -244,7 +244,7 @@ class _Image:
         return None
 
     def found_unguarded(self, has_authorizer: bool, has_token_secret: bool) -> Found:
-        """Return a problem if no authorizer would enforce the ACLs; log tokens that cannot be verified."""
+        """Return a problem if no authorizer would enforce the ACLs; log a warning for unverifiable tokens."""
         if self._rules and not has_authorizer:
             return (
                 f"it has {len(self._rules)} access rules (ACLs), which would not be obeyed",

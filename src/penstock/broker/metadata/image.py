@@ -33,44 +33,46 @@ ALL_BROKERS = ""
 """The name of the broker resource whose settings are the defaults of all brokers (KIP-226)."""
 
 METADATA_VERSION = 25
-"""4.0-IV3: the feature level whose records are written."""
+"""The level of `metadata.version` in which records are written: 4.0-IV3."""
 
 METADATA_FEATURE = "metadata.version"
 
 TRANSACTION_FEATURE = "transaction.version"
 
 TRANSACTION_VERSION = 2
-"""The level with the flow of KIP-890, which new clusters begin with."""
+"""The level of `transaction.version` with the protocol of KIP-890, with which new clusters begin."""
 
 ELR_FEATURE = "eligible.leader.replicas.version"
 
 ELR_VERSION = 1
-"""The level with eligible leader replicas (KIP-966). Clusters begin without, as those of Kafka 4.0."""
+"""The level of `eligible.leader.replicas.version` with eligible leader replicas (KIP-966). New clusters do
+not have it, as in Kafka 4.0."""
 
 GROUP_FEATURE = "group.version"
 
 GROUP_VERSION = 1
-"""The level with consumer groups by KIP-848, which new clusters begin with."""
+"""The level of `group.version` with the consumer groups of KIP-848, with which new clusters begin."""
 
 SHARE_FEATURE = "share.version"
 
 SHARE_VERSION = 1
-"""The level with share groups (KIP-932). A cluster whose metadata do not name the feature has them, since
-Apache Kafka 4.0 and 4.1 start on no directory that names it."""
+"""The level of `share.version` with share groups (KIP-932). A cluster whose metadata do not contain the
+feature has share groups, too: Apache Kafka 4.0 and 4.1 do not start if metadata contain it."""
 
 STREAMS_FEATURE = "streams.version"
 
 STREAMS_VERSION = 1
-"""The level with streams groups (KIP-1071). A cluster whose metadata do not name the feature has them."""
+"""The level of `streams.version` with streams groups (KIP-1071). A cluster whose metadata do not contain the
+feature has streams groups, too."""
 
 KRAFT_FEATURE = "kraft.version"
 
 KRAFT_VERSION = 1
-"""The level with voters that change (KIP-853), which directories may have. Clients find level 0, and cannot
-change it: there is one voter, which stays."""
+"""The level of `kraft.version` with dynamic voters (KIP-853), which directories may have. Clients get level
+0, and cannot change it, because the only voter stays."""
 
 ON_UNLESS_NAMED = {SHARE_FEATURE: SHARE_VERSION, STREAMS_FEATURE: STREAMS_VERSION}
-"""The features that a cluster has whose metadata do not name them. Level 0, which is off, is kept."""
+"""The features that are on in a cluster whose metadata do not contain them. Level 0 (off) is stored."""
 
 OTHER_FEATURES = {
     TRANSACTION_FEATURE: TRANSACTION_VERSION,
@@ -78,14 +80,15 @@ OTHER_FEATURES = {
     GROUP_FEATURE: GROUP_VERSION,
     **ON_UNLESS_NAMED,
 }
-"""The features beside `metadata.version` that clients may set, each from 0 to a level."""
+"""The features beside `metadata.version` that clients may set, with their highest levels."""
 
 FIRST_FEATURES = {
     METADATA_FEATURE: METADATA_VERSION,
     TRANSACTION_FEATURE: TRANSACTION_VERSION,
     GROUP_FEATURE: GROUP_VERSION,
 }
-"""What new clusters begin with, unless a setting says otherwise: every 4.x of Apache Kafka has it."""
+"""The feature levels of new clusters, unless a setting chooses others: every Apache Kafka 4.x supports
+them."""
 
 
 def metadata_level(features: Mapping[str, int]) -> int:
@@ -104,7 +107,7 @@ def streams_level(features: Mapping[str, int]) -> int:
 
 
 _SAME_LEADER = -2
-"""In a change of a partition: the leader is unchanged."""
+"""The leader in a PartitionChangeRecord that does not change the leader."""
 
 
 class Replicas(NamedTuple):
@@ -115,9 +118,9 @@ class Replicas(NamedTuple):
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     eligible: tuple[int, ...] = ()
-    """Those that may lead although they are not in sync: they have all that is committed (KIP-966)."""
+    """Replicas that may lead without being in sync, because they have all committed records (KIP-966)."""
     last_known: tuple[int, ...] = ()
-    """The last leader, where there is none now and the ISR is empty."""
+    """The last leader, if the partition has no leader and its ISR is empty."""
 
 
 class PartitionImage:
@@ -134,7 +137,7 @@ class PartitionImage:
         self.leader = leader
         self.leader_epoch = leader_epoch
         self.epoch = epoch
-        """The partition epoch: one more with every change."""
+        """The partition epoch, which increases with every change."""
 
 
 class TopicImage:
@@ -156,11 +159,11 @@ class ClusterImage:
         self.topics: dict[str, TopicImage] = {}
         self.topics_by_id: dict[bytes, TopicImage] = {}
         self.folded_names: dict[str, str] = {}
-        """Names of topics by what `folded` makes of them."""
+        """Topic names by the result that `folded` returns for them."""
         self.broker_configs: dict[str, dict[str, str]] = {}
         """Settings of brokers, by node id in decimal or `ALL_BROKERS`."""
         self.resource_configs: dict[tuple[int, str], dict[str, str]] = {}
-        """Settings of groups and of metrics subscriptions, by kind of resource and name."""
+        """Settings of groups and of metrics subscriptions, by resource type and name."""
         self.quotas: dict[Entity, dict[str, float]] = {}
         """Quotas of clients, by entity and name of the quota."""
         self.features: dict[str, int] = {}
@@ -168,10 +171,10 @@ class ClusterImage:
         self.producer_ids_end = 0
         """The first producer id that no broker has reserved."""
         self._early_overrides: dict[str, dict[str, str]] = {}
-        """Settings whose records come before that of their topic, as Apache Kafka before 3.9 writes them."""
+        """Topic settings whose records precede that of the topic, as Apache Kafka before 3.9 writes them."""
         self._security: SecurityImage | None = None
         self._replicas: dict[Replicas, Replicas] = {}
-        """Most partitions have equal replicas: they share one object."""
+        """The distinct `Replicas`: partitions with equal replicas share one object."""
 
     @property
     def security(self) -> SecurityImage:
@@ -370,5 +373,5 @@ def _put(texts: dict[str, str], record: ConfigRecord) -> None:
 
 
 def folded(name: str) -> str:
-    """Return a topic's name with dots as underscores: equal results collide in Kafka's metric names."""
+    """Return a topic's name with underscores for dots: equal results collide in Kafka's metric names."""
     return name.replace(".", "_")

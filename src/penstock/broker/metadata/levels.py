@@ -1,7 +1,7 @@
-"""Levels of `metadata.version`, by the releases of Apache Kafka that begin with them (KIP-584, KIP-778).
+"""Levels of `metadata.version` in new clusters, by release of Apache Kafka (KIP-584, KIP-778).
 
-A data directory has one level, which says in which versions its metadata records are written. A release of
-Apache Kafka starts on directories up to its own level: 3.9 on level 21, 4.3 on level 30.
+A data directory has one level, which determines the versions of its metadata records. A release of Apache
+Kafka starts on directories up to its own level: 3.9 on level 21, 4.3 on level 30.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEVELS: Mapping[str, int] = {
     "4.2-IV1": 29,
     "4.3-IV0": 30,
 }
-"""The last level of each release, under the name that it has in Kafka's tools."""
+"""The last level of each release, by the level's name in Kafka's tools."""
 
 OTHER_FEATURES_SINCE = 25
 """The level from which on new directories have the features of groups and transactions."""
@@ -49,7 +49,7 @@ STREAMS_SINCE = 29
 
 
 def level_of(name: str) -> int:
-    """Return the `metadata.version` level that a release begins with: ``3.9``, ``3.9.1`` or ``3.9-IV0``.
+    """Return the `metadata.version` level of new clusters of a release: ``3.9``, ``3.9.1`` or ``3.9-IV0``.
 
     Raises:
         ConfigError: there is no such release.
@@ -82,8 +82,8 @@ def features_at(level: int) -> dict[str, int]:
 def first_features(wanted: str | None, behaves_as: tuple[int, ...] | None) -> dict[str, int]:
     """Return the feature levels that a new directory gets.
 
-    `wanted` is the setting `penstock.metadata.version`. Without it, the release that the broker behaves as
-    decides, if that has a level.
+    `wanted` is the setting `penstock.metadata.version`. If it is None, the level is that of the release that
+    the broker behaves like, if the release has a level.
 
     Raises:
         ConfigError: `wanted` names no release.

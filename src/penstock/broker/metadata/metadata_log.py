@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 LEADER_EPOCH = 1
-"""A quorum of one has elected itself once."""
+"""The first raft epoch of a quorum of one, after it has elected itself once."""
 
 _FRAME_VERSION = 1
 _REGISTRATION = bytes((_FRAME_VERSION, 0))
-"""What a RegisterBrokerRecord begins with."""
+"""The first bytes of a framed RegisterBrokerRecord: frame version and record type."""
 
 _READ_BYTES = 1 << 20
 
@@ -57,7 +57,8 @@ WRITTEN_VERSIONS: dict[type[Message], int] = {
     FeatureLevelRecord: 0,
     ClearElrRecord: 0,
 }
-"""The records this broker writes, and at which version; those of security, all at version 0, aside."""
+"""The record types that this broker writes, with their versions. Security records, all of version 0, are not
+listed."""
 
 SECURITY_RECORDS = {
     10: "DelegationTokenRecord",
@@ -67,7 +68,7 @@ SECURITY_RECORDS = {
     22: "RemoveUserScramCredentialRecord",
     26: "RemoveDelegationTokenRecord",
 }
-"""Records that few clusters have, by type. Their classes are imported when one is read."""
+"""The names of security records, by type. Few clusters have them: their classes are imported on first use."""
 
 NEWEST_VERSIONS = {
     0: 4, 1: 0, 2: 0, 3: 2, 4: 0, 5: 2, 7: 0, 8: 0, 9: 0, 10: 0, 11: 0, 12: 0, 14: 0, 15: 0, 17: 3, 18: 0,
@@ -76,10 +77,11 @@ NEWEST_VERSIONS = {
 """The types of records that Apache Kafka 4.3 writes, each with its newest version."""
 
 METADATA_LEVEL_MAX = 30
-"""4.3-IV0: what later levels add to the records is not known."""
+"""The highest supported level: 4.3-IV0. The additions of later levels to the records are unknown."""
 
 METADATA_LEVEL_MIN = 7
-"""3.3-IV3: the oldest level that Apache Kafka 4.x accepts. Before it, KRaft was for trials."""
+"""The lowest supported level: 3.3-IV3, the oldest that Apache Kafka 4.x accepts. Before it, KRaft was not for
+production."""
 
 SCRAM_SINCE = 11
 """3.5-IV2: the level from which on metadata have users with SCRAM credentials (KIP-900)."""
@@ -88,11 +90,11 @@ TOKENS_SINCE = 14
 """3.6-IV2: the level from which on metadata have delegation tokens."""
 
 DIRECTORIES_SINCE = 17
-"""3.7-IV2: from this level on records of partitions name directories."""
+"""3.7-IV2: from this level on, records of partitions contain directory ids."""
 
 VOTERS_SINCE = 21
-"""3.9-IV0: from this level on the records of a quorum may name its voters (KIP-853). Earlier releases end at
-the start on a snapshot that does."""
+"""3.9-IV0: from this level on, the metadata log may contain the voters of its quorum (KIP-853). Earlier
+releases do not start on a snapshot that contains them."""
 
 ELIGIBLE_REPLICAS_SINCE = 23
 """4.0-IV1: from this level on records of partitions have eligible leader replicas (KIP-966)."""
@@ -102,7 +104,8 @@ _TRANSACTIONS: tuple[type[Message], ...] = (
     EndTransactionRecord,
     AbortTransactionRecord,
 )
-"""They stand around records that count together or not at all (KIP-868)."""
+"""The records at the ends of a metadata transaction, whose records take effect together or not at all
+(KIP-868)."""
 
 _CLASSES: dict[int, type[Message]] = {
     cls.API_KEY: cls for cls in (*WRITTEN_VERSIONS, *_TRANSACTIONS) if cls.API_KEY is not None
@@ -208,15 +211,15 @@ class MetadataLog:
         self.level = ELIGIBLE_REPLICAS_SINCE
         """The `metadata.version` whose records are written; set after the replay."""
         self.registrations: dict[int, int] = {}
-        """The broker epoch of the last registration of each node that Apache Kafka has written."""
+        """The broker epoch of each node's last RegisterBrokerRecord, which Apache Kafka has written."""
         last = max(log.leader_epochs.latest, -1 if base is None else base.epoch)
         self.epoch = LEADER_EPOCH if last < 0 else last + 1
-        """The raft epoch of what this run writes: one more than the last of any controller on this log."""
+        """The raft epoch of the records that this run writes: one above the last epoch of the log."""
         self._has_begun = False
         self._kept_to: int | None = None
-        """Where records begin that were appended and did not happen; None where there are none."""
+        """The offset to which the log must be truncated after a failed append; None otherwise."""
         self.bytes_behind = 0
-        """How much of the log lies behind the newest snapshot."""
+        """The size in bytes of the log's records after the newest snapshot."""
 
     @property
     def end_offset(self) -> int:
@@ -224,7 +227,7 @@ class MetadataLog:
 
     @property
     def has_snapshot(self) -> bool:
-        """Whether a snapshot replaces the first part of the log."""
+        """True if a snapshot replaces the first part of the log."""
         return self._base is not None and self._base.snapshot is not None
 
     @property
@@ -235,11 +238,11 @@ class MetadataLog:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the log itself."""
+        """The size of the log in bytes, without snapshots."""
         return self._log.size_bytes
 
     def bytes_below(self, offset: int) -> int:
-        """Return how many bytes `drop_before` would free."""
+        """Return the number of bytes that `drop_before` would free."""
         return sum(each.size for each in self._log.segments if each.end_offset <= offset)
 
     def drop_before(self, offset: int) -> None:
@@ -302,10 +305,10 @@ class MetadataLog:
                 yield record
 
     def _read(self, value: bytes) -> Message | None:
-        """Return the record in the value of a log record, as `unframe`; store the epochs of registrations.
+        """Return the result of `unframe` for a log record's value; store the broker epochs of registrations.
 
         Raises:
-            DecodeError: as `unframe`.
+            DecodeError: an error of `unframe`.
         """
         if value[:2] == _REGISTRATION:
             from penstock.protocol.messages.register_broker_record import RegisterBrokerRecord
@@ -319,7 +322,7 @@ class MetadataLog:
     def append(self, records: Sequence[Message], now_ms: int, *, flushes: bool = True) -> None:
         """Append records in one batch and force it to disk: after a crash all of them are there, or none.
 
-        Without `flushes` the batch reaches the disk at the latest with the next one.
+        If `flushes` is False, the batch reaches the disk at the latest with the next one.
 
         Raises:
             StorageError: the records could not be written.

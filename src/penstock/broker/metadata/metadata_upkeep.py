@@ -38,13 +38,14 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 CLEANING_INTERVAL_S = 60
-"""How often old snapshots are looked at: as often as Apache Kafka does."""
+"""The seconds between checks for old snapshots to remove, as in Apache Kafka."""
 
 RETRY_S = 600
-"""After how long a snapshot that failed is tried again. An attempt reads the whole log."""
+"""The seconds until a failed snapshot is tried again. Each attempt reads the whole log."""
 
 VALUES_PER_PAUSE = 50
-"""So many records are folded, some milliseconds, before the thread lets the event loop have its turn."""
+"""The number of records that the thread processes, in some milliseconds, before it lets the event loop
+run."""
 
 
 class _StoppedError(Exception):
@@ -66,7 +67,7 @@ class MetadataUpkeep:
         self._bytes_max = config.integer("metadata.max.retention.bytes")
         self._age_ms_max = config.integer("metadata.max.retention.ms")
         self._newest: SnapshotFile | None = log.snapshot_file
-        """The newest snapshot that is known to be whole."""
+        """The newest snapshot that is complete."""
         self._thread: threading.Thread | None = None
         self._is_over = False
         self._written: SnapshotFile | None = None

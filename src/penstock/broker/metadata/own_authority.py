@@ -35,7 +35,7 @@ logger = logger_named("penstock.broker")
 
 
 class OwnAuthority:
-    """The metadata log of a single broker, and its decisions. It is its own `Placing` as well."""
+    """Decides about metadata changes of a single broker, and writes its metadata log. Also its `Placing`."""
 
     size = 1
 
@@ -55,7 +55,7 @@ class OwnAuthority:
         `config` is what the broker was started with.
 
         Raises:
-            StorageError: the log cannot be read, or not be written if that is needed.
+            StorageError: the log cannot be read, or cannot be written although it has to be.
         """
         is_new = True
         removed_ids: set[bytes] = set()
@@ -92,10 +92,11 @@ class OwnAuthority:
         return [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
 
     def _lead_all(self, now_ms: int) -> None:
-        """Begin a new leader epoch of every partition at each start; by it consumers notice truncation.
+        """Begin a new leader epoch of every partition at each start, so that consumers detect truncation.
 
-        Apache Kafka's epochs grow with each start as well; a directory of Kafka's leaves partitions without a
-        leader, and clients that have seen its last epoch would wait for ever for a later one (KIP-320).
+        In Apache Kafka, leader epochs increase with each start as well. A directory of Apache Kafka's has
+        partitions without a leader: without a new epoch, clients that have seen the last one would wait for
+        ever for a later one (KIP-320).
         """
         here, has_elr = self._store.node_id, self.log.level >= ELIGIBLE_REPLICAS_SINCE
         records = [
@@ -125,8 +126,8 @@ class OwnAuthority:
     def _take_in_unknown(self, removed_ids: set[bytes], now_ms: int) -> None:
         """Write records for topics whose data were written by another broker.
 
-        If the log has a snapshot, records of deleted topics are missing: then unknown data are left
-        as they are.
+        If the log has a snapshot, records of deleted topics are missing. Then data without a topic in the
+        image may be of a deleted topic, and stay as they are.
         """
         records: list[Message] = []
         for name, found_id, partitions in self._replicas.reconcile(removed_ids):
@@ -159,11 +160,11 @@ class OwnAuthority:
     def commit(self, records: Sequence[Message], now_ms: int, *, flushes: bool = True) -> None:
         """Write records, apply them, and delete the data of topics that they remove.
 
-        Without `flushes` a power cut may take the records back.
+        If `flushes` is False, a power cut may lose the records.
 
         Raises:
             StorageError: the records could not be written, or do not fit the image; nothing has changed. Or
-                the disk refuses to delete data.
+                data cannot be deleted.
         """
         self._image.check(records)
         self.log.append(records, now_ms, flushes=flushes)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 PARTITIONS_PER_REQUEST_MAX = 10_000
-"""Kafka's own limit, which keeps one request from claiming all memory."""
+"""The maximum number of new partitions in one request: a limit of Kafka's, which protects memory."""
 
 
 class PlannedTopic(NamedTuple):
@@ -67,13 +67,13 @@ class Placing(Protocol):
 
 
 class Authority(Protocol):
-    """The writer of the metadata log, which decides about changes, as one broker uses it."""
+    """A broker's interface to the writer of the metadata log, which decides about changes."""
 
     cluster_id: str
     size: int
-    """How many brokers the cluster has: those that are not there yet will be."""
+    """The number of brokers in the cluster, including those that do not run yet."""
     mutation_tokens: MutationTokens
-    """What clients with a quota may still create and delete."""
+    """The partitions that clients with a controller mutation quota may still create or delete."""
 
     @property
     def placing(self) -> Placing:
@@ -92,7 +92,7 @@ class Authority(Protocol):
         """The leader epoch of the metadata log."""
 
     def catch_up(self) -> None:
-        """Apply all metadata that have been written to the broker, if the controller can be reached."""
+        """Let the broker apply all metadata that have been written, if the controller can be reached."""
 
     def commit(self, records: Sequence[Message], now_ms: int) -> None:
         """Write records that were decided after all earlier ones were applied, and apply them.
@@ -149,8 +149,8 @@ class PlannedCluster(Protocol):
 class Planner:
     """Checks and counts the changes to topics that one request may make.
 
-    `excess_code` is the error for what exceeds the limits of one request; it should be one that clients
-    retry, if their protocol version has such an error. `charge` counts the partitions against the client's
+    `excess_code` is the error code for changes beyond the limits of one request; it should be one after which
+    clients retry, if their protocol version has one. `charge` counts the partitions against the client's
     quota.
     """
 
@@ -177,12 +177,12 @@ class Planner:
         assignments: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str | None] | None = None,
     ) -> PlannedTopic:
-        """Check whether a topic can be created, and return its plan; -1 stands for the broker's default.
+        """Check that a topic can be created, and return a `PlannedTopic`; -1 means the broker's default.
 
         Raises:
             KafkaError: INVALID_TOPIC_EXCEPTION (17), TOPIC_ALREADY_EXISTS (36), INVALID_PARTITIONS (37),
                 INVALID_REPLICATION_FACTOR (38), INVALID_REPLICA_ASSIGNMENT (39), INVALID_CONFIG (40),
-                INVALID_REQUEST (42) or POLICY_VIOLATION (44), as it applies, or the code for excess.
+                INVALID_REQUEST (42) or POLICY_VIOLATION (44), as it applies, or `excess_code`.
         """
         self._check_room()
         check_topic_name(name)
@@ -214,14 +214,14 @@ class Planner:
     def growth(
         self, name: str, count: int, assignments: Sequence[Sequence[int]] | None
     ) -> Sequence[Sequence[int]]:
-        """Check whether a topic may grow to `count` partitions; return the brokers of the new partitions.
+        """Check that a topic may grow to `count` partitions; return the brokers of the new partitions.
 
         `assignments` are those brokers, or None to have them placed.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION (3), INVALID_PARTITIONS (37), INVALID_REPLICATION_FACTOR
-                (38), INVALID_REPLICA_ASSIGNMENT (39) or POLICY_VIOLATION (44), as it applies, or the code
-                for excess.
+                (38), INVALID_REPLICA_ASSIGNMENT (39) or POLICY_VIOLATION (44), as it applies, or
+                `excess_code`.
         """
         self._check_room()
         topic = self._cluster.topic(name)
@@ -256,7 +256,7 @@ class Planner:
         """Count the deletion of a topic with `partitions` partitions.
 
         Raises:
-            KafkaError: the code for excess, or THROTTLING_QUOTA_EXCEEDED (89).
+            KafkaError: `excess_code`, or THROTTLING_QUOTA_EXCEEDED (89).
         """
         self._check_room()
         if self._charge is not None:
@@ -286,7 +286,7 @@ class Planner:
         """Count the partitions of a change that was checked.
 
         Raises:
-            KafkaError: POLICY_VIOLATION (44) or the code for excess: too many partitions;
+            KafkaError: POLICY_VIOLATION (44) or `excess_code`: too many partitions;
                 THROTTLING_QUOTA_EXCEEDED (89): more than the client's quota allows now.
         """
         if partitions > self._partitions_left:
@@ -336,7 +336,7 @@ class Planner:
         self._check_brokers(assignments, len(assignments[0]))
 
     def _check_brokers(self, assignments: Mapping[int, Sequence[int]], factor: int) -> None:
-        """Check the replicas of new partitions, each of which needs `factor` of them."""
+        """Check the assigned replicas of new partitions; each partition needs `factor` replicas."""
         placing = self._cluster.authority.placing
         for index, replicas in assignments.items():
             try:
@@ -379,5 +379,5 @@ class Planner:
 
 
 def excess_code(knows_quotas: bool) -> ErrorCode:
-    """Return the error for what exceeds a request: one that clients retry, if their version has it."""
+    """Return the error code for changes beyond the limits of one request, if possible a retriable one."""
     return ErrorCode.THROTTLING_QUOTA_EXCEEDED if knows_quotas else ErrorCode.POLICY_VIOLATION

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 ID_LIMIT = 2**62
-"""Ids from here on were made up by a client: brokers count from 0. They do not move where ours begin."""
+"""Producer ids from this one on were made up by a client, since brokers count from 0: the search ignores
+them."""
 
 NONE_SEEN = -1
 
@@ -55,7 +56,7 @@ class ProducerIds:
         self._directories = directories
         self._is_searching = False
         self.is_known = not directories
-        """Whether the ids that the partitions hold are known, so that new ones can be given out."""
+        """True if the greatest id in the partitions is known, so that new ids can be assigned."""
 
     def new_id(self, now_ms: int) -> int:
         """Return an id never assigned before; the first call searches partitions for the largest id.
@@ -103,7 +104,7 @@ class ProducerIds:
 def greatest_producer_id(directories: Sequence[str]) -> int:
     """Return the greatest producer id below `ID_LIMIT` in partitions on disk, or -1 if there is none.
 
-    Reads only, from any thread. Files that cannot be read are logged and skipped.
+    Any thread may call this function, which writes nothing. Files that cannot be read are logged and skipped.
     """
     greatest = NONE_SEEN
     for directory in directories:

@@ -1,7 +1,7 @@
 """`ReplicaManager`: the topics and partitions of one broker, which follow the cluster's metadata.
 
 Each metadata record is applied to the image, then here: partitions are made, get their settings and leaders,
-and their data are deleted. Kafka's class of that name does the same. The image itself is
+and their data are deleted. Apache Kafka's class `ReplicaManager` does the same. The image itself is
 `penstock.broker.metadata.image`.
 """
 
@@ -38,7 +38,8 @@ logger = logger_named("penstock.broker")
 class Topic:
     """One topic at this broker. `partitions` are in order of their numbers.
 
-    `since_ms` is when the broker learned of the topic: where nothing was ever written, no file has a time.
+    `since_ms` is the time at which the broker got the topic's metadata: a topic without records has no file
+    with a time.
     """
 
     __slots__ = ("config", "id", "is_internal", "name", "partitions", "since_ms")
@@ -96,7 +97,7 @@ class ReplicaManager:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.opened: dict[Partition, None] = {}
-        """The partitions whose logs are open: nothing else needs upkeep."""
+        """The partitions whose logs are open: only these need maintenance."""
         self._plain_config: TopicConfig | None = None
         self._has_several_directories = len(store.log_dirs()) > 1
 

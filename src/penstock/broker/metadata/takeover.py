@@ -3,10 +3,10 @@
 A directory of Apache Kafka may hold what this broker does not read: partitions in further log directories or
 on other nodes, ACLs that nothing would enforce. Serving such a directory would lose settings, assign producer
 ids again, and leave metadata with which Apache Kafka cannot start any more. So the directory is refused with
-a message that says what was found. So is a metadata log that is damaged before its end, whose rest recovery
-would cut away.
+a message that says what was found. A metadata log that is damaged before its end is refused, too: recovery
+would truncate the rest.
 
-Reads only. What a directory must look like: KIP-631, KIP-858, KIP-866, KIP-868.
+The module writes nothing. The layout of a directory: KIP-631, KIP-858, KIP-866, KIP-868.
 """
 
 from __future__ import annotations
@@ -43,15 +43,14 @@ QUORUM_STATE = "quorum-state"
 _SNAPSHOT = re.compile(r"\d{20}-\d{10}\.checkpoint")
 
 _TOPIC, _PARTITION, _REMOVE_TOPIC = bytes((1, 2, 0)), bytes((1, 3, 1)), bytes((1, 9, 0))
-"""What frames of these records begin with: frame version, type, version."""
+"""The first bytes of these framed records: frame version, record type, record version."""
 
 _ONE_DIRECTORY = 2
-"""The length of a compact array of one element, which is one more than that."""
+"""The encoded length of a compact array of one element, which is the length plus one."""
 
 _NO_DIRECTORY = {bytes(15) + bytes((number,)) for number in range(100)}
-"""Reserved ids, which are of no directory: 0 of one that is not assigned yet, as in all records of a cluster
-of several brokers; 1 of one that is lost, 2 of one that is being migrated (KIP-858).
-"""
+"""Reserved ids, which do not identify a directory (KIP-858). 0 means unassigned, as in all records of a
+cluster of several brokers; 1 means lost, 2 means migrating."""
 
 
 def check_takeover(
@@ -59,8 +58,8 @@ def check_takeover(
 ) -> None:
     """Check a data directory that another program may have written, with `others` that belong to it.
 
-    `has_authorizer` says whether ACLs in it will be enforced, `has_token_secret` whether delegation
-    tokens can be verified.
+    `has_authorizer` is True if ACLs in it will be enforced, `has_token_secret` if delegation tokens can be
+    verified.
 
     Raises:
         StorageError: this broker cannot use all contents, or cannot read them.
@@ -168,8 +167,8 @@ def _found_missing_directory(
 ) -> tuple[str, str] | None:
     """Return a problem if a directory of `log.dirs` with partitions of this broker is missing, or None.
 
-    These partitions would be served empty, and begin with offset 0 again. Only for logs that Apache Kafka has
-    not written.
+    These partitions would be served empty, and begin with offset 0 again. The check is only for logs that
+    Apache Kafka has not written.
     """
     from penstock.log.directory.metadata_snapshots import first_voters
 
@@ -192,7 +191,7 @@ def _found_missing_directory(
 
 
 def _assigned_directories(values: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Return topic-partition and directory id of each partition in `values` that is not deleted.
+    """Yield topic-partition and directory id of each partition in `values` that is not deleted.
 
     `values` are metadata records in their frames. Only a few bytes of each are read, since every start does
     this: codecs would take longer to compile than all the rest. The layouts are those of TopicRecord 0,
@@ -273,11 +272,11 @@ class MetadataRecords:
 
         self._snapshot = snapshot
         self.quorum = first_voters(directory) if snapshot is None else snapshot.quorum
-        """The voters, as far as `values` has come to them."""
+        """The voters after the records that `values` has read so far."""
         self.end_offset = 0 if snapshot is None else snapshot.end_offset
-        """The offset behind the last record that `values` has come to."""
+        """The offset after the last record that `values` has read so far."""
         self.epoch = -1 if snapshot is None else snapshot.epoch
-        """The raft epoch of the last record that `values` has come to."""
+        """The raft epoch of the last record that `values` has read so far."""
 
     def values(self, end_offset: int | None = None) -> Iterator[bytes]:
         """Yield the records in their frames: all of them, or those below `end_offset`.

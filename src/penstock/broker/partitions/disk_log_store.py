@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 _FOREIGN = re.compile(r"quorum-state|(?!0{20})\d{20}-\d{10}\.checkpoint")
-"""Files beside the metadata log that a start has to look into."""
+"""The names of files that Apache Kafka wrote beside the metadata log, and that a start has to read."""
 
 LOGIN_SECRET = "penstock.login.secret"
-"""The file in a data directory from which salts are made of names that are none."""
+"""The name of the file with the secret from which the SCRAM salts of nonexistent users are derived."""
 
 _UNNAMED = ZERO_UUID
-"""Stands for a directory that has no id: releases before 3.7 gave none (KIP-858)."""
+"""The directory id of a directory that has none: Kafka releases before 3.7 did not assign any (KIP-858)."""
 
 
 class DiskStore:
-    """Logs in one directory, or several, which no other process uses meanwhile.
+    """Logs in one or several data directories, which no other process uses meanwhile.
 
     `penstock.broker.metadata.stores` checks first that this broker can use the contents.
 
@@ -61,7 +61,8 @@ class DiskStore:
     ) -> None:
         """Open the directories: `path`, which also has the metadata log, and `others` for partitions.
 
-        A new directory says who votes about its metadata unless `names_voters` is false.
+        If `names_voters` is True, a new directory gets a first snapshot that lists the voters of the metadata
+        quorum.
         """
         self._clock = clock
         self._names_voters = names_voters

@@ -6,7 +6,7 @@ neither side mistakes an old request for the next. The number of sessions is lim
 idle or a smaller one, or is refused, and the fetcher continues to name everything. A session ends with the
 connection that has begun it: no client continues a session over another connection.
 
-Works on requests, independent of logs.
+The module works on requests and responses, and does not use logs.
 """
 
 from __future__ import annotations
@@ -20,38 +20,41 @@ from penstock.protocol.messages.fetch_response import PartitionData
 _new = object.__new__
 
 NO_SESSION = 0
-"""The id that stands for none."""
+"""The session id of a request without a session."""
 
 FINAL_EPOCH, FIRST_EPOCH = -1, 0
-"""Epochs of requests that belong to no session (and end the one they name), and that begin one."""
+"""The session epochs of a request without a session, which ends the session that it names, and of a request
+that begins a session."""
 
 _EPOCH_MAX = 2**31 - 1
 
 EVICTION_MS = 120_000
-"""How long a session is safe from being replaced (Kafka's own figure)."""
+"""The time in ms after which a new session may replace an idle one or an older, smaller one (Kafka's
+value)."""
 
 SESSION_BYTES, PARTITION_BYTES = 1000, 700
-"""About what a session, and each partition in it, takes in memory."""
+"""The approximate size in memory, in bytes, of a session and of each partition in it."""
 
 SESSIONS_PER_CONNECTION_MAX = 4
-"""A client has one session for each of its fetchers. A connection that begins more ends its first."""
+"""The maximum number of sessions of a connection; a further one ends the first. Clients have one session for
+each fetcher."""
 
 FollowedPartition = tuple[str, bytes, int]
-"""Topic by name, or by id from v13 on (the other one empty), and partition."""
+"""The topic name (empty from Fetch v13 on), the topic id (from v13 on), and the partition number."""
 
 
 class KeptBudget(Protocol):
-    """The memory budget for what a broker keeps for its clients."""
+    """The memory budget for the state that a broker keeps for its clients."""
 
     def add(self, name: str, size: Callable[[], int], give_up: Callable[[], bool] | None = None) -> None:
-        """Register a kind of state: `size` returns its bytes; `give_up`, if given, evicts a part of it."""
+        """Register a kind of state, of `size` bytes in memory; `give_up`, if given, evicts a part of it."""
 
     def has_room_for(self, size: int) -> bool:
-        """Return True if `size` bytes more may be kept, after eviction of other kinds if necessary."""
+        """Return True if `size` bytes more fit, after eviction of other kinds of state if necessary."""
 
 
 class Followed:
-    """One partition in a fetch session: its newest request, and what the last response said."""
+    """One partition in a fetch session: its newest request, and the offsets in its last response."""
 
     __slots__ = ("asked", "high_watermark", "log_start_offset")
 
@@ -147,7 +150,7 @@ class FetchSessions:
         self._kept = kept
         self._sessions: dict[int, FetchSession] = {}
         self.size_bytes = 0
-        """About what all sessions take in memory."""
+        """The approximate size of all sessions in memory, in bytes."""
         kept.add("fetch sessions", lambda: self.size_bytes, self._end_idlest)
 
     def __len__(self) -> int:
@@ -189,7 +192,7 @@ class FetchSessions:
     def update(
         self, session: FetchSession, topics: list[FetchTopic], forgotten: list[ForgottenTopic], now_ms: int
     ) -> bool:
-        """Apply the next request of a session; return False if there was no room, and it was ended."""
+        """Apply the next request of a session; return False if the session had to end for lack of memory."""
         before = session.size_bytes
         session.update(topics, forgotten)
         session.advance(now_ms)
@@ -234,7 +237,7 @@ class OwnedSessions:
 
     def __init__(self, sessions: FetchSessions) -> None:
         self.ids: list[int] = []
-        """At most `SESSIONS_PER_CONNECTION_MAX`, the oldest first."""
+        """The ids of at most `SESSIONS_PER_CONNECTION_MAX` sessions, the oldest first."""
         self._sessions = sessions
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 METADATA_TOPIC = "__cluster_metadata"
 
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
-"""The one topic id that is fixed (KIP-516)."""
+"""The topic id of the metadata log, the only topic id that is fixed (KIP-516)."""
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 
@@ -17,4 +17,4 @@ WITHOUT_TRANSACTIONS = (TRANSACTIONS_TOPIC, METADATA_TOPIC)
 """Topics whose records never belong to a transaction."""
 
 INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC))
-"""Topics that clients may read, and not delete. The metadata log is no topic to clients."""
+"""Topics that clients may read but not delete. The metadata log is not a topic for clients."""

@@ -1,8 +1,8 @@
-"""Finds the records of a batch without a key, which a compacted topic refuses.
+"""Finds records without a key in a batch for a compacted topic, which does not accept them.
 
-Records are checked in Python, at about half a microsecond each. After very many records, and if numpy is
-installed and the package has compiled kernels, the decoder of `penstock.records` takes over for batches of
-more than a few records; it is fifty times as fast. A thread of its own imports it with numpy.
+Records are checked in Python, at about half a microsecond each. Once this process has checked very many
+records, the decoder of `penstock.records` checks the larger batches, if numpy is installed and the package
+has compiled kernels; it is fifty times as fast. A separate thread imports the decoder, together with numpy.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ logger = logger_named("penstock.broker")
 LOAD_AFTER_RECORDS = 1_000_000
 
 COMPILED_FROM_RECORDS = 64
-"""With fewer in a batch, setting out costs more than it saves."""
+"""The minimum number of records in a batch for the compiled decoder, whose fixed cost exceeds the time that
+it saves in a smaller batch."""
 
 _BEFORE_ANY_OFFSET = -(1 << 32)
-"""No record is left out, of any offset delta."""
+"""A start offset below that of every record, so that the decoder skips none."""
 
 Finder = Callable[[memoryview, BatchHeader, UnpackBudget], list[int]]
-"""Returns the indexes of records without a key. Raises what `KeyCheck.keyless` does."""
+"""Returns the indexes of records without a key. Raises the same errors as `KeyCheck.keyless`."""
 
 
 class KeyCheck:
-    """Finds records without a key, with compiled code after very many records. One serves a whole process."""
+    """Finds records without a key; after very many records, in compiled code. A process has one instance."""
 
     def __init__(self, load_after_records: int = LOAD_AFTER_RECORDS) -> None:
         self._left = load_after_records
         self._compiled: Finder | None = None
         self.loader: threading.Thread | None = None
-        """What fetches the compiled decoder, from when it was wanted."""
+        """The thread that imports the compiled decoder; None until the decoder is needed."""
 
     def keyless(self, batch: memoryview, header: BatchHeader, budget: UnpackBudget) -> list[int]:
         """Return the indexes of the records in `batch` without a key, counted from 0.
@@ -115,4 +116,4 @@ def compiled_finder() -> Finder:
 
 
 keyless = KeyCheck().keyless
-"""The check that serves this process."""
+"""The function for this process: a method of its only `KeyCheck`."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LOGIN_SECRET_BYTES = 32
 
 NOT_REGISTERED = -1
-"""The broker epoch where no controller of Apache Kafka has registered this node."""
+"""The broker epoch of a node that no controller of Apache Kafka has registered."""
 
 
 class UnflushedLog(NamedTuple):
@@ -44,21 +44,22 @@ class LogStore(Protocol):
     cluster_id: str
     directory_id: bytes
     was_clean: bool
-    """Whether the last broker on these logs has closed them."""
+    """True if the broker that used these logs last has closed them."""
     broker_epoch: int
-    """The epoch of this node's last registration, for the mark of a clean shutdown; `NOT_REGISTERED`."""
+    """The broker epoch of this node's last registration, for the clean-shutdown file, or `NOT_REGISTERED`."""
     metadata_directory: str | None
-    """The data directory that has the cluster's own log; None where nothing is on disk."""
+    """The data directory that has the metadata log; None if the store is in memory."""
     metadata_files: MetadataFiles | None
-    """What stands beside the cluster's own log, once that is open; None where there is nothing."""
+    """The snapshot and the quorum state beside the metadata log, once that is open; None if there are
+    none."""
     holds_transactions: bool
-    """Whether partitions may have transactions: a topic for the state of transactions exists."""
+    """True if partitions may have transactions: the topic `__transaction_state` exists."""
 
     def uptime_ms(self) -> int:
         """Return the monotonic clock, in ms: for schedules, and for how long a producer has been idle."""
 
     def now_ms(self) -> int:
-        """Return the time of day, in ms since 1970: when a log would have been made."""
+        """Return the time of day, in ms since 1970: the time at which a log created now is made."""
 
     def describe(self) -> str:
         """Return a description of the storage, for the line that is printed when the broker is ready."""
@@ -94,7 +95,7 @@ class LogStore(Protocol):
         """Return True if a partition's log exists, from this process or an earlier one."""
 
     def size_of(self, topic: str, partition: int, topic_id: bytes) -> int:
-        """Return the bytes of a log, which need not be open; 0 if it does not exist."""
+        """Return the size of a log in bytes, also of a closed log; 0 if the log does not exist."""
 
     def may_shrink(
         self, topic: str, partition: int, topic_id: bytes, config: TopicConfig, now_ms: int
@@ -108,13 +109,13 @@ class LogStore(Protocol):
         """Delete the data of a partition, if there are any. The log must be closed."""
 
     def login_secret(self) -> bytes:
-        """Return a random secret that is stored with the data and that no client learns."""
+        """Return a random secret that is stored with the data and never sent to a client."""
 
     def side_directory(self, name: str) -> str:
-        """Return a directory for data other than partitions, which exist as long as the partitions do."""
+        """Return a directory for other data than partitions, which is kept as long as the partitions are."""
 
     def problems(self, known: Callable[[TopicPartition], bool]) -> Iterator[str]:
-        """Yield descriptions of what was missing at the start, and empty strings in between.
+        """Yield a description of each file that was missing at the start, and empty strings in between.
 
         Any thread may use the iterator. `known` returns True if a partition is in the metadata.
         """
@@ -185,7 +186,7 @@ class MemoryStore:
         return self.directory_id
 
     def assign(self, topic: str, partition: int, directory_id: bytes) -> None:
-        """Do nothing: there is only one place for partitions."""
+        """Do nothing, because the store has only one directory."""
 
     def topic_id(self, topic: str, partition: int) -> bytes | None:
         return None
@@ -250,7 +251,7 @@ class MemoryStore:
         """Keep the logs: another broker may be started on this store."""
 
     def abandon(self) -> None:
-        """Keep the logs, as a machine's disk outlives the process."""
+        """Keep the logs, like the disk of a machine on which the process was killed."""
 
 
 def log_config(config: TopicConfig) -> LogConfig:

@@ -27,11 +27,11 @@ class MetadataFiles:
         self._directory = directory
         self._node_id = node_id
         self.snapshot: SnapshotContents | None = None
-        """What stands for the log below its end offset; None where the log is whole."""
+        """The snapshot with the state below its own end offset; None if the log is complete without it."""
         self._state = self._read_state()
 
     def begin_log(self) -> None:
-        """Create the log with the end of the newest snapshot as its start, if no part of the log is left.
+        """Create an empty log that begins at the end offset of the newest snapshot, if there is a snapshot.
 
         Raises:
             StorageError: the snapshots cannot be read, or the log's file cannot be created.
@@ -75,7 +75,7 @@ class MetadataFiles:
             write_text(f"{self._directory}/{QUORUM_STATE}", text, sync=True)
 
     def _read_state(self) -> dict[str, Any]:
-        """Return the quorum state as JSON, or {} if the file does not exist or is malformed."""
+        """Return the contents of `quorum-state`, or {} if the file does not exist or is malformed."""
         try:
             found = json.loads(read_text(f"{self._directory}/{QUORUM_STATE}") or "{}")
         except ValueError:

@@ -6,8 +6,8 @@ pays back. While the debt is the allowed share of a whole second, requests for p
 yet get NOT_LEADER_OR_FOLLOWER (6), after which clients ask again. One log is opened in any second, however
 long that takes. A message in the log says that partitions wait, once a minute.
 
-Since the debt is paid back continuously, a client that uses one new topic after another is not refused: it
-waits for answers in between, and so leaves others their turn by itself.
+Since the debt is paid back continuously, a client that uses one new topic after another is not refused: its
+waits for responses leave time for other clients.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 logger = logger_named("penstock.broker")
 
 SAID_EVERY_S = 60.0
-"""The least time between two lines in the broker's log about partitions that wait."""
+"""The minimum number of seconds between two messages in the broker's log about partitions that wait."""
 
 
 class Openings:
@@ -31,7 +31,7 @@ class Openings:
         self._clock = clock
         self._at_most_s = at_most_ms / 1000
         self._unpaid_s = 0.0
-        """The time that openings have taken and that has not been paid back."""
+        """The debt in seconds: the time that openings have taken, less what has been paid back."""
         self._ended = self._began = clock.monotonic()
         self._said_at: float | None = None
 

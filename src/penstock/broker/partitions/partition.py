@@ -1,10 +1,10 @@
 """`Partition`: the log of one partition, its leader, the checks of appends, and the limits of reads.
 
-It decides, and calls the log; independent of connections, requests and other partitions. The log is opened on
-first use, so that a broker with thousands of partitions starts as fast as one with none. The high watermark,
-the last stable offset and the states of producers belong to the log and exist while the log is open. The
-leader, its epoch and the replicas are those of the cluster's metadata. In a cluster of several brokers a
-partition has a `Replication`, which decides when records are committed.
+It makes the decisions, and the log stores the batches. It does not depend on connections, requests or other
+partitions. The log is opened on first use, so that a broker with thousands of partitions starts as fast as
+one with none. The high watermark, the last stable offset and the states of producers belong to the log and
+exist while the log is open. The leader, its epoch and the replicas are those of the cluster's metadata. In a
+cluster of several brokers a partition has a `Replication`, which decides when records are committed.
 """
 
 from __future__ import annotations
@@ -46,21 +46,22 @@ _NOTHING = MemoryLog(now_ms=NO_TIME)
 
 
 KEPT_OFFSET_MAX = 2**62
-"""The highest first offset of a batch that keeps its offset: the log can go on behind it."""
+"""The highest base offset of a batch that keeps its offset, so that there are offsets left after the
+batch."""
 
 
 Appended: TypeAlias = "tuple[int, int, int]"
 """The result of an append: base offset, log-append time (-1 for producers' times), and log start offset.
 
-A plain tuple, since to make one of a class of its own takes four times as long."""
+It is a plain tuple, because to create an instance of a class takes four times as long."""
 
 
 class Replication(Protocol):
-    """The replication of a partition: it decides when records are committed, and who is notified."""
+    """The replication of a partition: it decides when records are committed, and notifies requests."""
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start offset of the live replicas, by their fetches."""
+        """The smallest log start offset of the live replicas, as of their last fetches."""
 
     def check_acks(self, acks: int) -> None:
         """Check that enough replicas are in sync for `acks`.
@@ -76,7 +77,7 @@ class Replication(Protocol):
         """Set the high watermark after an append, or after the log was truncated."""
 
     def begun(self) -> None:
-        """Note that the start offset of the leader's log was raised."""
+        """Send the raised start offset of the leader's log to waiting followers."""
 
 
 class Partition:
@@ -114,21 +115,22 @@ class Partition:
         self.topic_id = topic_id
         self.index = index
         self.leader = NO_LEADER
-        """The node that leads the partition."""
+        """The id of the node that leads the partition, or `NO_LEADER`."""
         self.leader_epoch = -1
         self.replicas: tuple[int, ...] = ()
-        """The nodes that are to keep the partition."""
+        """The ids of the nodes to which the partition is assigned."""
         self.in_sync: tuple[int, ...] = ()
-        """Those of them that have all that is committed."""
+        """The in-sync replicas (ISR): the ids of the nodes that have all committed records."""
         self.replication: Replication | None = None
-        """Its part in a cluster of several brokers; None where this broker is the cluster."""
+        """The partition's replication in a cluster of several brokers; None if this broker is the whole
+        cluster."""
         self.config = config
         self._high_watermark = self._last_stable_offset = 0
         self._store = store
         self._opened = opened
         self._log: Log | None = None
         self._producers: ProducerStateManager | None = None
-        """The producers of the log; None while it is not open."""
+        """The producer states of the log; None while the log is closed."""
 
     def __repr__(self) -> str:
         return printable(f"<Partition {self.topic}-{self.index}>")
@@ -144,12 +146,12 @@ class Partition:
 
     @property
     def leads(self) -> bool:
-        """Whether this node leads the partition, according to its metadata."""
+        """True if this node leads the partition, according to the node's metadata."""
         return self.leader == self._store.node_id
 
     @property
     def is_kept_here(self) -> bool:
-        """Whether this node has a replica, according to its metadata."""
+        """True if this node has a replica of the partition, according to the node's metadata."""
         return self.leads or self._store.node_id in self.replicas
 
     def check_is_kept(self) -> None:
@@ -173,8 +175,7 @@ class Partition:
     def check_leader_epoch(self, leader_epoch: int, *, any_replica: bool = False) -> None:
         """Compare the leader epoch of a request with the partition's; check that this node may serve it.
 
-        -1 stands for no epoch. `any_replica` means that a replica that does not lead may serve the request,
-        too.
+        An epoch of -1 is not compared. `any_replica` means that a follower may serve the request, too.
 
         Raises:
             KafkaError: FENCED_LEADER_EPOCH (74), UNKNOWN_LEADER_EPOCH (75), NOT_LEADER_OR_FOLLOWER (6).
@@ -220,7 +221,7 @@ class Partition:
 
     @property
     def has_log(self) -> bool:
-        """Whether a log exists, open or not: whether anything was ever written."""
+        """True if a log exists, open or closed, because records have been written at some time."""
         return self._log is not None or self._store.has_log(self.topic, self.index, self.topic_id)
 
     def _open_to_read(self) -> Log:
@@ -257,7 +258,7 @@ class Partition:
 
     @property
     def is_open(self) -> bool:
-        """Whether the log has been used since the start."""
+        """True if the log is open, because it has been used since the start."""
         return self._log is not None
 
     @property
@@ -283,7 +284,7 @@ class Partition:
         return self._last_stable_offset
 
     def advance(self) -> None:
-        """Advance the high watermark and last stable offset, after the broker's own append."""
+        """Advance the high watermark and last stable offset, after the broker itself has appended records."""
         self.states.batches_since_snapshot += self._store.holds_transactions
         self._advance(self.log)
 
@@ -301,7 +302,9 @@ class Partition:
             self._last_stable_offset = min(max(first, log.start_offset), high_watermark)
 
     def cut(self, offset: int) -> None:
-        """Remove every batch that reaches `offset`, with the states of producers and epochs from there on.
+        """Truncate the log to `offset`, with its producer states and leader epochs.
+
+        A batch that contains `offset` is removed as a whole.
 
         Raises:
             StorageError: the log cannot be cut.
@@ -314,10 +317,10 @@ class Partition:
         self.place_watermarks(log, max(min(self._high_watermark, log.end_offset), log.start_offset))
 
     def begin_at(self, offset: int) -> None:
-        """Remove all batches, with the states of producers and epochs; the next record gets `offset`.
+        """Remove all batches, producer states and leader epochs; the next record gets `offset`.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: a file cannot be written or deleted.
         """
         log = self.log
         log.begin_at(offset)
@@ -326,7 +329,7 @@ class Partition:
 
     @property
     def states(self) -> ProducerStateManager:
-        """The producer states of the log, which is opened if necessary. Raises as `log`."""
+        """The producer states of the log, which is opened if necessary. Raises the same errors as `log`."""
         _ = self.log
         assert self._producers is not None
         return self._producers
@@ -334,7 +337,7 @@ class Partition:
     def aborted_transactions(self, offset: int, size: int) -> list[AbortedTransaction]:
         """Return aborted transactions that may have records in `size` bytes from `offset` on.
 
-        They are ordered by their markers' offsets. Raises as `log`.
+        They are ordered by their markers' offsets. Raises the same errors as `log`.
         """
         if self._producers is None:
             return []
@@ -386,7 +389,7 @@ class Partition:
             log.close()
 
     def leave_flushing(self) -> None:
-        """Append without flushing from now on: the caller flushes when `needs_flush` is True.
+        """Stop flushing after appends: from now on, the caller flushes the log when `needs_flush` is True.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -395,7 +398,7 @@ class Partition:
 
     @property
     def needs_flush(self) -> bool:
-        """Whether the log must be flushed before the newest records are acknowledged."""
+        """True if the log must be flushed before the newest records are acknowledged."""
         log = self._log
         return log is not None and log.flush_is_due
 
@@ -408,7 +411,7 @@ class Partition:
         Returns True if the caller has to flush the log.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: a file cannot be written.
         """
         log = self._log
         if log is None or self._producers is None:
@@ -428,7 +431,7 @@ class Partition:
             self._producers.forget_idlest(most)
 
     def note_producers(self) -> None:
-        """Save the producer states, because the broker shuts down in order.
+        """Save the producer states as part of a clean shutdown of the broker.
 
         Raises:
             StorageError: the log cannot be read, or the snapshot cannot be written.
@@ -445,10 +448,10 @@ class Partition:
         return self._store.may_shrink(self.topic, self.index, self.topic_id, self.config, now_ms)
 
     def enforce_retention(self, now_ms: int) -> None:
-        """Delete the segments that are older or beyond the size that retention allows.
+        """Delete the segments that exceed the retention time or the retention size.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: a file cannot be deleted.
         """
         if self.config.deletes_old:
             log = self.log
@@ -464,7 +467,7 @@ class Partition:
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER (6), OFFSET_OUT_OF_RANGE (1), or POLICY_VIOLATION (44) if the
                 topic is only compacted.
-            StorageError: the disk refuses.
+            StorageError: a file cannot be deleted.
         """
         self.check_leads()
         if self.config.compacted and not self.config.deletes_old:
@@ -503,9 +506,9 @@ class Partition:
         )
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """Return (epoch, end offset) of the newest leader epoch up to `epoch`; (-1, -1) for a later one.
+        """Return the newest leader epoch up to `epoch`, and its end offset; (-1, -1) if `epoch` is too new.
 
-        An epoch before the first known one ended where that one began.
+        An epoch before the first recorded epoch ends where the first recorded epoch begins.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -551,14 +554,14 @@ class Partition:
         *,
         acks: int = 1,
     ) -> Appended:
-        """Append what a Produce request carries for this partition.
+        """Append the records of a Produce request for this partition.
 
         `acks` is that of the request; it matters only for a partition with several replicas.
 
         `joining` adds the partition to the transaction of transactional batches; without it they are refused.
 
-        `records` is lent: its header is patched in place, and the buffer is not kept. `budget` limits
-        decompression and checks of records.
+        The header in `records` is patched in place, and the buffer is not kept. `budget` limits decompression
+        and checks of records.
 
         Raises:
             KafkaError: the records are refused, for a reason of `validation` or `producer_state`.
@@ -595,7 +598,7 @@ class Partition:
         now_ms: int,
         budget: UnpackBudget | None,
     ) -> tuple[memoryview, BatchHeader] | None:
-        """Validate what a Produce request carries; return the batch to append and its header.
+        """Validate the records of a Produce request; return the batch to append and its header.
 
         This is the part of `append` that may take long. It depends on the settings alone, so that any thread
         may call it. Returns None if there is nothing to append.
@@ -616,7 +619,7 @@ class Partition:
         *,
         acks: int = 1,
     ) -> Appended:
-        """Append what `admit` has returned, even if that was long ago. Raises as `append`.
+        """Append the result of an earlier `admit`. Raises the same errors as `append`.
 
         `older` is the result of `prepare_older` for this batch, if the broker stores an older format.
         """
@@ -630,7 +633,7 @@ class Partition:
     ) -> OlderForm:
         """Convert a batch that begins at `first_offset` to the older format that the broker stores.
 
-        Any thread may call this method. Raises as `append`.
+        Any thread may call this method. Raises the same errors as `append`.
         """
         batch, _ = admitted
         self._stamp(batch, first_offset, now_ms)
@@ -638,7 +641,7 @@ class Partition:
 
     @property
     def stores_older(self) -> bool:
-        """Whether appended batches are converted to messages of magic 0 or 1."""
+        """True if appended batches are converted to messages of magic 0 or 1."""
         return self.config.stored_magic < 2 and not self.topic.startswith("__")
 
     def _append_batch(
@@ -707,15 +710,15 @@ class Partition:
         return first_offset, time_ms, log.start_offset
 
     def _kept_offset(self, header: BatchHeader, end_offset: int) -> int:
-        """Return the offset of a batch that a mirroring tool copies with its offset.
+        """Return the base offset of a batch that a mirroring tool copies together with its offsets.
 
-        A tool that sends several batches at a time writes into the field for the leader epoch, which
-        producers leave at -1, how many offsets lie between the batch and the one before. So no batch can
-        follow a batch that was refused.
+        If the tool sends several batches at a time, it counts the offsets between the end of the batch before
+        and this one, and writes the count into the field for the leader epoch, which producers leave at -1.
+        So no batch is appended after one that was refused.
 
         Raises:
             KafkaError: INVALID_RECORD (87), the offset lies below the end of the log or beyond the greatest
-                one, or does not match that number.
+                one, or does not match that count.
         """
         first_offset, gap = header.base_offset, header.partition_leader_epoch
         if not end_offset <= first_offset <= KEPT_OFFSET_MAX or 0 <= gap != first_offset - end_offset:

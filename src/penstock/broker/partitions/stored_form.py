@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from penstock.records.format.batch_header import BatchHeader
 
 MAGIC_2_ONLY_SINCE = 3
-"""Older Produce versions carry message sets, or the format of the magic byte."""
+"""The first Produce version that has batches of magic 2 only; in older ones the magic byte shows the
+format."""
 
 
 class OlderForm(NamedTuple):
@@ -34,7 +35,7 @@ def admit(
     now_ms: int,
     budget: UnpackBudget | None,
 ) -> tuple[memoryview, BatchHeader] | None:
-    """Validate what a Produce request carries for a partition; return one batch of magic 2 and its header.
+    """Validate a partition's records in a Produce request; return one batch of magic 2 and its header.
 
     Returns None if there is nothing to append.
 
@@ -57,7 +58,7 @@ def admit(
 
 
 def in_older_format(batch: memoryview, magic: int, budget: UnpackBudget | None) -> bytes | memoryview:
-    """Return a batch as messages of magic 0 or 1, as a broker that behaves as an old release stores it.
+    """Convert a batch to messages of magic 0 or 1, for a broker that behaves like an old release.
 
     Raises:
         KafkaError: INVALID_RECORD (87), the records cannot be read.

@@ -1,13 +1,13 @@
-"""Up-conversion of what producers before 0.11 send: message sets of magic 0 and 1 to a batch of magic 2.
+"""Up-conversion for producers before Kafka 0.11: message sets of magic 0 and 1 to a batch of magic 2.
 
 The log holds magic 2 only, as Apache Kafka's does since 4.0, so that all code after this module deals with
 one format. Conversion keeps keys, values, times and the codec; messages of magic 0 have
 no time, and get none. Batches of magic 2 in an old Produce version pass unconverted: the magic byte
 decides (aiokafka sends such batches).
 
-A broker that behaves as 0.8 or 0.9 takes magic 1 as well, even within a wrapper of magic 0 (kafka-node
-compresses this way), and compressed messages within compressed ones; it stores all of them as magic 0,
-which consumers of that time understand, compressed once.
+A broker that behaves like Kafka 0.8 or 0.9 accepts magic 1 as well, even within a wrapper of magic 0
+(kafka-node compresses this way), and compressed messages within compressed ones; it stores all of them as
+magic 0, which consumers of that time understand, compressed once.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 def batches_of(
     records: memoryview, config: TopicConfig, now_ms: int, budget: UnpackBudget | None = None
 ) -> list[tuple[memoryview, BatchHeader]]:
-    """Validate and convert what an old Produce request carries; return batches of magic 2 with headers.
+    """Validate and convert the records of an old Produce request; return batches of magic 2 with headers.
 
     An incomplete entry at the end is dropped, as brokers always did.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE (2), MESSAGE_TOO_LARGE (10), INVALID_RECORD (87) or INVALID_TIMESTAMP
-            (32), and what `validation` refuses.
+            (32), or another error of `validation`.
         UnpackLimitError: the messages are too much for `budget`.
     """
     if budget is None:
@@ -78,7 +78,7 @@ def batches_of(
 
 
 class _Entries(NamedTuple):
-    """Counts of a message set's complete entries: number, bytes, first and newest magic, and largest size."""
+    """A message set's complete entries: their number, size in bytes, first and newest magic, largest size."""
 
     entries: int
     size: int

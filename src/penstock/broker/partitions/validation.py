@@ -6,8 +6,8 @@ All other batches pass as opaque bytes, of which only the first few are compared
 
 Decoding has a budget. Records that do not fit into it raise `UnpackLimitError`.
 
-Order of the checks and the error codes follow Apache Kafka (`ProduceRequest`, `UnifiedLog`,
-`LogValidator`), so that a batch with two faults gets the same answer from both.
+Order of the checks and the error codes follow Apache Kafka (`ProduceRequest`, `UnifiedLog`, `LogValidator`),
+so that a batch with two faults gets the same error as from Apache Kafka.
 """
 
 from __future__ import annotations
@@ -53,21 +53,22 @@ from penstock.records.format.varint import read_unsigned
 _new = tuple.__new__
 
 _LENGTH_MIN = 2 * (RECORD_BYTES_MIN - 1)
-"""The least that the length of a record is, as it is written: zig-zag."""
+"""The minimum value of a record's length field, in its zig-zag encoding."""
 
 _HEADS = (b"", b"\x1f\x8b\x08\x00", b"\x82SNA", b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")
 _HEAD_END = HEADER_BYTES + 4
-"""Where the first four bytes of compressed records end, which are mostly these."""
+"""The end of the first four bytes of compressed records, which are mostly those in `_HEADS`."""
 
 _BAD_TIMES = "One or more records have been rejected due to invalid timestamp"
-"""The error of a batch refused for its timestamps, as in Apache Kafka; its records have the reasons."""
+"""The error message for a batch refused for its timestamps, as in Apache Kafka. The reasons are in the errors
+of its records."""
 
 BLAMED_MAX = 1_000
-"""How many records an answer names of those that a batch was refused for."""
+"""The maximum number of faulty records that the response for a refused batch lists."""
 
 _LZ4, _ZSTD = int(CompressionCodec.LZ4), int(CompressionCodec.ZSTD)
 _ZSTD_SINCE = 7
-"""The Produce version that may carry zstd (KIP-110)."""
+"""The first Produce version that may carry zstd (KIP-110)."""
 
 _CODECS = {
     "uncompressed": CompressionCodec.NONE,
@@ -100,10 +101,10 @@ def admit_batch(
     now_ms: int,
     budget: UnpackBudget | None = None,
 ) -> tuple[memoryview, BatchHeader]:
-    """Validate what a Produce request from v3 on carries for one partition; return the batch and its header.
+    """Validate a partition's records in a Produce request of v3 or later; return the batch and its header.
 
     Raises:
-        KafkaError: as `only_batch` and `check_batch`, which find the reason if the fast check here fails.
+        KafkaError: an error of `only_batch` or `check_batch`, which run if the fast check here fails.
         UnpackLimitError: the batch's records must be decoded, and are too much for `budget`.
     """
     if records is not None:
@@ -219,9 +220,9 @@ def _may_have_gaps(header: BatchHeader, config: TopicConfig) -> bool:
 def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
     """Return True if the first bytes after a batch's header can belong to the records that it announces.
 
-    A plain batch must have room for its records, and the lengths of the first two must
-    lead from one to the next; with so few records, to the end of the batch. A compressed one must begin as
-    its codec does, and its size must allow so many records after decompression.
+    An uncompressed batch must have room for its records, and the length fields of its first two records must
+    lead to the next record, or in a batch of one or two records to the end of the batch. A compressed batch
+    must begin like data of its codec, and its size must allow so many records after decompression.
     """
     if codec:
         if count * RECORD_BYTES_MIN > (size - HEADER_BYTES) * RATIO_MAX[codec]:
@@ -256,7 +257,7 @@ def begins_right(batch: memoryview, size: int, codec: int, count: int) -> bool:
 
 
 def _begins_long(batch: memoryview, size: int, count: int) -> bool:
-    """Check as `begins_right` does, for uncompressed batches whose first records have 8 KiB and more."""
+    """Check like `begins_right`, for uncompressed batches whose first records have 8 KiB or more."""
     position = HEADER_BYTES
     for left in range(count - 1, max(count - 3, -1), -1):
         try:
@@ -270,7 +271,7 @@ def _begins_long(batch: memoryview, size: int, count: int) -> bool:
 
 
 def _without_log_append_time(batch: memoryview) -> BatchHeader:
-    """Clear the LogAppendTime bit, which only brokers may set and Apache Kafka's producers may send."""
+    """Clear the LogAppendTime bit: only brokers may set it, but Apache Kafka's producers may send it."""
     set_attributes(batch, 0, len(batch), read_header(batch).attributes & ~LOG_APPEND_BIT)
     return read_header(batch)
 
@@ -370,7 +371,7 @@ def check_times(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
 
 
 def _reason_against(time: int, config: TopicConfig, now_ms: int) -> str:
-    """Return what is wrong with a timestamp, or nothing."""
+    """Return the reason why a timestamp is not allowed, or an empty string if it is."""
     if time - now_ms > config.after_max_ms:
         return f"timestamp {time} is more than {config.after_max_ms} ms ahead of the broker"
     if 0 <= time < now_ms - config.before_max_ms:
@@ -427,7 +428,7 @@ def bring_in_line(
 
 
 def _in_codec(records: memoryview, header: BatchHeader, codec: int, config: TopicConfig) -> memoryview:
-    """Return a batch with `records`, uncompressed bytes, compressed in another codec.
+    """Return a batch with `records`, which are uncompressed, compressed with `codec`.
 
     Raises:
         KafkaError: MESSAGE_TOO_LARGE (10).

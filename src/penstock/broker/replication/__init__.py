@@ -1,1 +1,1 @@
-"""Replication: the brokers of a cluster in one process, as followers, changing leaders and one controller."""
+"""Replication between the brokers of a cluster in one process: followers, leader changes, one controller."""

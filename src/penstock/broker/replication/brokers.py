@@ -1,4 +1,4 @@
-"""The registered brokers of a cluster by its metadata: endpoints, racks, epochs, fenced or not."""
+"""The registered brokers in the metadata of a cluster: endpoints, racks, epochs, and which are fenced."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 class BrokerState:
-    """One registered broker. `endpoints` are host and port by the name of the listener."""
+    """One registered broker. `endpoints` maps listener names to host and port."""
 
     __slots__ = ("endpoints", "epoch", "fenced", "id", "rack", "shutting_down")
 
     def __init__(self, record: RegisterBrokerRecord) -> None:
         self.id = record.broker_id
         self.epoch = record.broker_epoch
-        """The broker epoch: another one with each registration."""
+        """The broker epoch, which is new with each registration."""
         self.rack = record.rack
         self.endpoints = {each.name: (each.host, each.port) for each in record.end_points}
         self.fenced = record.fenced
-        """Whether it takes no part: it leads nothing, is in no ISR, and Metadata does not name it."""
+        """True while the broker leads no partition, is in no ISR, and is missing in Metadata responses."""
         self.shutting_down = record.in_controlled_shutdown
 
     @property
     def is_acceptable(self) -> bool:
-        """Whether the broker may lead partitions and be in the ISR."""
+        """True if the broker may lead partitions and be in the ISR."""
         return not (self.fenced or self.shutting_down)
 
 

@@ -1,4 +1,4 @@
-"""`Commitment`: whether all in-sync replicas have the records appended to a partition, or may lose them."""
+"""`Commitment`: detects when appended records are committed, or may be lost after a change of leadership."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Commitment:
-    """The records in a partition when this object is made, under its leader at that time."""
+    """The records that a partition has when this object is created, under its leader at that time."""
 
     __slots__ = ("_lost_at", "_replica", "end_offset", "partition")
 
@@ -28,24 +28,24 @@ class Commitment:
         self.partition = partition
         self._replica = replica_of(partition)
         self.end_offset = partition.log.end_offset
-        """The end of what has to be replicated."""
+        """The log end offset when this object was created: the records below it have to be replicated."""
         self._lost_at = self._replica.lost_at
 
     @property
     def is_lost(self) -> bool:
-        """Whether the leadership has ended meanwhile, so that uncommitted records may be lost."""
+        """True if this node has lost the leadership meanwhile, so that uncommitted records may be lost."""
         return self._replica.lost_at != self._lost_at or not self.partition.leads
 
     @property
     def is_committed(self) -> bool:
-        """Whether the high watermark has passed the records."""
+        """True if the high watermark has reached the end of these records."""
         return self.partition.high_watermark >= self.end_offset
 
 
 def call_when_committed(
     node: Node, partition: Partition, other: Node, action: Callable[[], None]
 ) -> DelayedOperation:
-    """Let `other` call `action` when a partition of `node` commits more, or loses its leadership."""
+    """Let node `other` call `action` once the partition's high watermark or its leader changes."""
 
     def call_soon() -> None:
         other.purgatory.park(Wait((), other.clock.monotonic()), action)

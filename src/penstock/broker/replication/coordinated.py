@@ -1,7 +1,7 @@
 """The partitions of internal topics whose replication a coordinator's response must wait for.
 
-A request of a group depends on one partition of `__consumer_offsets`, one of a transactional id on one of
-`__transaction_state`. A response for several groups or ids has a part for each.
+A request for a group depends on one partition of `__consumer_offsets`, a request for a transactional id on
+one of `__transaction_state`. A response for several groups or ids has a part for each.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.broker.partitions.internal_topics import OFFSETS_TOPIC, SHARE_STAT
 from penstock.protocol.api_keys import ApiKey
 
 Part: TypeAlias = tuple[str, str, Any]
-"""The topic of the state, the group or transactional id, and the part of the answer that depends on it."""
+"""The internal topic with the state, the group or transactional id, and the part of the response for it."""
 
 
 def _of_group(request: Any, response: Any) -> Iterable[Part]:
@@ -50,7 +50,7 @@ def _of_share_partitions(request: Any, response: Any) -> Iterable[Part]:
 
 
 Parts: TypeAlias = Callable[[Any, Any], Iterable[Part]]
-"""Returns the parts of a request and its answer."""
+"""Returns the parts of a response. It is called with the request and the response."""
 
 COORDINATED: dict[int, Parts] = {
     ApiKey.JOIN_GROUP: _of_group,
@@ -76,5 +76,5 @@ COORDINATED: dict[int, Parts] = {
     ApiKey.ADD_OFFSETS_TO_TXN: _of_id,
     ApiKey.END_TXN: _of_id,
 }
-"""By API. OffsetFetch stores nothing: it must not give away what may
-still be lost."""
+"""The function that returns the parts of a response, by API. OffsetFetch stores nothing, but is included: it
+must not return offsets that may still be lost."""

@@ -34,36 +34,38 @@ if TYPE_CHECKING:
 
 
 class Peers(Protocol):
-    """The other nodes of the cluster, as coordinators call them."""
+    """The other nodes of the cluster, to which coordinators have access."""
 
     def reach(self, source: int, target: int) -> Node | None:
-        """Return the coordinators of the node `target`, or None if it cannot be reached from `source` now."""
+        """Return the node `target`, or None if `source` cannot reach it now."""
 
 
 class ClusterCoordinators:
     """The coordinators of one cluster node: they move with partitions, and call other nodes."""
 
     marker_retry_s = 0.001, 0.5
-    """How long after a marker was written its replicas are asked about first, and later on at most."""
+    """The seconds from writing a transaction marker to the first check of its replication, and the longest
+    interval between later checks."""
 
     def __init__(self, node: Node, member: ClusterMember, peers: Peers) -> None:
         self.node = node
         self._member = member
         self._peers = peers
         self._unsure: dict[tuple[str, TopicPartition], tuple[Markers, Commitment]] = {}
-        """Markers that have been written and that followers do not have yet, by transaction and partition."""
+        """Transaction markers that are written but not committed yet, by transactional id and partition."""
         self._watched: dict[tuple[str, TopicPartition], tuple[Partition, DelayedOperation]] = {}
-        """What markers wait for to be committed, by transaction and partition."""
+        """The partition whose commits a marker waits for, and the waiting call, by transactional id and
+        partition."""
 
     @property
     def not_ready(self) -> str | None:
-        """The reason why clients should not connect, if the metadata does not list this broker as alive."""
+        """The reason why this broker is not ready for clients; None if the metadata list it as alive."""
         return None if self._member.is_alive else "the controller does not count on this broker (fenced)"
 
     def call_when_committed(
         self, partition: Partition, other: Node, action: Callable[[], None]
     ) -> DelayedOperation:
-        """Let `other` call `action` when a partition of this node commits more, or loses its leadership."""
+        """Let node `other` call `action` once the partition's high watermark or its leader changes."""
         return call_when_committed(self.node, partition, other, action)
 
     def _reach(self, node_id: int) -> ClusterCoordinators | None:
@@ -116,7 +118,7 @@ class ClusterCoordinators:
                 node.transactions.moved(touched)
 
     def deleted(self, topics: Sequence[Topic]) -> None:
-        """Drop the committed offsets of deleted topics, which any node may have deleted."""
+        """Drop what the coordinators store about deleted topics, such as committed offsets."""
         node = self.node
         with node.failures.barrier("replication", "topics that were deleted"):
             names = [topic.name for topic in topics]
@@ -142,7 +144,8 @@ class ClusterCoordinators:
     def is_replicated(self, transactional_id: str) -> bool:
         """Return True if a transaction's outcome is replicated.
 
-        If it is not, its markers are checked again when more is committed.
+        If it is not, the transaction's markers are checked again once its partition of `__transaction_state`
+        commits more records.
         """
         state = self._state_of(transactional_id)
         if state not in self._member.unreplicated:
@@ -155,9 +158,10 @@ class ClusterCoordinators:
         return partitions[partition_of(transactional_id, len(partitions))]
 
     def _watch(self, there: ClusterCoordinators, partition: Partition, transactional_id: str) -> None:
-        """Check the markers of a transaction again when the partition commits more.
+        """Check the markers of a transaction again when `partition` commits more records.
 
-        A timer does the same; but a clock may stand still, and a node may end.
+        A timer does the same, in case the node `there` stops; this call is for tests whose clock stands
+        still.
         """
         key = transactional_id, (partition.topic, partition.index)
         known, watch = self._watched.get(key, (None, None))
@@ -196,12 +200,12 @@ class ClusterCoordinators:
         return None if there is None else there.node.transactions
 
     def coordinators_of(self, transactional_id: str) -> ClusterCoordinators | None:
-        """Return the coordinators of the node for a transactional id, or None if it cannot be reached."""
+        """Return the coordinators of the node that coordinates a transactional id; None if unreachable."""
         is_known = TRANSACTIONS_TOPIC in self.node.cluster.topics
         return self._reach(self._state_of(transactional_id).leader) if is_known else None
 
     def commitment_of(self, transactional_id: str) -> Commitment:
-        """Return a `Commitment`: it shows when what is stored for a transactional id now is replicated.
+        """Return a `Commitment` of the present state of a transactional id: it shows when that is replicated.
 
         Raises:
             StorageError: the log cannot be opened.
@@ -209,12 +213,12 @@ class ClusterCoordinators:
         return Commitment(self._state_of(transactional_id))
 
     def entry(self, transactional_id: str, entrants: Sequence[Entrant]) -> PartitionsAddition:
-        """Return the addition of partitions to a transaction, made before records are written to them."""
+        """Return an object that adds partitions to a transaction, before records are written to them."""
         return PartitionsAddition(self, transactional_id, entrants)
 
 
 _COMES_LATER = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-"""Errors of a node that is about to coordinate, and has not learned of it yet, or not read what there is."""
+"""Errors of a node that is becoming the coordinator: it lacks the metadata, or is still loading the state."""
 
 
 class PartitionsAddition:
@@ -256,7 +260,7 @@ class PartitionsAddition:
         return self._asked[1].is_committed
 
     def call_when_done(self, action: Callable[[], None]) -> None:
-        """Call `action` when `is_done` may have changed. A change without a call is possible, too."""
+        """Call `action` when `is_done` may have changed. Callers need a timer for changes without a call."""
         if self._asked is None:
             return
         there, commitment = self._asked

@@ -1,8 +1,8 @@
 """Partitions that a request adds to a transaction, and the wait until that is replicated.
 
 Since KIP-890 a write adds its partition to the transaction. The coordinator may be on another node, and its
-successor may not know of the partition: it would end the transaction without a marker there,
-and the partition's readers would wait for ever. So nothing is written before the addition is committed.
+successor may lack the partition: it would end the transaction without a marker in this partition, and the
+partition's readers would wait for ever. So nothing is written before the addition is committed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from penstock.broker.context import Context
 
 Entrant: TypeAlias = tuple[tuple[str, int], int, int]
-"""A partition that is to take part in a transaction, the producer's id and its epoch."""
+"""A partition (topic and index) to add to a transaction, the producer's id, and the producer epoch."""
 
 PATIENCE_S = 5.0
-"""How long a write waits for the coordinator's replicas. Then its answer is an error that clients retry."""
+"""The seconds that a write waits for the coordinator's replicas. Then the response has a retriable error."""
 
 STEP_S = 0.001
-"""How long after it was asked the coordinator, which may be on another node, is looked at again. Its commits
-are notified as well; but it may end before."""
+"""The interval in seconds between checks of the coordinator. Its commits cause checks as well, but it may be
+on another node, and that node may stop."""
 
 TOPIC_IDS_SINCE = 13
 
@@ -111,5 +111,8 @@ def refused_records(request: Any, version: int) -> Any:
 
 
 def refused_offsets(request: Any, version: int) -> Any:
-    """Return the response to a TxnOffsetCommit whose partition was not added in time: error 15."""
+    """Return the response to a TxnOffsetCommit whose partition was not added in time.
+
+    The error is COORDINATOR_NOT_AVAILABLE (15).
+    """
     return error_response(ApiKey.TXN_OFFSET_COMMIT, version, request, ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 RESTART_S = 0.01
-"""How long the request in flight is waited for if there is more to ask for, which it does not name."""
+"""The seconds until a request in flight is replaced by a new one, if it lacks partitions that were added."""
 
 REST_AFTER_S = 1.0
-"""The seconds without a record after which a partition is at rest."""
+"""The seconds without a new record after which a replica moves from the fetcher `active` to `resting`."""
 
 PATIENCE_S = 1.5
-"""How long an answer is waited for, beyond the time that the leader may keep the request. Kafka waits 30 s
-(`replica.socket.timeout.ms`) on a connection, which ends visibly; a message within a process may be lost
+"""The timeout of a response in seconds, beyond the time that the leader may delay it. Kafka waits 30 s
+(`replica.socket.timeout.ms`) on a connection, whose end is visible; a message within a process may be lost
 without a sign."""
 
 
@@ -39,14 +39,14 @@ class ReplicaFetchSettings(NamedTuple):
     """The limits of a follower's Fetch requests, from the settings `replica.fetch.*` of its broker."""
 
     wait_max_ms: int = 500
-    """How long a leader keeps a fetch that finds less than `min_bytes`."""
+    """The longest time in milliseconds that a leader delays a Fetch with less than `min_bytes` of records."""
     min_bytes: int = 1
     max_bytes: int = 1 << 20
-    """The most bytes of one partition in an answer. A batch that is larger comes alone."""
+    """The maximum size in bytes of one partition in a response. A larger batch is sent if it is the first."""
     response_max_bytes: int = 10 << 20
-    """The most bytes of all partitions in an answer, with the same exception."""
+    """The maximum size in bytes of all partitions in a response, with the same exception."""
     backoff_s: float = 0.1
-    """How long a partition is left alone after an error. Metadata, which mend most errors, end it at once."""
+    """The seconds after an error in which a partition is not fetched; new metadata for it end the pause."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> ReplicaFetchSettings:
@@ -83,12 +83,12 @@ class ReplicaFetcher:
         self._settings = settings
         self._patience_s = settings.wait_max_ms / 1000 + PATIENCE_S
         self.not_before: dict[LocalReplica, float] = {}
-        """The replicas, and when more of each may be asked for."""
+        """The time before which a replica is not fetched again, by replica."""
         self._asked: dict[tuple[bytes, int], _Asked] = {}
         self._asked_at: float | None = None
         self._is_outdated = False
         self.ticket = 0
-        """The number of the request in progress: answers to others are too late."""
+        """The number of the last request: responses to earlier ones are ignored."""
 
     def add(self, replica: LocalReplica) -> None:
         """Begin to fetch a replica's records from the leader, or restart after a change of its metadata."""
@@ -99,10 +99,10 @@ class ReplicaFetcher:
         self.not_before.pop(replica, None)
 
     def restart(self) -> None:
-        """Have the next request follow soon, since the one in flight lacks replicas that were added.
+        """Send the next request soon, because the one in flight lacks replicas that were added.
 
-        A leader may keep the one in flight for `wait_max_ms`. Its response is ignored once the next one is
-        sent.
+        A leader may delay the response to the one in flight by `wait_max_ms`. The response is ignored once
+        the next request is sent.
         """
         self._is_outdated = True
 
@@ -242,11 +242,11 @@ class ReplicaFetcher:
 
 
 class LeaderFetchers:
-    """The replicas of one node that follow one leader: with traffic in one fetcher, without in another.
+    """The replicas of a node that follow one leader: one fetcher for those with traffic, one for the others.
 
-    A request names every partition in it, and the leader looks at each: in one request, a record would cost a
-    look at all that the node follows. A partition that is in two requests for a moment is taken from the one
-    to which it belongs.
+    A request contains all partitions of its fetcher, and the leader processes each. With a single fetcher,
+    every new record would make the leader process all partitions that the node follows. If two requests
+    contain a partition for a moment, only the response to its present fetcher is used.
     """
 
     def __init__(
@@ -276,7 +276,7 @@ class LeaderFetchers:
         self._changed_s.pop(replica, None)
 
     def arrange(self, changed: Iterable[LocalReplica], now_s: float) -> None:
-        """Divide the replicas anew, after a response that has `changed` the logs of some."""
+        """Move the replicas in `changed` to `active`, and replicas without new records to `resting`."""
         for replica in changed:
             if replica in self._changed_s:
                 self._changed_s[replica] = now_s

@@ -27,16 +27,17 @@ class FollowerProgress:
 
     def __init__(self, caught_up_s: float) -> None:
         self.end_offset = UNKNOWN
-        """It has everything below this offset; -1 before its first fetch."""
+        """The follower's log end offset at its last fetch; -1 before its first fetch."""
         self.start_offset = UNKNOWN
-        """With which offset its log begins; -1 before its first fetch."""
+        """The follower's log start offset at its last fetch; -1 before its first fetch."""
         self.told_start_offset = UNKNOWN
-        """The leader's start offset in the answer before: one that is new is answered at once."""
+        """The leader's log start offset in the last response: a newer one is sent without waiting for
+        records."""
         self.caught_up_s = caught_up_s
-        """When it last had all that the leader had."""
+        """The last time at which the follower had all records (Kafka's `lastCaughtUpTimeMs`)."""
         self.fetched_s = NEVER
         self.leader_end_offset = UNKNOWN
-        """The leader's log end at the last fetch."""
+        """The leader's log end offset at the time of the follower's last fetch."""
         self.broker_epoch = UNKNOWN
 
 
@@ -54,9 +55,9 @@ class Followers:
         self.in_sync = tuple(in_sync)
         """The ISR that the controller has written."""
         self.pending = False
-        """Whether a proposal of another ISR is under way; there is never more than one."""
+        """True while a proposed ISR awaits the controller's decision; there is at most one."""
         self.joining: int | None = None
-        """The replica whose joining is proposed: the high watermark waits for it already."""
+        """The replica that is proposed for the ISR, or None. The high watermark already waits for it."""
         self._by_id: dict[int, FollowerProgress] = {}
         self.assign(replicas, now_s)
 
@@ -86,9 +87,10 @@ class Followers:
     def fetched(
         self, replica: int, offset: int, start_offset: int, broker_epoch: int, end_offset: int, now_s: float
     ) -> bool:
-        """Record a fetch from `offset`: the follower has everything below it. Return True if that is news.
+        """Record a fetch from `offset`, below which the follower has all records.
 
-        `end_offset` is the leader's log end now.
+        Returns True if the follower's log start or end offset has changed. `end_offset` is the leader's
+        present log end offset.
         """
         follower = self._by_id[replica]
         if offset >= end_offset:
@@ -104,14 +106,14 @@ class Followers:
         return is_news
 
     def is_to_begin_later(self, replica: int, start_offset: int) -> bool:
-        """Return True if the follower must still be sent the leader's log start `start_offset`."""
+        """Return True, once, if the follower must be sent `start_offset`, the leader's raised log start."""
         follower = self._by_id[replica]
         is_news = follower.start_offset < start_offset != follower.told_start_offset
         follower.told_start_offset = start_offset
         return is_news
 
     def low_watermark(self, start_offset: int, is_eligible: Callable[[int], bool]) -> int:
-        """Return the smallest log start offset of the leader, which is given, and of its live followers."""
+        """Return the smallest log start offset of the leader (`start_offset`) and its live followers."""
         starts = (each.start_offset for replica, each in self._by_id.items() if is_eligible(replica))
         return min([start_offset, *starts])
 

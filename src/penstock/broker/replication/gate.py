@@ -54,19 +54,19 @@ PRODUCE_IDS_SINCE = FETCH_IDS_SINCE = 13
 LATEST, MAX_TIMESTAMP = -1, -3
 
 STATE_PATIENCE_S = 5.0
-"""`offsets.commit.timeout.ms`: how long an answer of a coordinator waits for its record to be replicated."""
+"""The seconds that a coordinator's response waits for replication (`offsets.commit.timeout.ms`)."""
 
 STEP_S = 0.005
-"""How long after another node was asked as a coordinator, for offsets of version 0, it is asked again."""
+"""The seconds between checks while an offset request of version 0 waits for a coordinator on another node."""
 
 RACK_AWARE = ("RackAwareReplicaSelector", "org.apache.kafka.common.replica.RackAwareReplicaSelector")
-"""The names of the one selector of replicas (KIP-392)."""
+"""The accepted values of `replica.selector.class` (KIP-392): both are names of the one selector."""
 
 
 class ReplicationGate:
     """The replication interceptor of one node.
 
-    `selects_by_rack` sends consumers to replicas in their rack.
+    If `selects_by_rack` is True, it sends consumers to replicas in their rack.
     """
 
     def __init__(self, member: ClusterMember, *, selects_by_rack: bool) -> None:
@@ -251,7 +251,7 @@ class ReplicationGate:
     # --- share groups ------------------------------------------------------------------------------------
 
     def share(self, inner: Handler) -> Handler:
-        """Return a handler that names the leader to share group members, if another node leads (KIP-932)."""
+        """Return a handler that adds the current leader to a response if another node leads (KIP-932)."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
             return _then(inner(request, context), lambda response: self._shared(response, context))
@@ -281,9 +281,10 @@ class ReplicationGate:
     # --- offsets -----------------------------------------------------------------------------------------
 
     def list_offsets(self, inner: Handler) -> Handler:
-        """Return a handler that answers only at the leader.
+        """Return a handler that reports the latest offset only if it is certain.
 
-        The latest offset is unknown until the leader has committed a record of its epoch.
+        It is uncertain until the high watermark has reached the start of the leader's epoch. Before that, the
+        response has an error.
         """
 
         def handle(request: Any, context: Context[Any]) -> Any:
@@ -334,7 +335,7 @@ class ReplicationGate:
         return handle
 
     def coordinate(self, inner: Handler, parts: Parts) -> Handler:
-        """Return a handler that answers once what the coordinator stored for the request is replicated."""
+        """Return a handler that answers once the state that the coordinator stored is replicated."""
 
         def handle(request: Any, context: Context[Any]) -> Any:
             losses = self._member.losses
@@ -344,10 +345,11 @@ class ReplicationGate:
         return handle
 
     def at_any_broker(self, inner: Handler, stored: Handler) -> Handler:
-        """Return a handler that serves version 0 at every broker, as Kafka did with offsets in ZooKeeper.
+        """Return a handler with which every broker serves version 0 of OffsetCommit and OffsetFetch.
 
-        A client of 0.8.0 or 0.8.1 cannot ask for a coordinator. `inner` handles the request, `stored` does so
-        on this node and waits until the outcome is replicated.
+        A client of Kafka 0.8.0 or 0.8.1 cannot look up a coordinator: its offsets were in ZooKeeper, within
+        reach of any broker. `inner` handles the request on the coordinator's node; `stored` handles it on
+        this node, and waits until the outcome is replicated.
         """
 
         def handle(request: Any, context: Context[Any]) -> Any:
@@ -358,10 +360,10 @@ class ReplicationGate:
         return handle
 
     def _stored(self, request: Any, response: Any, context: Context[Any], parts: Parts, losses: int) -> Any:
-        """Answer once the state is replicated that a response depends on.
+        """Return the response, or a `Wait` until the state that it depends on is replicated.
 
-        `losses` is the member's `losses` from before the request was handled: state that was stored
-        under a leadership that has ended since may be gone, and its part of the response gets an error.
+        `losses` is the value of the member's `losses` before the request was handled: if this node has lost
+        the leadership since, stored state may be lost, and its part of the response gets an error.
         """
         member = self._member
         unreplicated, has_lost = member.unreplicated, member.losses != losses
@@ -431,15 +433,15 @@ class WrittenRecords:
             self._answer.base_offset = -1
 
     def time_is_up(self) -> None:
-        """Set the error of a request that has timed out in the partition's response."""
+        """Set the error for a timeout in the partition's part of the response."""
         self.fail(ErrorCode.REQUEST_TIMED_OUT)
 
 
 class CountedRecords(WrittenRecords):
     """Records of one partition that a number of in-sync replicas must have: 0.8's acks above 1.
 
-    The wait ends when all in-sync replicas have the records, even if they are fewer: so says the protocol's
-    documentation, where 0.8 itself let the request time out.
+    The wait ends when all in-sync replicas have the records, even if they are fewer. The documentation of the
+    protocol says so; Kafka 0.8 itself let the request time out.
     """
 
     __slots__ = ("_acks",)

@@ -1,7 +1,7 @@
 """`LocalReplica`: the replica of a partition on one cluster node, as leader, follower or neither.
 
-A `Partition` of a cluster has one. It decides when records are committed, and what a follower does with its
-leader's records. With a single replica that is one comparison.
+Each `Partition` of a cluster node has one. On the leader it advances the high watermark; on a follower it
+appends the leader's records. If a partition has a single replica, the high watermark is the log end offset.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ ALL_REPLICAS = -1
 
 
 class ReplicaHost(Protocol):
-    """The node of a replica, as the replica uses it."""
+    """The parts of a node that its replicas use."""
 
     node_id: int
     lag_s: float
     """`replica.lag.time.max.ms` in seconds."""
     losses: int
-    """How often this node has lost the leadership of a partition."""
+    """The number of times that this node has lost the leadership of a partition."""
 
     def monotonic(self) -> float:
         """Return the node's monotonic clock in seconds."""
@@ -46,10 +46,10 @@ class ReplicaHost(Protocol):
         """Wake waiting requests: the high watermark has moved, or another node leads the partition."""
 
     def begun(self, partition: Partition) -> None:
-        """Notify followers that wait at a partition at once, so that they get its raised log start offset."""
+        """Answer followers that wait at a partition at once, to send them its raised log start offset."""
 
     def written(self, partition: Partition) -> None:
-        """Note that a partition has records, just appended, that its followers do not have."""
+        """Record that a partition has just-appended records that are not replicated yet."""
 
     def saved_high_watermark(self, partition: Partition) -> int:
         """Return the high watermark that was saved before this start, or 0."""
@@ -79,21 +79,21 @@ class LocalReplica:
         self.partition = partition
         self._host = host
         self.epoch = -1
-        """The partition epoch: one more with every change of the metadata."""
+        """The partition epoch, which increases with every change of the partition's metadata."""
         self.followers: Followers | None = None
-        """The followers as their leader sees them; None where another node leads."""
+        """The progress of the followers; None if this node does not lead the partition."""
         self.led_before = -1
-        """The leader epoch in which an earlier life of this node led: this one must be elected anew, since
-        what that one had proposed may yet be written."""
+        """The leader epoch in which this node led before it was restarted; -1 if it did not lead. The node
+        leads only in a later epoch, because ISR proposals from before the restart may still be written."""
         self.lost_at = 0
-        """The host's `losses` when this node last lost the leadership; 0 if it never did. Records that it
-        appended before may be gone."""
+        """The host's `losses` just after this node last lost the leadership; 0 if it never did. Uncommitted
+        records from before that may be lost."""
         self._trouble = ""
 
     # --- who it is ---------------------------------------------------------------------------------------
 
     def troubled(self, error: PenstockError) -> None:
-        """Log a storage error that keeps this replica from leading and following, each different one once."""
+        """Log a storage error that keeps this replica from leading and following; skip a repeated one."""
         # Other errors pass: many logs are being opened, and the store says so itself.
         if isinstance(error, StorageError) and self._trouble != str(error):
             self._trouble = str(error)
@@ -158,7 +158,7 @@ class LocalReplica:
 
     @property
     def minimum_in_sync(self) -> int:
-        """The number of replicas that must be in sync; at most the number of replicas."""
+        """The effective `min.insync.replicas`: at most the number of replicas."""
         return min(self.partition.config.min_insync_replicas, len(self.partition.replicas))
 
     def check_acks(self, acks: int) -> None:
@@ -219,7 +219,7 @@ class LocalReplica:
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start offset of all live replicas, by their fetches."""
+        """The smallest log start offset of the live replicas, as of their last fetches."""
         start_offset = self.partition.log_start_offset
         if self.followers is None:
             return start_offset
@@ -260,7 +260,7 @@ class LocalReplica:
     def replicate(self, records: bytes, high_watermark: int, start_offset: int, now_ms: int) -> bool:
         """Append batches of the leader, and set its high watermark and log start offset.
 
-        Returns True if a watermark that readers see has moved.
+        Returns True if the high watermark has moved.
 
         Raises:
             StorageError: the log cannot be written, or the batches do not continue it.
@@ -300,7 +300,7 @@ class LocalReplica:
     def truncate(self, epoch: int, end_offset: int) -> int:
         """Cut the records that the leader does not have; return the new log end.
 
-        At the leader, `epoch` ended at `end_offset`.
+        `epoch` and `end_offset` are the diverging epoch in the leader's Fetch response.
 
         Raises:
             StorageError: the log cannot be cut.

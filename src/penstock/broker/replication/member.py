@@ -1,8 +1,7 @@
-"""`ClusterMember`: a node in a cluster, which registers, sends heartbeats, follows leaders, and leads.
+"""`ClusterMember`: a node's membership in a cluster: it registers, sends heartbeats, follows and leads.
 
-It connects the parts that decide (partitions, fetchers, followers) with a node's purgatory and clock, and
-with the transport. Messages and timers in the purgatory drive it, so that a simulation runs it as a server
-does.
+It connects partitions, fetchers and followers with the node's purgatory and clock, and with the transport.
+Only messages and purgatory timers drive it, so that it runs in a simulation as it runs in a server.
 """
 
 from __future__ import annotations
@@ -49,18 +48,19 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 IN_MEMORY_VERSION = 18
-"""The version of Fetch that nodes of one process speak: topics by id, replica state."""
+"""The version of Fetch between nodes of one process: it has topic ids and `replica_state` (KIP-903)."""
 
 TOPIC_IDS_SINCE = 13
 
 WAKES_ALL = 1 << 40
-"""More bytes than any fetch waits for."""
+"""A size in bytes above the `min_bytes` of any Fetch: `Purgatory.notify` with it ends all waits for a
+partition."""
 
 BEHIND_S = 1.0
-"""How long partitions are left alone that could not follow their metadata."""
+"""The seconds until metadata are applied again to partitions where that failed (storage errors)."""
 
 RETRY_S = 0.2
-"""How long a registration waits for its answer before it is sent again."""
+"""The seconds after which a registration without a response is sent again."""
 
 
 class MemberParts(Protocol):
@@ -72,7 +72,7 @@ class MemberParts(Protocol):
 
 
 class Moves(Protocol):
-    """The coordinators and quotas of a node, which react to metadata changes that replicas do not handle."""
+    """The callbacks by which a node's coordinators and quotas react to changed metadata."""
 
     def moved(self, partitions: Sequence[Partition]) -> None:
         """React to partitions of internal topics whose leader or leader epoch has changed."""
@@ -85,12 +85,12 @@ class Moves(Protocol):
 
 
 class ClusterMember:
-    """The membership of one node in its cluster, from one start to its end.
+    """The membership of one node in its cluster, from a start of the node until it stops.
 
     `lag_s` is `replica.lag.time.max.ms` in seconds, `heartbeat_s` the interval of heartbeats. `saved` has
     high watermarks from before the start, by topic and number of the partition. `fetching` has the limits of
-    fetch requests, and `random` draws the pauses between proposals. `was_clean` is True if the node was shut
-    down in order before this start.
+    fetch requests, and `random` draws the pauses between proposals. `was_clean` is True if the previous
+    shutdown of the node was clean.
     """
 
     def __init__(
@@ -119,9 +119,10 @@ class ClusterMember:
         self._own_throttle: ReplicationThrottle
         self.moves: Moves | None = None
         self.frozen = False
-        """Whether a test has stopped this node from following others."""
+        """True if a test has stopped this node from fetching from leaders."""
         self.unreplicated: dict[Partition, int] = {}
-        """The log end of each partition of the broker's own topics that is led here and not committed."""
+        """The log end offset of each internal partition that this node leads and that has uncommitted
+        records."""
         self.losses = 0
         self.may_stop = False
         self.wants_stop = False
@@ -137,7 +138,7 @@ class ClusterMember:
         self._node: MemberParts
         self._has_begun = False
         self.next_batch = 0
-        """The number of the first batch of metadata that this node does not have."""
+        """The number of the first metadata batch that this node has not applied yet."""
         self._fetchers: dict[int, LeaderFetchers] = {}
         self._followed: dict[LocalReplica, int] = {}
         self._turns: dict[ReplicaFetcher, DelayedOperation] = {}
@@ -148,7 +149,7 @@ class ClusterMember:
     def begin(
         self, publisher: MetadataPublisher, node: MemberParts, records: Sequence[Any], next_batch: int
     ) -> None:
-        """Set the node and its metadata, to which `records` have been applied."""
+        """Attach `node` and `publisher`, which has applied `records` already, and begin to follow leaders."""
         self._publisher, self._node, self.next_batch = publisher, node, next_batch
         self.cluster = cluster = publisher.cluster
         self.throttle = ReplicationThrottle("leader", self.node_id, cluster.config)
@@ -159,19 +160,19 @@ class ClusterMember:
         self._refresh(brokers_changed=True)
 
     def join(self, endpoints: dict[str, tuple[str, int]]) -> None:
-        """Register at the controller. Clients reach `endpoints`: host and port by listener name."""
+        """Register with the controller; `endpoints` has the advertised host and port by listener name."""
         self._endpoints = endpoints
         self._register()
         self._alarm(self._heartbeat_s, self._beat)
         self._alarm(self.lag_s / 2, self._look_for_lag)
 
     def end(self) -> None:
-        """Leave the cluster, because the node has stopped or crashed."""
+        """Ignore all messages and timers from now on, because the node has stopped or crashed."""
         self.ended = True
 
     @property
     def is_alive(self) -> bool:
-        """Whether this node is alive with its present epoch, according to the metadata that it has."""
+        """True if this node's metadata list it as registered with its current epoch, and not fenced."""
         state = self.brokers.by_id.get(self.node_id)
         return state is not None and state.epoch == self.broker_epoch and not state.fenced
 
@@ -186,7 +187,7 @@ class ClusterMember:
         return self.brokers.is_acceptable(replica)
 
     def committed(self, replica: LocalReplica) -> None:
-        """Wake requests that wait for a partition, whose high watermark or leader has changed."""
+        """Check waiting requests again after the high watermark or leader of their partition has changed."""
         partition = replica.partition
         log = partition.open_log
         if not partition.leads or log is None or partition.high_watermark >= log.end_offset:
@@ -250,7 +251,7 @@ class ClusterMember:
         self.beat()
 
     def beat(self) -> None:
-        """Send a heartbeat. Its answer brings the metadata that this node lacks."""
+        """Send a heartbeat to the controller. The response has the metadata batches that this node lacks."""
         if self.broker_epoch < 0:
             return
         asked = NodeHeartbeat(self.node_id, self.broker_epoch, self.next_batch, self.wants_stop)
@@ -455,7 +456,7 @@ class ClusterMember:
             self._next_proposal = self._alarm(max(when - now_s, 0.001), self._send_proposals)
 
     def _look_for_lag(self) -> None:
-        """Propose to remove followers that have lagged for too long from ISRs, and set the next timer."""
+        """Propose ISRs without the followers that have lagged for too long, and set the next timer."""
         self._alarm(self.lag_s / 2, self._look_for_lag)
         now_s = self.monotonic()
         for partition in list(self.cluster.opened):
@@ -476,7 +477,7 @@ class ClusterMember:
     # --- messages ----------------------------------------------------------------------------------------
 
     def receive(self, source: int, asked: Any, answer: Answered) -> None:
-        """Handle a message of another node or of the controller."""
+        """Handle a message from another node or from the controller."""
         if self.ended:
             answer(None)
         elif isinstance(asked, Feed):

@@ -1,4 +1,4 @@
-"""`MemberView`: the cluster as one of its brokers describes it to clients. The controller decides."""
+"""`MemberView`: the cluster as a broker describes it to clients; passes admin requests to the controller."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Deciding(Protocol):
-    """The controller's decisions that requests ask for. Its errors become the answers."""
+    """The controller methods that admin requests call. The codes of their errors become the responses."""
 
     def elect(self, topic: str, index: int, kind: ElectionKind) -> list[Message]:
         """Hold an election; return the records to write."""
@@ -39,7 +39,7 @@ class Deciding(Protocol):
 
 
 class Keeping(Protocol):
-    """The metadata quorum, as requests ask about it."""
+    """The parts of the metadata quorum that `MemberView` uses."""
 
     directory_id: bytes
 
@@ -52,7 +52,7 @@ class Keeping(Protocol):
 
 
 class MemberView:
-    """The cluster as one node sees it. `commit` writes the controller's decisions."""
+    """The cluster as one node sees it. `commit` writes the records that the controller returns."""
 
     creating_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -90,13 +90,13 @@ class MemberView:
         return self._brokers.is_alive(broker)
 
     def elect(self, topic: str, index: int, kind: int, now_ms: int) -> None:
-        """Let the controller hold an election. Raises as `ClusterView.elect`."""
+        """Let the controller hold an election. Raises like `ClusterView.elect`."""
         self._commit(self._quorum.controller.elect(topic, index, ElectionKind(kind)), now_ms)
 
     def reassign(
         self, topic: str, index: int, target: Sequence[int] | None, *, same_size: bool, now_ms: int
     ) -> None:
-        """Let the controller begin, replace or cancel a reassignment. Raises as `ClusterView.reassign`."""
+        """Let the controller begin, replace or cancel a reassignment. Raises like `ClusterView.reassign`."""
         self._commit(self._quorum.controller.reassign(topic, index, target, same_size=same_size), now_ms)
 
     def moving(self, wanted: Sequence[tuple[str, int]] | None) -> list[tuple[str, PartitionImage]]:

@@ -1,7 +1,7 @@
 """`MetadataPublisher`: applies the controller's metadata records to one node of a cluster.
 
-Its partitions lead and follow as the metadata says. Changes go to the controller, whose records are applied
-here when they arrive, in the order in which they were written.
+The node's partitions then lead or follow as the records say. Requests to this node do not change its metadata
+directly: the controller writes records first, and they are applied here in the order of the metadata log.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ logger = logger_named("penstock.broker")
 
 
 class MetadataPublisher:
-    """Applies metadata to one node, from one start to its end. It gives partitions their replicas."""
+    """Applies metadata records to a node until it stops, and creates the `LocalReplica` of each partition."""
 
     follows = False
-    """Whether partitions follow their images. They do not while a start reads what has been: only the last
-    state of a partition counts, and a leadership that has ended must not begin again for a moment."""
+    """True once partitions act on their metadata. It is False while the records from before the start are
+    applied: only the last state of a partition counts, and the node must not resume, even for a moment, a
+    leadership that has ended."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class MetadataPublisher:
         authority: Authority,
         records: Sequence[Message],
     ) -> None:
-        """Make the node's metadata from `records`, which are all that exist when the node starts.
+        """Build the node's metadata from `records`, which are all records that exist when the node starts.
 
         Raises:
             StorageError: a log cannot be opened.
@@ -55,15 +56,17 @@ class MetadataPublisher:
         self._store = store
         self._host = host
         self.behind: dict[Partition, None] = {}
-        """Partitions that could not follow their image: their logs cannot be opened, or not yet."""
+        """Partitions to which their latest metadata are not applied, because their logs could not be opened
+        yet."""
         self.changed: dict[Partition, None] = {}
-        """Partitions whose metadata have changed, for who follows them to take out."""
+        """Partitions whose metadata have changed, until `ClusterMember` has followed or stopped following
+        them."""
         self.removed: list[Topic] = []
-        """Topics that have been deleted, in the same way."""
+        """Deleted topics, until `ClusterMember` has processed the deletion."""
         self.have_quotas_changed = False
-        """Whether quotas of clients have changed, in the same way."""
+        """True if client quotas have changed, until `ClusterMember` has processed the change."""
         self.cluster = ClusterState(config, store, now_ms, authority, self)
-        """The cluster, as this node has it."""
+        """The state of the cluster in this node's metadata."""
         self.publish(records)
         topics = self.cluster.topics
         removed_ids: set[bytes] = set()
@@ -76,7 +79,7 @@ class MetadataPublisher:
         self._begin_to_follow()
 
     def publish(self, records: Sequence[Message]) -> None:
-        """Apply records of the controller. Errors of the disk are logged; `follow_again` tries again.
+        """Apply metadata records. Storage errors are logged, and `follow_again` repeats what failed.
 
         Raises:
             StorageError: the metadata contradict themselves.
@@ -111,7 +114,7 @@ class MetadataPublisher:
         partition.replication = LocalReplica(partition, self._host)
 
     def follow(self, partition: Partition, image: PartitionImage) -> None:
-        """Apply a partition's metadata to it. An error of the disk does not stop other metadata."""
+        """Apply a partition's metadata to it. An error is logged, and `follow_again` tries again."""
         if self.follows:
             try:
                 self._follow_now(partition, image)
@@ -135,9 +138,9 @@ class MetadataPublisher:
             replica.well()
 
     def follow_again(self) -> None:
-        """Try again to apply metadata to the partitions where that failed.
+        """Try again to apply metadata to the partitions in `behind`.
 
-        Those that succeed count as changed.
+        Partitions where this succeeds are added to `changed`.
         """
         for partition in list(self.behind):
             topic = self.cluster.image.topics_by_id.get(partition.topic_id)
@@ -154,7 +157,7 @@ class MetadataPublisher:
                 self.changed[partition] = None
 
     def _begin_to_follow(self) -> None:
-        """Apply their metadata to all partitions, now and from now on."""
+        """Apply the present metadata to all partitions, and from now on each change at once."""
         self.follows = True
         for topic in self.cluster.topics.values():
             images = self.cluster.image.topics[topic.name].partitions

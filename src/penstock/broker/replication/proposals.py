@@ -21,28 +21,30 @@ if TYPE_CHECKING:
     from penstock.broker.replication.local_replica import LocalReplica
 
 CHANGES_MAX = 1_000
-"""Partitions in one proposal: the event loop stands still while they are judged and written."""
+"""The maximum number of partitions in one request: while it is processed, the event loop stands still."""
 
 RETRY_S = 0.05
-"""The pause after the first failure; twice that after the next, and so on."""
+"""The pause in seconds after the first failure; it doubles with each further one."""
 
 RETRY_MAX_S = 1.0
 
 JITTER = 0.2
-"""The part by which a pause is longer or shorter, at random: leaders that failed together come one by one."""
+"""The random variation of a pause, as a fraction of it: leaders that failed together retry one by one."""
 
 ANSWER_S = 1.0
-"""How long an answer is waited for; after a failure twice that, and so on. Within a process a message may be
-lost without a sign, and a request that is only late is repeated for nothing."""
+"""The timeout of a response in seconds; it doubles with each failure. Within a process a message may be lost
+without a connection error; but if the timeout is too short, requests are repeated whose responses are only
+late."""
 
 ANSWER_MAX_S = 30.0
-"""`controller.socket.timeout.ms` of Apache Kafka."""
+"""The longest timeout of a response in seconds: `controller.socket.timeout.ms` of Apache Kafka."""
 
 FAILURES_MAX = 10
-"""More failures count as so many: every pause and every patience is at its most by then."""
+"""The upper limit of the failure counter: pauses and timeouts have reached their maximum by then."""
 
 _REFUSED = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.STALE_BROKER_EPOCH)
-"""Errors that a change is given up for. After others it may have been written before: metadata settle it."""
+"""Errors after which a proposal is dropped. After other errors it is repeated until newer metadata of the
+partition arrive, because the controller may have written it."""
 
 
 class _Item(NamedTuple):
@@ -52,7 +54,7 @@ class _Item(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the metadata of the partition are newer than this proposal."""
+        """True if the metadata of the partition are newer than this proposal."""
         replica = self.replica
         return replica.followers is not self.followers or replica.epoch != self.change.partition_epoch
 
@@ -65,16 +67,16 @@ class IsrProposals:
         self._random = random
         self._unsent: dict[LocalReplica, _Item] = {}
         self._asked: list[_Item] = []
-        """The request in progress, or the last one."""
+        """The proposals in the request in flight."""
         self._number = 0
         self._answer_by: float | None = None
-        """When the answer to the request in progress counts as lost; None where nothing is asked."""
+        """The time at which the response to the request in flight counts as lost; None without a request."""
         self._failures = 0
-        """How many requests have failed, one after the other."""
+        """The number of consecutive requests that have failed."""
         self._not_before = 0.0
 
     def add(self, local: LocalReplica, in_sync: Sequence[int]) -> None:
-        """Propose an ISR of a partition that this node leads, with the next request."""
+        """Queue a new ISR of a partition that this node leads for the next request."""
         partition, followers = local.partition, local.followers
         assert followers is not None
         followers.pending = True
@@ -111,10 +113,10 @@ class IsrProposals:
         return Proposal(self._node_id, broker_epoch, changes, self._number)
 
     def answered(self, number: int, answer: ProposalAnswer | None, now_s: float) -> bool:
-        """Handle the answer to the request `number`; None if no answer will come.
+        """Handle the response to the request `number`; `answer` is None if no response will come.
 
-        Returns True if the answer mentions metadata that this node lacks. An answer to an earlier request
-        changes nothing: the later request, which may have been accepted, decides.
+        Returns True if the controller has metadata that this node lacks. The response to an earlier request
+        is ignored: the controller may have accepted the later request.
         """
         if number != self._number or self._answer_by is None:
             return False
@@ -138,7 +140,7 @@ class IsrProposals:
         return is_missing
 
     def _fail(self, now_s: float) -> None:
-        """Propose everything again: without an answer it is unknown whether the change was written."""
+        """Queue all unanswered proposals again: without a response they may or may not have been written."""
         again = {item.replica: item for item in self._asked if not item.is_settled}
         self._unsent = {**again, **self._unsent}
         self._end(now_s, has_failed=True)

@@ -1,7 +1,7 @@
-"""The leader's half of replication: it answers Fetch requests with a replica id. Without I/O.
+"""The leader's half of replication: it answers the Fetch requests of followers. Without I/O.
 
-The follower's progress is recorded once, when the request arrives; a request that has waited reads again, and
-records nothing.
+The leader records a follower's progress once, when the request arrives. When a delayed request is processed
+again after its wait, the leader only reads the log again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Serving(Protocol):
 
     brokers: BrokerStates
     throttle: ReplicationThrottle
-    """What followers that are not in sync may take of what is led here."""
+    """The leader side's replication quota (KIP-73), which limits followers that are not in sync."""
 
     def monotonic(self) -> float:
         """Return the node's monotonic clock in seconds."""
@@ -60,9 +60,9 @@ def follower_of(request: FetchRequest) -> tuple[int, int]:
 def serve(
     request: FetchRequest, version: int, node: Serving, *, arrives: bool = True
 ) -> FetchResponse | Wait:
-    """Answer a follower, or wait until there are records for it.
+    """Return the response to a follower's Fetch, or a `Wait` until there are enough records for it.
 
-    `arrives` is False for a request that has waited.
+    `arrives` is False for a request that is processed again after a wait.
     """
     replica, broker_epoch = follower_of(request)
     reader = _Reader(replica, broker_epoch, request.max_bytes, version, node, arrives)
@@ -92,7 +92,7 @@ class _Reader:
         self._arrives = arrives
         self.found_bytes = 0
         self.has_news = False
-        """Whether the answer has an error, or says where logs part or begin: it is given at once."""
+        """True if the response has an error, a diverging epoch or a new log start offset: it is sent now."""
         self.noted: list[LocalReplica] = []
         self.keys: list[Partition] = []
 

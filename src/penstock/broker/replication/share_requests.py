@@ -1,7 +1,8 @@
-"""`SharedRequest`: sends a request about share partitions to the coordinator of each.
+"""`SharedRequest`: sends a request about share partitions to the share coordinator of each.
 
-Each share partition has a coordinator, which stores its state. What a coordinator has stored counts when its
-in-sync replicas have it; partitions without a coordinator are tried again until the request times out.
+The share coordinator of a share partition stores its state. The part of the response for a share partition is
+complete once the coordinator's in-sync replicas have the state. If a share partition has no coordinator, the
+request is tried again until it times out.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
 
 RETRY_S = 0.05
-"""How soon a coordinator is asked again that is about to move, or whose replicas have not followed."""
+"""The seconds until a coordinator is asked again that is about to move, or whose replicas lag."""
 
 _COMES_LATER = (
     ErrorCode.NOT_COORDINATOR,
@@ -32,7 +33,7 @@ _COMES_LATER = (
 
 
 Reach: TypeAlias = "Callable[[int], Node | None]"
-"""Returns a node by its id; None where it cannot be reached now."""
+"""Returns a node by its id, or None if it cannot be reached now."""
 
 
 class SharedRequest:
@@ -45,9 +46,9 @@ class SharedRequest:
         self._done = done
         self._kind = KINDS[request.API_KEY]
         self._left: dict[ShareKey, Any] = dict(keys_of(request))
-        """What has not been asked for with success."""
+        """The parts of the request that no coordinator has accepted yet, by share partition."""
         self._stored: dict[ShareKey, tuple[ShareStateOutcome, Commitment]] = {}
-        """What has been stored, and is not replicated yet."""
+        """Results that a coordinator has stored but that are not replicated yet, by share partition."""
         self._outcomes: dict[ShareKey, ShareStateOutcome] = {}
         self._deadline = 0.0
 
@@ -58,7 +59,7 @@ class SharedRequest:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Send what is missing, check what has been stored, and wait for the rest."""
+        """Send the outstanding parts, check which stored results are replicated, and wait for the rest."""
         for key in list(self._stored):
             self._look(key)
         for key in list(self._left):
@@ -78,7 +79,7 @@ class SharedRequest:
         self._wait(now)
 
     def _wait(self, now: float) -> None:
-        """Continue when more is committed, or after a while: a clock may stand still, and a node may end."""
+        """Continue after a commit or after `RETRY_S`: a test's clock may stand still, and a node may stop."""
         when = min(now + RETRY_S, self._deadline)
         self._node.purgatory.park(Wait((self,), when), self._go_on)
 
@@ -99,7 +100,7 @@ class SharedRequest:
             call_when_committed(there, partition, node, lambda: node.purgatory.notify(self))
 
     def _look(self, key: ShareKey) -> None:
-        """Take the outcome of a share partition if it is replicated; request it again if it is lost."""
+        """Accept the result for a share partition if it is replicated; queue its request again if lost."""
         outcome, commitment = self._stored[key]
         if commitment.is_lost:
             del self._stored[key]

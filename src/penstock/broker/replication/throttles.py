@@ -1,7 +1,8 @@
 """Replication quotas (KIP-73): limits for followers that are not in sync, so that clients keep bandwidth.
 
-A rate in bytes per second for each side, and by topic the replicas that it applies to. Rates are measured
-like those of client quotas. Without I/O and clocks.
+The leader side and the follower side each have a rate limit in bytes per second; settings of a topic list the
+replicas that are throttled. Rates are measured like those of client quotas. The module does no I/O and reads
+no clock.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.broker.partitions.partition import Partition
 
 LISTS_KEPT = 1000
-"""Lists of throttled replicas that are kept parsed."""
+"""The number of parsed lists of throttled replicas in the cache."""
 
 
 class _Listed(NamedTuple):
@@ -28,7 +29,7 @@ class _Listed(NamedTuple):
 
 @lru_cache(maxsize=LISTS_KEPT)
 def _parsed(text: str, node_id: int) -> _Listed:
-    """Return the partitions of a topic that are throttled on a broker: ``*``, or ``PARTITION:BROKER,...``."""
+    """Parse a topic's list of throttled replicas, ``*`` or ``PARTITION:BROKER,...``, for one broker."""
     parts = [part.strip() for part in text.split(",")]
     pairs = [part.split(":") for part in parts if ":" in part]
     return _Listed("*" in parts, frozenset(int(index) for index, broker in pairs if int(broker) == node_id))
@@ -38,7 +39,7 @@ class ReplicationThrottle:
     """The replication quota of one side, ``leader`` or ``follower``, on one broker."""
 
     def __init__(self, side: str, node_id: int, config: BrokerConfig) -> None:
-        """Prepare to measure. `config` has the settings in force: changes by clients count at once."""
+        """Create a quota without traffic. It reads `config` at each check, so that changes apply at once."""
         self._rate = f"{side}.replication.throttled.rate"
         self._replicas = f"{side}.replication.throttled.replicas"
         self._node_id = node_id
@@ -54,7 +55,7 @@ class ReplicationThrottle:
         return None
 
     def concerns(self, partition: Partition) -> bool:
-        """Return True if a partition is throttled."""
+        """Return True if this quota applies to a partition on this broker."""
         text = partition.config.text(self._replicas)
         if not text:
             return False

@@ -3,8 +3,8 @@
 Each segment's file has entries for the markers in the segment, in their order; a segment without such markers
 has no file. An entry takes 34 bytes: version, producer id, first offset, marker's offset, last stable offset.
 
-The files are read once, and kept up to date from then on. Entries since the last producer snapshot are found
-again in the log, so that a crash may lose the end of a file.
+The files are read once, and kept up to date from then on. A crash may lose the end of a file: a start finds
+the entries since the last producer snapshot in the log.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class AbortedIndex:
     def __init__(self, directory: str | None = None) -> None:
         self._directory = directory
         self._flat = array("q")
-        """Four numbers for each entry: a tuple would take six times the memory."""
+        """The entries, as four numbers each: tuples would take six times the memory."""
         self._is_behind = False
-        """True while the files lack an entry, or hold half of one, because a write was refused."""
+        """True while the files lack an entry, or contain a part of one, because a write has failed."""
 
     def __len__(self) -> int:
         return len(self._flat) // _FIELDS
@@ -110,11 +110,12 @@ class AbortedIndex:
         return self._flat[position : position + _FIELDS] == array("q", fields)
 
     def add(self, entry: AbortedTransaction, segment_bases: Sequence[int]) -> None:
-        """Add a transaction whose marker is the last batch of the log. `segment_bases` are first offsets.
+        """Add a transaction whose marker is the last batch of the log. `segment_bases` are the base offsets.
 
         Raises:
-            StorageError: the entry cannot be written. It is known in memory, found again in the log, and
-                written with the next entry, or before a snapshot lets a start skip that part of the log.
+            StorageError: the entry cannot be written. It stays in memory, and is written with the next
+                entry, or at the latest before a snapshot: after that, a start does not read that part of
+                the log.
         """
         self._flat.extend(entry)
         if self._directory is None:
@@ -150,7 +151,7 @@ class AbortedIndex:
             del self._flat[: _FIELDS * dropped]
 
     def drop(self, markers: Collection[int]) -> None:
-        """Remove the transactions with these markers; a later `rewrite` removes them from the files."""
+        """Remove the transactions whose markers have these offsets; a later `rewrite` updates the files."""
         kept = array("q")
         for entry in self:
             if entry.marker_offset not in markers:
@@ -187,7 +188,7 @@ class AbortedIndex:
         Files that lack an entry are rewritten before.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: a file cannot be written.
         """
         if self._directory is None or not self._flat:
             return

@@ -19,17 +19,17 @@ class RecoveredProducers(NamedTuple):
 
     transactions: Transactions
     aborted: list[AbortedTransaction]
-    """The aborted transactions whose markers were passed, in their order."""
+    """The aborted transactions whose markers were read, in the order of the markers."""
     batches: int
-    """How many batches were looked at."""
+    """The number of batches that were read."""
 
 
 def read_producers(
     log: Log, producers: Producers, from_offset: int, uptime_ms: int, batches_max: int | None = None
 ) -> RecoveredProducers | None:
-    """Update `producers`, whose state is that at `from_offset`, to the end of the log.
+    """Update `producers` from their state at `from_offset` to the state at the end of the log.
 
-    Returns transactions and counts; None if there are more batches than `batches_max`.
+    Returns None if there are `batches_max` batches or more.
 
     Raises:
         StorageError: the log cannot be read.
@@ -68,7 +68,7 @@ def read_batch(
 def _read_control(
     log: Log, header: BatchHeader, transactions: Transactions, uptime_ms: int
 ) -> AbortedTransaction | None:
-    """Apply a transaction marker. One without a record, after compaction, only sets the epoch.
+    """Apply a transaction marker. A marker whose record compaction has removed only sets the epoch.
 
     A malformed marker changes nothing.
     """

@@ -2,8 +2,8 @@
 
 A snapshot at offset N has the state of a partition's producers when its log ended at N: the epoch and the
 last batch of each. The two newest are kept, and a start begins with the older one: the batches after it,
-which are read from the log, restore the last five batches of each producer. One more is written when the
-broker stops in order, so that Apache Kafka, too, finds the producers of a directory that it takes over.
+which are read from the log, restore the last five batches of each producer. One more is written at a clean
+shutdown, so that Apache Kafka, too, finds the producers of a directory that it takes over.
 
 A snapshot only saves time. One that is damaged, or past the end of the log, is ignored.
 """
@@ -34,7 +34,7 @@ _VERSION = 1
 _HEAD = struct.Struct(">hI")
 
 NO_BATCH = SeenBatch(-1, -1, -1, -1, -1)
-"""Of a producer whose epoch was raised by a marker."""
+"""The last batch of a producer that has none, because a marker has raised its epoch."""
 
 
 class ProducerSnapshots:
@@ -118,7 +118,7 @@ class ProducerSnapshots:
 
 
 def encode(producers: Producers) -> bytes:
-    """Return the bytes of a snapshot file with the states of `producers`."""
+    """Return the contents of a snapshot file with the states of `producers`."""
     entries = []
     for producer_id, state in producers.items():
         last = state.batches[-1] if state.batches else NO_BATCH
@@ -139,10 +139,10 @@ def encode(producers: Producers) -> bytes:
 
 
 def decode(data: bytes, now_ms: int) -> dict[int, ProducerState]:
-    """Return the producer states in the bytes of a snapshot file. Every producer counts as seen now.
+    """Return the producer states in the contents of a snapshot file. Every producer counts as seen now.
 
     Raises:
-        DecodeError: another version, a wrong checksum, or no such file at all.
+        DecodeError: another version, a wrong checksum, or data that are no snapshot.
     """
     states = {}
     for entry in _entries(data):

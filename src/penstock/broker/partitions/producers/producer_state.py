@@ -1,11 +1,11 @@
 """Idempotence: which sequence numbers a partition has seen from which producer.
 
 For every producer id the partition keeps its epoch and its last five batches, because a producer may have
-five requests in flight and repeat any of them. `judge` decides about an arriving batch, `record`
-notes one that was written. After a restart, a `record` for every batch in the log rebuilds the state.
+five requests in flight and repeat any of them. `judge` decides about an arriving batch, `record` adds one
+that was written. After a restart, a `record` for every batch in the log rebuilds the state.
 
-Independent of records and files; the time comes in as `now_ms`. Source of the rules: KIP-98,
-KIP-360; the docstring of `judge` has a table of the cases.
+The module does not use records or files; the caller passes the time as `now_ms`. The rules are those of
+KIP-98 and KIP-360; the docstring of `judge` has a table of the cases.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 _new = tuple.__new__
 
 BATCHES_KEPT = 5
-"""Java's and librdkafka's limit of requests in flight with idempotence on."""
+"""The number of batches kept for a producer: with idempotence on, Java and librdkafka have at most so many
+requests in flight."""
 
 SEQUENCE_MAX = 2**31 - 1
-"""The last sequence number: after it they start again at 0."""
+"""The last sequence number: the next one is 0."""
 
 _SEQUENCES = SEQUENCE_MAX + 1
 
@@ -43,10 +44,10 @@ class SeenBatch(NamedTuple):
 
 
 NO_COORDINATOR = -1
-"""Stands for the coordinator epoch of a producer that no transaction has ended for."""
+"""The coordinator epoch of a producer of which the partition has no transaction marker."""
 
 NO_OFFSET = -1
-"""Stands for the first offset of a transaction that is not open."""
+"""The first offset of a producer's open transaction if none is open."""
 
 
 class ProducerState:
@@ -64,7 +65,7 @@ class ProducerState:
         self.coordinator_epoch = NO_COORDINATOR
         self.first_offset = NO_OFFSET
         self.timestamp = -1
-        """The time in the last marker, in milliseconds since 1970; -1 without one."""
+        """The timestamp of the last marker, in milliseconds since 1970; -1 if there is none."""
 
 
 def last_sequence(first_sequence: int, count: int) -> int:
@@ -154,7 +155,7 @@ class Producers:
             del batches[0]
 
     def record_batch(self, header: BatchHeader, first_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Record the batch with this header, which was written at an offset, or found there."""
+        """Record the batch with this header, which was written or found in the log at `first_offset`."""
         first, delta = header.base_sequence, header.last_offset_delta
         last = (first + delta) & SEQUENCE_MAX if first >= 0 else first
         seen = _new(SeenBatch, (first, last, first_offset, first_offset + delta, max_timestamp))
@@ -198,7 +199,7 @@ class Producers:
         self._states = states
 
     def expire(self, now_ms: int) -> int:
-        """Drop producers that have been idle too long; return how many."""
+        """Drop producers that have been idle for too long; return their number."""
         old = [
             producer_id
             for producer_id, state in self._states.items()

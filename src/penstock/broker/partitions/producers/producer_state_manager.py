@@ -1,7 +1,7 @@
 """The producer states of one open log: read from snapshots and batches on first use, and saved.
 
-Apache Kafka's class of that name does the same. `producer_state` has the states and the rules for batches;
-`producer_snapshots` the files.
+The class has the name of Apache Kafka's class with the same purpose. `producer_state` has the states and the
+rules for batches, `producer_snapshots` reads and writes the files.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ if TYPE_CHECKING:
     from penstock.records.format.batch_header import BatchHeader
 
 BATCHES_PER_SNAPSHOT = 10_000
-"""How many batches a start may have to look at for each of the two snapshots, some 10 µs apiece."""
+"""The number of appended batches after which a snapshot is written. A start reads the batches after the older
+one of two snapshots, at some 10 µs each."""
 
 
 VERIFICATION_MS = 600_000
-"""How long a batch may wait for the coordinator before its permission to open a transaction is dropped."""
+"""The time in ms that a batch may wait for the coordinator, before its permission to open a transaction
+ends."""
 
 ABORTED_TOLD_AT_ONCE = 100
-"""Aborted transactions that a reader gets without a look at where its data end."""
+"""The maximum number of aborted transactions that are returned without finding out where the data end that
+were read; more are limited to those data."""
 
 
 class ProducerStateManager:
@@ -57,10 +60,10 @@ class ProducerStateManager:
         *,
         reads_all: bool = False,
     ) -> None:
-        """Prepare to read the states. `new` makes an empty table of producers.
+        """Prepare to read the states. `new` returns an empty `Producers`.
 
-        `uptime_ms` is the monotonic clock. `reads_all` ignores snapshots, and reads the whole log instead.
-        Without `snapshots`, the states exist only while the log is open.
+        `uptime_ms` is the time of the monotonic clock. `reads_all` ignores snapshots, and reads the whole log
+        instead. Without `snapshots`, the states exist only while the log is open.
 
         Raises:
             StorageError: snapshots of batches that are not in the log cannot be removed.
@@ -69,7 +72,8 @@ class ProducerStateManager:
         self._snapshots = snapshots
         self._new = new
         self.uptime_ms = uptime_ms
-        """The monotonic clock at the last housekeeping, or when the log was opened: for idle producers."""
+        """The monotonic time in ms of the last `maintain`, or of the opening of the log, to find idle
+        producers."""
         self.batches_since_snapshot = 0
         """Batches appended since the last snapshot; each append counts one."""
         # The offset at which the next start begins to read about producers, and the batches from there on.
@@ -78,13 +82,13 @@ class ProducerStateManager:
             snapshots.discard_after(log.end_offset)
         # An empty log has no producers: kept up from here on, they need never be read from it.
         self.loaded: Producers | None = new() if log.end_offset == 0 else None
-        """The producers, as far as they are in memory: None until `producers` has been asked for."""
+        """The producers in memory; None until `producers` is used."""
         self._transactions: Transactions | None = None
         self.aborted = AbortedIndex(None if snapshots is None else snapshots.directory)
         """The aborted transactions of the log; read together with the producers."""
         self._reads_all = reads_all
         self.open: Mapping[int, int] = {}
-        """The first offset of each open transaction, as far as producers have been read; ascending."""
+        """The first offset of each open transaction, ascending; empty until the producers have been read."""
         if self.loaded is not None:
             self._transactions = Transactions(self.loaded)
             self.open = self._transactions.open
@@ -197,7 +201,7 @@ class ProducerStateManager:
         self._read_again()
 
     def begun_anew(self) -> None:
-        """Drop all producers, because the log was emptied, and begins after records that it never had.
+        """Drop all producers, because the log was emptied and now begins at a later offset.
 
         Raises:
             StorageError: snapshots of batches that are gone cannot be removed.
@@ -233,7 +237,7 @@ class ProducerStateManager:
             self.loaded.forget_idlest(most)
 
     def _save(self, snapshots: ProducerSnapshots, offset: int, producers: Producers) -> None:
-        """Write a snapshot; the next start begins to read at the snapshot before.
+        """Write a snapshot. The next start reads the log from the previous snapshot on.
 
         Raises:
             StorageError: the snapshot cannot be written.
@@ -244,10 +248,10 @@ class ProducerStateManager:
         self._base_offset = max((each for each in snapshots.offsets() if each < offset), default=0)
 
     def note(self) -> None:
-        """Save the producer states, because the broker shuts down in order.
+        """Save the producer states as part of a clean shutdown of the broker.
 
-        The snapshot that a start begins with is kept unless too many batches follow it: a snapshot
-        has only the last batch of each producer, and reading the log from there finds the last five.
+        The snapshot from which a start reads the log is kept unless too many batches follow it: a snapshot
+        has only the last batch of each producer, while the log has the last five.
 
         Raises:
             StorageError: the log cannot be read, or the snapshot cannot be written.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _PRODUCER_BYTES = 10
-"""Producer id and epoch, in the header of a batch."""
+"""The size in bytes of the producer id and the producer epoch in a batch header."""
 
 
 class AppendTarget(Protocol):
@@ -49,9 +49,9 @@ class JoinsTransaction(Protocol):
     """Adds partitions to the transaction that a request belongs to."""
 
     is_implicit: bool
-    """Whether writing to a partition adds it to the transaction (KIP-890); if not, it has been added."""
+    """True if a write to a partition adds it to the transaction (KIP-890); if False, it was added before."""
     has_refused: bool
-    """Whether the last batch was refused before its partition was asked."""
+    """True if the last batch was refused as part of its transaction, before the partition checked it."""
 
     def join(self, topic: str, index: int, producer_id: int, epoch: int) -> None:
         """Add a partition to the transaction, or verify it, at the coordinator.
@@ -62,9 +62,9 @@ class JoinsTransaction(Protocol):
 
 
 def refusal_of(error: KafkaError, records: memoryview | None, joining: JoinsTransaction | None) -> KafkaError:
-    """Return the error for a refused Produce: of several reasons, the one that Apache Kafka answers.
+    """Return the error for refused records: if several errors apply, the one that Apache Kafka returns.
 
-    A transactional batch in a request without a transactional id (53) is the first reason.
+    A transactional batch in a request without a transactional id (53) takes precedence over `error`.
     """
     return _without_id() if joining is None and is_transactional(records) else error
 
@@ -91,7 +91,7 @@ def refusal_of_all(batches: Iterable[memoryview | None], transactional_id: str |
 
 
 def is_transactional(records: memoryview | None) -> bool:
-    """Return True if `records` begin as a transactional batch."""
+    """Return True if `records` begin with the header of a transactional batch."""
     return (
         records is not None
         and len(records) >= HEADER_BYTES

@@ -8,7 +8,7 @@ A batch may only open a transaction that the coordinator has (KIP-890): it is ve
 `Verification` that the partition created for it is checked again when the batch is appended. A marker in
 between makes the verification void, so that a late batch cannot open a transaction that will never be ended.
 
-Pure: offsets, epochs and times come in as arguments; independent of records and files.
+The module does no I/O and reads no clock: offsets, epochs and times are arguments.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from penstock.errors import KafkaError
 from penstock.protocol.error_codes import ErrorCode, error_for
 
 EPOCH_MAX = 32767
-"""The epoch of markers that use up a producer id; one of these may come twice."""
+"""The highest producer epoch: its marker is the last one of a producer id, and may be repeated."""
 
 STRICT_MARKERS_SINCE = 2
-"""The transaction version of a marker from which on it has to raise the epoch (KIP-1228)."""
+"""The transaction version from which on a marker must raise the producer epoch (KIP-1228)."""
 
 
 VERIFICATIONS_MAX = 10_000
-"""Producers of one partition that may wait for the coordinator; the oldest then has to ask again."""
+"""The maximum number of verifications of a partition; beyond it, the oldest one is dropped, and its producer
+must be verified again."""
 
 
 class AbortedTransaction(NamedTuple):
@@ -42,14 +43,15 @@ class AbortedTransaction(NamedTuple):
 
 
 class Verification:
-    """The permission to open a transaction, while the coordinator verifies it. Compared by identity."""
+    """A permission to open a transaction, valid once the coordinator agrees (KIP-890); compared by `is`."""
 
     __slots__ = ("asked_ms", "epoch", "is_implicit", "lowest_sequence")
 
     def __init__(self, epoch: int, first_sequence: int, is_implicit: bool, asked_ms: int) -> None:
         self.epoch = epoch
         self.lowest_sequence = first_sequence
-        """The lowest first sequence of the batches that wait: none above it may be written first."""
+        """The lowest first sequence number of the waiting batches: the batch with it must be written
+        first."""
         self.is_implicit = is_implicit
         self.asked_ms = asked_ms
 
@@ -161,7 +163,7 @@ class Transactions:
             )
 
     def record_data(self, producer_id: int, first_offset: int) -> None:
-        """Record a transactional batch that was written or found, after its producer was recorded."""
+        """Record a transactional batch, written or found in the log, whose producer has been recorded."""
         self._verifications.pop(producer_id, None)
         if producer_id not in self.open:
             self.open[producer_id] = first_offset
@@ -207,7 +209,7 @@ class Transactions:
         *,
         transaction_version: int = 0,
     ) -> AbortedTransaction | None:
-        """Record a marker that was written or found; return the entry of the transaction if it aborts one."""
+        """Record a marker that was written or found in the log; return the transaction's entry if aborted."""
         found = self._verifications.get(producer_id)
         is_of_next = found is not None and found.is_implicit and found.epoch == epoch
         if found is not None and not (is_of_next and transaction_version >= STRICT_MARKERS_SINCE):
@@ -231,7 +233,7 @@ class Transactions:
         self._producers.record_marker(producer_id, epoch, coordinator_epoch, timestamp, now_ms)
 
     def expire_verifications(self, before_ms: int) -> None:
-        """Drop the verifications from before a time that no append has used."""
+        """Drop unused verifications that were begun before `before_ms`."""
         for producer_id, each in list(self._verifications.items()):
             if each.asked_ms < before_ms:
                 del self._verifications[producer_id]

@@ -30,14 +30,16 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.broker")
 
 BYTES_PER_KEY = 24
-"""What Apache Kafka reckons a key of its map takes; `log.cleaner.dedupe.buffer.size` is divided by it."""
+"""The size in bytes of a key in Apache Kafka's offset map. The number of keys in a compaction is
+`log.cleaner.dedupe.buffer.size` divided by it."""
 
 RETRY_S = 600.0
-"""A partition whose compaction failed is tried again after so many seconds. A damaged file stays damaged, and
-each attempt may read the whole log; a full disk, or memory that ran out, may be over by then."""
+"""The seconds until a failed compaction is tried again. A damaged file stays damaged, and each attempt may
+read the whole log; but a full disk or a lack of memory may be over by then."""
 
 RETRY_S_MAX = 4 * 3600.0
-"""The time doubles with each failure, up to this."""
+"""The longest time in seconds until a failed compaction is tried again: the time doubles with each
+failure."""
 
 
 class Compactor:
@@ -54,7 +56,8 @@ class Compactor:
         self._thread: threading.Thread | None = None
         self._failure: StorageError | None = None
         self._failed: dict[Partition, tuple[float, float]] = {}
-        """Partitions whose last compaction failed: when they are tried again, and how long that waits."""
+        """Partitions whose last compaction failed: the time of the next try, and the present retry
+        interval."""
 
     @property
     def _backoff_s(self) -> float:
@@ -76,7 +79,7 @@ class Compactor:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a compaction is running, or its result waits to be put in place."""
+        """True while a compaction is running, or its result waits to be put in place."""
         return self._thread is not None
 
     @property
@@ -142,7 +145,7 @@ class Compactor:
         self._partition, self._work, self._thread = partition, work, thread
 
     def _run(self, work: Compaction, partition: Partition) -> None:
-        """Run a compaction in the thread. Afterwards `work.is_complete` says whether it has a result."""
+        """Run a compaction in the thread. Afterwards `work.is_complete` is True if it has a result."""
         try:
             work.run()
         except StorageError as error:

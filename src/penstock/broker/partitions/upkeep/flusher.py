@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.log.contract import Log, PendingFlush
 
 THREADS = 4
-"""Flushes under way at a time: devices like a few, and each takes a thread."""
+"""The maximum number of concurrent flushes. Each takes a thread, and disks are fast with a few at a time."""
 
 
 class FlushTask:
@@ -45,7 +45,7 @@ class Flusher:
     def __init__(
         self, purgatory: Purgatory, call: Callable[[Callable[[], None]], object], barriers: Failures
     ) -> None:
-        """Prepare the threads. `call` runs a function soon in the broker's own thread, from any thread."""
+        """Create the threads. Any thread may use `call`, which runs a function in the broker's own thread."""
         self._purgatory = purgatory
         self._barriers = barriers
         self._call = call
@@ -53,7 +53,7 @@ class Flusher:
         self._running: set[Partition] = set()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock-flush")
         self.failures: list[StorageError] = []
-        """What went wrong since this list was last emptied."""
+        """The errors of flushes since this list was last emptied."""
 
     def flush(self, partition: Partition) -> FlushTask:
         """Flush everything that a log holds by now; return the task that requests wait for.
@@ -106,7 +106,7 @@ class Flusher:
             self._begin_waiting(waiting, log)
 
     def _begin_waiting(self, flush: FlushTask, log: Log) -> None:
-        """Begin a flush that waited for another; if that fails, the requests that wait get the error."""
+        """Begin a flush that waited for another one; if it cannot begin, its requests get the error."""
         partition = flush.partition
         try:
             if not log.is_closed:

@@ -19,7 +19,7 @@ logger = logger_named("penstock.broker")
 
 
 class Inspection:
-    """One check of the data directory, in a thread. `problems` yields what is missing."""
+    """One check of the data directory, in a thread. `problems` yields descriptions of missing files."""
 
     def __init__(self, problems: Iterator[str], failures: Failures) -> None:
         self._problems = problems

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from penstock.common.failures import Failures
 
 LOOKED_AT_PER_STEP = 500
-"""Logs that are not open and that one step looks at, some 30 µs apiece."""
+"""The maximum number of closed logs whose files one step checks, at some 30 µs each."""
 
 OPENED_PER_STEP = 25
-"""Logs that one step opens because something has to go from them, some milliseconds apiece."""
+"""The maximum number of closed logs that one step opens to delete records, at some milliseconds each."""
 
 
 class KeptPartitions(Protocol):
-    """The partitions of a broker, as retention uses them."""
+    """The partitions of a broker, to which retention applies."""
 
     @property
     def opened(self) -> Iterable[Partition]:

@@ -1,10 +1,10 @@
-"""`RemoteAuthority`: a node's way to the controller and the metadata log.
+"""`RemoteAuthority`: connects a node with the controller and the metadata log.
 
-A node's metadata may be behind the log: records are on their way to it, or it has been paused. So before a
-node decides about a change, it applies all that has been written (`catch_up`), and its decision is written
+A node's metadata may be behind the log: records are still in flight, or the node is paused. So before a node
+decides about a change, it applies all records that have been written (`catch_up`). Its decision is written
 only if nothing else has been written since (`commit`). So all changes are decided one after the other, each
-against the outcome of all before it, as by the one controller to which brokers of Apache Kafka forward such
-requests.
+based on the outcome of all before it. In Apache Kafka, brokers forward these requests to the active
+controller, with the same effect.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Taking(Protocol):
 
     node_id: int
     next_batch: int
-    """The number of the first batch that it does not have."""
+    """The number of the first metadata batch that the node has not applied yet."""
     ended: bool
 
     def take(self, batches: Sequence[MetadataBatch]) -> None:
@@ -44,16 +44,17 @@ class Taking(Protocol):
 
 
 class RemoteAuthority:
-    """The way of `member` to the controller of `quorum` over `links`, in a cluster of `size` brokers."""
+    """Connects `member` with the controller of `quorum` over `links`, in a cluster of `size` brokers."""
 
     log_on_disk: MetadataLog | None = None
-    """None: the log is the controller's, not this broker's."""
+    """None, because the metadata log is on the controller, not on this broker."""
 
     def __init__(self, quorum: Quorum, links: Passing, member: Taking, size: int) -> None:
         self.placing: Placing = quorum.controller
         self.cluster_id = quorum.cluster_id
         self.mutation_tokens = quorum.mutation_tokens
-        """What clients with a quota may still create and delete, wherever they ask for it."""
+        """The partitions that clients with a controller mutation quota may still create or delete at any
+        broker."""
         self._quorum = quorum
         self._links = links
         self._member = member
@@ -61,7 +62,7 @@ class RemoteAuthority:
 
     @property
     def is_reachable(self) -> bool:
-        """Whether a message of this node reaches the controller, and the answer the node."""
+        """True if messages pass between this node and the controller in both directions."""
         node, passes = self._member.node_id, self._links.passes
         return not self._member.ended and passes(node, CONTROLLER) and passes(CONTROLLER, node)
 
@@ -85,9 +86,9 @@ class RemoteAuthority:
         return [bytes(16)] * len(replicas)
 
     def catch_up(self) -> None:
-        """Apply all metadata that have been written to the node.
+        """Let the node apply all metadata records that have been written so far.
 
-        A node that is cut off stays behind, and its decisions are not written.
+        A node that is cut off from the controller stays behind, and its decisions are not written.
         """
         if self.is_reachable:
             self._take()
@@ -96,7 +97,8 @@ class RemoteAuthority:
         """Write the records that the node has decided, and apply them to the node.
 
         Raises:
-            StaleDecisionError: other metadata were written since the node caught up; it has them now.
+            StaleDecisionError: other metadata were written since the node caught up; the node has applied
+                them now.
             StorageError: the records could not be written, or the controller cannot be reached.
         """
         member = self._member

@@ -1,8 +1,8 @@
 """The controller of a cluster: it decides about brokers, leaders and replicas, and returns metadata records.
 
-Without I/O and clocks: times are seconds of a monotonic clock, given by the caller, who writes the records
-and applies them before the next call. Rules as in Apache Kafka's controller (KIP-455, KIP-460, KIP-497,
-KIP-841, KIP-966).
+The module does no I/O and reads no clock: the caller passes times in seconds of a monotonic clock, writes the
+returned records, and applies them before its next call. The rules are those of Apache Kafka's controller
+(KIP-455, KIP-460, KIP-497, KIP-841, KIP-966).
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ class Controller:
         unclean_default: Callable[[], bool] = lambda: False,
         minimum_default: Callable[[], int] = lambda: 1,
     ) -> None:
-        """Prepare to decide. A broker is fenced after `session_s` seconds without a heartbeat.
+        """Create a controller that fences brokers after `session_s` seconds without a heartbeat.
 
-        The defaults are those of topic settings that brokers have been started with.
+        `unclean_default` and `minimum_default` return the values of `unclean.leader.election.enable` and
+        `min.insync.replicas` with which brokers were started.
         """
         self._image = image
         self._brokers = brokers
@@ -61,19 +62,19 @@ class Controller:
         self._random = random
         self._unclean_default = unclean_default
         self.eligibility = Eligibility(image, minimum_default)
-        """Who may lead without being in sync."""
+        """Determines which replicas may lead without being in sync (KIP-966)."""
         self._heard: dict[int, float] = {}
-        """When each broker that is not fenced has sent its last heartbeat."""
+        """The time of the last heartbeat of each broker that is not fenced."""
         self._incarnations: dict[int, int] = {}
         self._proposals: dict[int, tuple[int, int]] = {}
-        """Broker epoch and number of the last proposal of each node."""
+        """The broker epoch and the number of each node's last ISR proposal."""
 
     # --- brokers -----------------------------------------------------------------------------------------
 
     def register(self, registration: NodeRegistration, broker_epoch: int) -> list[list[Message]]:
-        """Return the records of a node's start in two steps: end its earlier registration, then register it.
+        """Return two lists of records for a node's start: to end its old registration, and to register it.
 
-        The new registration is fenced.
+        The new registration is fenced. The result is empty if the message is a repetition.
         """
         node = registration.node
         known = self._brokers.by_id.get(node)
@@ -113,12 +114,12 @@ class Controller:
         return True, [change, *self._elect_leaderless(beat.node)]
 
     def heard(self, node: int, now_s: float) -> None:
-        """Count a live broker as if it had sent a heartbeat now."""
+        """Extend the session of a live broker as if it had sent a heartbeat now."""
         if node in self._heard:
             self._heard[node] = now_s
 
     def excuse(self, seconds: float, now_s: float) -> None:
-        """Extend all sessions by `seconds`, but not beyond those of brokers with a heartbeat at `now_s`."""
+        """Extend the sessions of all brokers by `seconds`, but at most to a full session from `now_s`."""
         for node, heard in self._heard.items():
             self._heard[node] = max(heard, min(heard + seconds, now_s))
 
@@ -172,8 +173,9 @@ class Controller:
     def _leave(self, node: int, *, was_clean: bool = True) -> list[Message]:
         """Return the records that remove a broker from ISRs and leaderships.
 
-        Without eligible leader replicas the broker stays in an ISR of which it is the last member. With them
-        it leaves every ISR, and may lead again unless it has ended uncleanly: then it may have lost records.
+        If the cluster does not use eligible leader replicas (KIP-966), the broker stays in an ISR of which it
+        is the last member. Otherwise it leaves every ISR, and may lead again unless its shutdown was unclean:
+        then it may have lost records.
         """
         has_elr = self.eligibility.is_on
 
@@ -198,7 +200,7 @@ class Controller:
         return records
 
     def _elect_leaderless(self, joining: int) -> list[Message]:
-        """Return the elections for partitions without a live leader, because a broker has become alive."""
+        """Return the records that give leaders to partitions without a live one, once `joining` is alive."""
 
         def is_acceptable(replica: int) -> bool:
             return replica == joining or self._brokers.is_acceptable(replica)
@@ -244,7 +246,7 @@ class Controller:
         kind: ElectionKind = ElectionKind.ONLINE,
         unsure: int | None = None,
     ) -> PartitionChangeRecord | None:
-        """Return the record of a change, with the election that it requires, or None if nothing changes.
+        """Return the record of a partition's change, with the election that it requires; None if no change.
 
         `unsure` is a replica that may have lost records.
         """
@@ -312,7 +314,7 @@ class Controller:
         return ProposalAnswer(ErrorCode.NONE, tuple(error for error, _ in judged)), written
 
     def _judge(self, node: int, change: IsrChange) -> tuple[int, PartitionChangeRecord | None]:
-        """Return the error of an ISR change, or 0, and its record, or None if nothing changes."""
+        """Return the error code (or 0) for a proposed ISR, and its record, or None if nothing changes."""
         topic = self._image.topics_by_id.get(change.topic_id)
         if topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID, None
@@ -341,8 +343,8 @@ class Controller:
     def elections(self, kind: ElectionKind, most: int) -> list[Message]:
         """Hold up to `most` elections that no client asked for; return the records to write.
 
-        PREFERRED concerns partitions that another replica leads, UNCLEAN those without a leader that any
-        replica may lead.
+        PREFERRED elections are for partitions that are not led by their preferred replica, UNCLEAN elections
+        for partitions without a leader whose topics allow unclean elections.
         """
         records: list[Message] = []
         for topic, partition in self._partitions():

@@ -21,7 +21,7 @@ class ElectionKind(IntEnum):
     PREFERRED = 0
     UNCLEAN = 1
     ONLINE = 2
-    """Automatic ones: the present leader stays if it can."""
+    """An automatic election: the present leader stays if it can."""
 
 
 class Elected(NamedTuple):

@@ -1,7 +1,7 @@
 """Eligible leader replicas (KIP-966): replicas with all committed records that are not in sync.
 
-Below the minimum of in-sync replicas nothing more is committed. So a replica that was in sync then, and has
-not lost records since, may lead. Without I/O.
+While fewer than `min.insync.replicas` replicas are in sync, no further record is committed. So a replica that
+was in sync when that began, and has not lost records since, may lead. The module does no I/O.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MINIMUM = "min.insync.replicas"
 
 
 class Eligibility:
-    """The eligible leader replicas in the metadata. `minimum_default` is what brokers were started with."""
+    """The eligible leader replicas in the metadata. `minimum_default` returns the static minimum ISR size."""
 
     def __init__(self, image: ClusterImage, minimum_default: Callable[[], int]) -> None:
         self._image = image
@@ -31,11 +31,11 @@ class Eligibility:
 
     @property
     def is_on(self) -> bool:
-        """Whether the cluster uses eligible leader replicas (KIP-966)."""
+        """True if the cluster uses eligible leader replicas (KIP-966)."""
         return self._image.features.get(ELR_FEATURE, 0) > 0
 
     def _minimum(self, topic: str, replicas: int) -> int:
-        """Return how many replicas of a partition must be in sync; at most the number of replicas."""
+        """Return the `min.insync.replicas` of a topic, limited to the number of replicas."""
         text = self._image.topics[topic].overrides.get(MINIMUM)
         if text is None:
             text = self._image.broker_configs.get(ALL_BROKERS, {}).get(MINIMUM)
@@ -51,10 +51,10 @@ class Eligibility:
         return tuple(sorted(candidates - {*isr, unsure}))
 
     def consequences(self, records: Sequence[Message]) -> list[Message]:
-        """Return the records about eligible replicas to write with records that clients asked for.
+        """Return the records about eligible leader replicas that have to be written together with `records`.
 
-        Replicas are eligible by a minimum of in-sync replicas that all brokers have: it is written when the
-        feature begins. A change of the minimum ends the eligibility of replicas.
+        When `records` switch the feature on, `min.insync.replicas` becomes one setting for all brokers. When
+        they change `min.insync.replicas`, the eligible leader replicas are cleared.
         """
         if not self.is_on:
             begins = any(

@@ -1,7 +1,8 @@
 """Requests that brokers of Apache Kafka forward to the controller: here, the node first applies all metadata.
 
-An interceptor outside of authorization, since the controller checks permissions as well. A node that
-cannot reach the controller answers REQUEST_TIMED_OUT (7) at once; its own decision would not count.
+The interceptor runs before authorization, so that permissions are checked against the controller's metadata,
+as in Apache Kafka. A node that cannot reach the controller answers REQUEST_TIMED_OUT (7) at once, because its
+own decision could not be written.
 """
 
 from __future__ import annotations
@@ -38,18 +39,18 @@ FORWARDED = frozenset(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
     }
 )
-"""What the brokers of Apache Kafka forward, where it is offered."""
+"""The APIs whose requests brokers of Apache Kafka forward to the controller."""
 
 
 class Reaching(Protocol):
-    """A node's way to the controller."""
+    """A node's connection with the controller."""
 
     @property
     def is_reachable(self) -> bool:
-        """Whether the controller can be reached now."""
+        """True if the controller can be reached now."""
 
     def catch_up(self) -> None:
-        """Apply all metadata that have been written to the node."""
+        """Let the node apply all metadata records that have been written so far."""
 
 
 class Forwarding:

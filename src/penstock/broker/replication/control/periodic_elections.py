@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 UNCLEAN_S = 300.0
-"""The default of `unclean.leader.election.interval.ms`, a setting that Apache Kafka does not list: how often
-partitions are looked at that have no leader, although any replica may lead them."""
+"""The default in seconds of `unclean.leader.election.interval.ms`, a setting that Apache Kafka does not list.
+It is the interval of elections for partitions without a leader whose topics allow unclean elections."""
 
 ELECTIONS_MAX = 1_000
-"""Elections of one turn; where there are more, the next turn follows at once."""
+"""The maximum number of elections in one `take_due`; if there are more, the next are due at once."""
 
 
 class PeriodicElections:

@@ -22,7 +22,7 @@ class Candidate(NamedTuple):
 
 
 class _Deck:
-    """Brokers dealt out in turn: each once per partition; each partition begins one broker later."""
+    """Assigns brokers in turn: each broker once per partition. Each partition begins one broker later."""
 
     def __init__(self, ids: list[int], random: Random) -> None:
         self._ids = sorted(ids)

@@ -1,7 +1,7 @@
 """`Quorum`: the metadata log of a cluster; it writes what the controller decides, and sends it to the nodes.
 
-Where Apache Kafka has a quorum of controllers, here is one object in the process of the nodes, which never
-fails. Nodes reach it over the transport, so that they can be cut off from it.
+In Apache Kafka, this is a quorum of controllers. Here it is one object in the process of the nodes, and it
+never fails. Nodes use the transport to reach it, so that tests can cut them off from it.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ CONTROLLER_ID = 0
 """The id under which DescribeQuorum names the controller: brokers count from 1."""
 
 _UNWRITTEN = (RegisterBrokerRecord, BrokerRegistrationChangeRecord, UnregisterBrokerRecord)
-"""Registrations end with the process: every node registers again after a start."""
+"""Records that are not written to the log: registrations end with the process, and nodes register again."""
 
 BATCHES_KEPT = 10_000
-"""Batches of metadata kept for nodes that lag behind; a node that lags further has to be restarted."""
+"""The number of metadata batches kept for nodes that lag behind; one that lags further must be restarted."""
 
 
 class StaleDecisionError(StorageError):
@@ -65,7 +65,7 @@ class StaleDecisionError(StorageError):
 
 
 class Quorum:
-    """The only voter of the metadata log. `session_s` seconds without a heartbeat fence a node."""
+    """The only voter of the metadata log. It fences nodes after `session_s` seconds without a heartbeat."""
 
     def __init__(
         self,
@@ -81,10 +81,11 @@ class Quorum:
         unclean_s: float = UNCLEAN_S,
         features: Mapping[str, int] = FIRST_FEATURES,
     ) -> None:
-        """Read the metadata in `log`, which begin with the levels of `features` if there are none.
+        """Read the metadata in `log`. An empty log gets the feature levels in `features` first.
 
         Every `rebalance_s` seconds leaders return to preferred replicas, and every `unclean_s` seconds
-        unclean elections are held if allowed. The defaults are those of topic settings.
+        unclean elections are held if allowed. `unclean_default` and `minimum_default` return the values of
+        `unclean.leader.election.enable` and `min.insync.replicas` with which brokers were started.
 
         Raises:
             StorageError: the log cannot be read or written.
@@ -98,7 +99,7 @@ class Quorum:
         self._elections = PeriodicElections(self.controller, clock.monotonic(), rebalance_s, unclean_s)
         self.producer_ids_end = 0
         self.mutation_tokens: MutationTokens = {}
-        """What clients with a quota may still create and delete."""
+        """The partitions that clients with a controller mutation quota may still create or delete."""
         self._transport = transport
         self._clock = clock
         self._log = MetadataLog(log)
@@ -110,7 +111,7 @@ class Quorum:
         self.directory_id = bytes(16)
         """The id of the directory that the log is in."""
         self.watchers: list[Callable[[Sequence[Message]], None]] = []
-        """Called with records after they have been applied."""
+        """Functions that are called with metadata records after these have been applied."""
         is_new = True
         for record in self._log.replay():
             is_new = False
@@ -206,7 +207,7 @@ class Quorum:
     # --- nodes -------------------------------------------------------------------------------------------
 
     def everything(self) -> tuple[list[Message], int]:
-        """Return records that make the present state, for a starting node, and the next batch number.
+        """Return the records of the present state, for a starting node, and the number of the next batch.
 
         Raises:
             StorageError: the log cannot be read.
@@ -230,7 +231,7 @@ class Quorum:
         return records, self._next_batch
 
     def receive(self, source: int, asked: Any, answer: Callable[[Any], None]) -> None:
-        """Handle a message of a node.
+        """Handle a message from a node.
 
         Raises:
             StorageError: the records that the message leads to could not be written.
@@ -278,7 +279,7 @@ class Quorum:
         return list(islice(self._batches, max(0, number - first), None))
 
     def gone(self, node: int) -> None:
-        """Fence a node at once, because it has shut down in order.
+        """Fence a node at once, after its clean shutdown.
 
         Raises:
             StorageError: the fencing could not be written.
@@ -287,7 +288,7 @@ class Quorum:
         self._commit(self.controller.fence(node))
 
     def excuse(self, seconds: float) -> None:
-        """Extend the sessions of all nodes by some seconds, in which no heartbeat could arrive."""
+        """Extend the sessions of all nodes by `seconds`, during which no heartbeat could arrive."""
         self.controller.excuse(seconds, self._clock.monotonic())
 
     def expire(self) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 Answered: TypeAlias = Callable[[Any], None]
-"""Called with the answer, or with None where there is none and will be none."""
+"""A callback for the response to a message. It is called with None if no response will come."""
 
 Receive: TypeAlias = Callable[[int, Any, Answered], None]
-"""Takes a message: its source, the message, and what to call with the answer, at once or later."""
+"""A handler of messages. Its arguments are the source, the message, and the callback for the response."""
 
 
 class Transport(Protocol):

@@ -1,4 +1,4 @@
-"""The transport between nodes in one process: the event loop makes a call for each message, one by one."""
+"""The transport between nodes in one process: the event loop delivers each message in a call of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Loop(Protocol):
 
 
 class LocalTransport:
-    """Carries messages between the attached nodes. `links` says which links tests have cut or slowed down."""
+    """Carries messages between the attached nodes. Tests cut links in `links` or slow them down."""
 
     def __init__(self, loop: Loop, failures: Failures) -> None:
         self.links = Links()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 CONTROLLER = -1
-"""The address of the controller, beside the ids of nodes."""
+"""The address of the controller. The address of a node is its broker id."""
 
 
 class MetadataBatch(NamedTuple):
@@ -28,15 +28,15 @@ class NodeRegistration(NamedTuple):
 
     node: int
     incarnation: int
-    """Another one with each start of the node."""
+    """A number that is different for each start of the node."""
     rack: str | None
     endpoints: Mapping[str, tuple[str, int]]
     was_clean: bool = True
-    """Whether its last life has ended in order: else records may be lost that it had."""
+    """True if the node's previous shutdown was clean; otherwise the node may have lost records."""
 
 
 class Registered(NamedTuple):
-    """The answer to a registration: the node's broker epoch, and the metadata that it lacks."""
+    """The response to a registration: the node's new broker epoch."""
 
     broker_epoch: int
 
@@ -62,7 +62,7 @@ class HeartbeatAnswer(NamedTuple):
 
 
 class IsrChange(NamedTuple):
-    """A new ISR of one partition, with the broker epoch of each member; epoch -1 is not compared."""
+    """A new ISR of one partition, with the broker epoch of each member; an epoch of -1 is not checked."""
 
     topic_id: bytes
     partition: int
@@ -72,22 +72,22 @@ class IsrChange(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """The new ISRs that a leader proposes for partitions that it leads, each once (AlterPartition)."""
+    """New ISRs for partitions that the sender leads (AlterPartition); each partition occurs once."""
 
     node: int
     broker_epoch: int
     changes: tuple[IsrChange, ...]
     number: int = 0
-    """Counts the proposals of one life of a node: an older one, or the same again, is not looked at."""
+    """The sequence number since the node's start: old and repeated ones are rejected. 0: no check."""
 
 
 class ProposalAnswer(NamedTuple):
-    """The answer to a proposal: errors of AlterPartition, or 0. The changes themselves come as metadata."""
+    """The response to a proposal: AlterPartition error codes, or 0. Accepted changes follow as metadata."""
 
     error: int
-    """Of the proposal as a whole: nothing of it was written."""
+    """The error of the whole proposal. If it is not 0, nothing was written."""
     errors: tuple[int, ...] = ()
-    """Of each change, in their order; none where the whole was refused."""
+    """The errors of the single changes, in their order; empty if the whole proposal was rejected."""
 
 
 class Feed(NamedTuple):
@@ -97,4 +97,4 @@ class Feed(NamedTuple):
 
 
 Asked: TypeAlias = "NodeRegistration | NodeHeartbeat | Proposal | Feed | Message"
-"""What one node sends to another, or to the controller."""
+"""A message that a node or the controller sends."""
