@@ -1,8 +1,8 @@
 """Penstock: Kafka for Python people, in one package.
 
 A broker that starts inside a test, a client that returns topics as Arrow tables, the CloudEvents binding, and
-a pipeline on Spark. Every name below is imported on first use, so that ``import penstock`` costs next to
-nothing and loads none of the optional libraries.
+a pipeline on Spark. Every name below is imported on first use, so that ``import penstock`` takes
+almost no time and loads none of the optional libraries.
 """
 
 from __future__ import annotations

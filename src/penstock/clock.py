@@ -1,4 +1,4 @@
-"""Clocks as arguments: code that depends on time gets a clock, and never asks the operating system."""
+"""Clocks: code that depends on time gets one as an argument, and never calls the operating system's clock."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class MovableClock:
         self._still: tuple[int, float] | None = None
         """The times of the machine's clocks when this clock was stopped; None while it runs."""
         self.when_moved: Callable[[int], None] | None = None
-        """Called with the milliseconds after each `advance`, in the thread that advances."""
+        """Function that `advance` calls with the milliseconds of the step, in the thread of the caller."""
 
     def now_ms(self) -> int:
         still = self._still
@@ -70,19 +70,19 @@ class MovableClock:
         return (time.monotonic() if still is None else still[1]) + self._ahead_s
 
     def stop(self) -> None:
-        """Stop the clock until `start`. A stopped clock stays stopped."""
+        """Stop the clock until `start` is called. Does nothing if the clock is already stopped."""
         if self._still is None:
             self._still = time.time_ns() // 1_000_000, time.monotonic()
 
     def start(self) -> None:
-        """Let a stopped clock run on from its time, which is then behind the machine's clock."""
+        """Let a stopped clock run again, from its own time and not from the time of the machine's clock."""
         still, self._still = self._still, None
         if still is not None:
             self._ahead_ms += still[0] - time.time_ns() // 1_000_000
             self._ahead_s += still[1] - time.monotonic()
 
     def advance(self, ms: int = 0, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> None:
-        """Move forward by the sum of the arguments. The owner of the clock then runs its due timers.
+        """Move forward by the sum of the arguments, and call `when_moved`, where a broker runs due timers.
 
         Raises:
             ValueError: the sum is negative.

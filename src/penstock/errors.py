@@ -1,7 +1,7 @@
 """The exceptions of Penstock, in one tree.
 
-There is a subclass where a caller would catch it. Messages say what was wrong and what to do; the command
-line prints them as they are, without a traceback.
+An error has a class of its own if a caller may need to catch it separately. Messages say what was wrong and
+what to do; the command line prints them as they are, without a traceback.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from penstock.printable import printable
 class PenstockError(Exception):
     """Base class of every exception that Penstock raises on purpose.
 
-    Messages quote what peers and files have sent. Their text is printable, while `args` hold the original. An
-    attribute that other clients' exceptions have, and this one has not, raises an error with advice.
+    Messages quote what peers and files have sent. The text is printable; `args` holds the
+    original. Reading an attribute that only the exceptions of other Kafka clients have raises an error that
+    says what to use.
     """
 
     def __str__(self) -> str:
@@ -37,14 +38,14 @@ class ConfigError(PenstockError, ValueError):
 
 
 class UnknownNameError(PenstockError, AttributeError):
-    """An object or a module has no such name. If another client has the name, the message has advice."""
+    """An object or a module lacks an attribute. If another Kafka client has it, the message has advice."""
 
     def __init__(self, message: str, *, name: str | None = None) -> None:
         AttributeError.__init__(self, message, name=name)
 
 
 class CallError(ConfigError, TypeError):
-    """The arguments of a call do not fit. If another client takes them, the message has advice."""
+    """A function does not take these arguments. If another Kafka client does, the message has advice."""
 
 
 class MissingDependencyError(PenstockError, ImportError):
@@ -86,7 +87,7 @@ class DeserializationError(DecodeError):
     """A deserializer of the application has raised. Its exception is `__cause__`.
 
     `record` is the `penstock.Record` as it is in the topic, with key and value as bytes. It counts as
-    returned: the consumer's next call continues behind it. `seek` to its offset to read it again.
+    returned: the consumer's next call continues after it. `seek` to its offset to read it again.
     """
 
     def __init__(self, message: str, record: Any) -> None:
@@ -112,8 +113,8 @@ class AuthenticationError(PenstockError):
     """
 
     is_of_one_broker = False
-    """Whether other brokers of the cluster may accept the login, as after the expiry of one broker's
-    certificate."""
+    """True if other brokers of the cluster may accept the login, for example because only this broker's
+    certificate has expired."""
 
 
 class LoginPendingError(NetworkError):
@@ -165,10 +166,11 @@ class KafkaError(PenstockError):
     """An error code in a broker's response.
 
     `code` is Kafka's number, `name` its constant (``UNKNOWN_TOPIC_OR_PARTITION``); `retriable` is True if the
-    same request may succeed later. `detail` is the text without the general meaning of the code: the message
-    that a broker sends, since clients add the rest. Both texts are cut after `MESSAGE_CHARACTERS_MAX`, since
-    they quote what was sent, and responses hold strings of 32,767 bytes. `code` and `name` are a number and a
-    text; calling them raises an error that says to leave out the brackets.
+    same request may succeed later. `detail` is the message without the general description of the code:
+    brokers send only this part, since clients add the description. Message and detail are cut after
+    `MESSAGE_CHARACTERS_MAX` characters, since they quote what was sent, and a string in a response may have
+    32,767 bytes. `code` and `name` are an int and a str; calling them as in other clients raises an error
+    that says to leave out the brackets.
     """
 
     def __init__(
@@ -186,7 +188,7 @@ class KafkaError(PenstockError):
 
 
 class _Code(int):
-    """An error code. Calling it raises advice, because confluent-kafka's ``error.code()`` is a method."""
+    """An error code. Calling it raises CallError, because confluent-kafka's ``error.code()`` is a method."""
 
     __slots__ = ()
 
@@ -197,7 +199,7 @@ class _Code(int):
 
 
 class _Name(str):
-    """An error name. Calling it raises advice, because confluent-kafka's ``error.name()`` is a method."""
+    """An error name. Calling it raises CallError, because confluent-kafka's ``error.name()`` is a method."""
 
     __slots__ = ()
 
@@ -234,7 +236,7 @@ class TopicRecreatedError(KafkaError):
 
 
 MESSAGE_CHARACTERS_MAX = 2000
-"""The most characters of an error's texts. Quoted names may be as long as a request."""
+"""The greatest length of an error's message in characters. Messages quote names, which may be very long."""
 
 
 def _cut(text: str) -> str:

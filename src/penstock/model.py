@@ -80,7 +80,7 @@ class Record(NamedTuple, Generic[K, V]):
     def event(self) -> Event | NotAnEvent | InvalidEvent:
         """The CloudEvent that the record carries, or a `NotAnEvent` or `InvalidEvent` if it carries none.
 
-        Never raises, unless a deserializer has made something else than bytes or text of key or value. The
+        Never raises, unless a deserializer has returned a key or value that is neither bytes nor text. The
         event is decoded at each access, in the strict profile; `penstock.cloudevents.from_message(record,
         ...)` takes options.
         """
@@ -94,8 +94,8 @@ class Record(NamedTuple, Generic[K, V]):
 class ShareRecord(Record[K, V]):
     """A record that is locked for a share consumer until it is acknowledged, or its lock expires.
 
-    It is the tuple of `penstock.Record`, and `delivery_count` is how often it was delivered, including this
-    time.
+    It is a `penstock.Record` with one more attribute: `delivery_count` is the number of times that the record
+    has been delivered, including this time.
     """
 
     # Instances have a dictionary: a tuple of nine would not be the tuple that programs unpack.
@@ -112,7 +112,7 @@ class OffsetRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of offsets in the range. It may have fewer records."""
+        """The number of offsets in the range. The number of records may be smaller, as after compaction."""
         return self.end - self.start
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from penstock.cli.outcome import guarded, open_missing_streams
 
 GARBAGE_OBJECTS = 50_000
-"""How many objects a process makes, and does not free, between two runs of the garbage collector."""
+"""The number of new and not yet freed objects after which the garbage collector runs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

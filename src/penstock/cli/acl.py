@@ -103,7 +103,7 @@ def remove_entries(
 
 
 def _put_acls(acls: Iterable[Acl], as_json: bool) -> None:
-    """Print access control entries as rules, or as JSON rows of the noun `acl`."""
+    """Print access control entries as rules, or as JSON rows with the schema `acl` of `NOUNS`."""
     from penstock.security.acls import Operation, PatternType, Permission, ResourceType, rule_of
 
     if not as_json:
@@ -127,5 +127,5 @@ def _put_acls(acls: Iterable[Acl], as_json: bool) -> None:
 
 
 def _word(kind: type[IntEnum], code: int) -> str:
-    """Return the name of a code in lower case, or the number of an unknown code."""
+    """Return the name of a protocol code in lower case, or the number of an unknown code."""
     return kind(code).name.lower() if code in kind.__members__.values() else str(code)

@@ -17,11 +17,11 @@ import click
 from penstock.errors import ConfigError
 
 FILE_VARIABLE = "PENSTOCK_CONFIG"
-"""The environment variable that names a file of settings where ``--config`` does not."""
+"""The environment variable that names a settings file if ``--config`` is not given."""
 
 VARIABLE_PREFIX = "PENSTOCK_"
 ASKED = "PENSTOCK_ASKED"
-"""Where the context of a command keeps passwords that were typed."""
+"""The key under which click's context keeps passwords that the user has typed."""
 
 SECRETS = frozenset(
     (
@@ -36,10 +36,10 @@ SECRETS = frozenset(
         "ssl.keystore.key",
     )
 )
-"""Settings that may not stand on a command line."""
+"""Settings that are refused on a command line, because they are secret."""
 
 JAVA_NAMES = ("sasl.jaas.config", "ssl.truststore.", "ssl.keystore.")
-"""Beginnings of names that only Java has: a file with one of them is read by the rules of Java's
+"""Prefixes of setting names that only Java clients have: a file with such a name is parsed as Java
 properties.
 """
 

@@ -16,7 +16,7 @@ from penstock.errors import ConfigError, NetworkError
 _PAGE = "/client-metrics"
 _PATIENCE_S = 5.0
 _PAGE_BYTES_MAX = 32 << 20
-"""Twice what a broker's page has at most."""
+"""The most bytes that are read of a broker's metrics page: twice its greatest possible size."""
 
 _FIELDS = {field.name for field in NOUNS["client metric"]}
 _COLUMNS = ("client_id", "name", "labels", "kind", "value")

@@ -17,7 +17,7 @@ from penstock.cli.times import parse_duration
 from penstock.errors import ConfigError, NetworkError, PenstockError
 
 PATIENCE_S = 60.0
-"""How long a lever may take: a broker that stops waits for others to lead."""
+"""The seconds that a control operation may take: a stopping broker waits until others lead its partitions."""
 
 NODE = click.argument("node", metavar="BROKER", type=click.IntRange(1))
 TOPIC = click.argument("topic")
@@ -25,7 +25,7 @@ PARTITION = click.argument("partition", type=click.IntRange(0))
 
 
 def move(bootstrap: str, lever: str, **arguments: object) -> Any:
-    """Call a control operation of a local cluster, found by the addresses of brokers; return its result.
+    """Call the control operation `lever` of a local cluster, found by its brokers' ports; return the result.
 
     Raises:
         NetworkError: no such cluster runs on this machine under this user.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.client import Admin
 
 VARIABLE = "_PENSTOCK_COMPLETE"
-"""The environment variable that the shell sets to have words completed, when TAB is pressed."""
+"""The environment variable by which the shell requests completions when TAB is pressed."""
 
 SHELLS = ("bash", "zsh", "fish")
 

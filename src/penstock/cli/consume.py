@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from penstock.client.config import ConsumerConfig
 
 LINES_BYTES = 1 << 20
-"""About how many bytes of records become lines at a time."""
+"""The approximate size in bytes of the records that are converted to lines at a time."""
 
 POLL_MS = 200
 
 MUCH_RECORDS = 1_000
-"""From so many records on in one poll, more are taken to come, and columns are worth what they load."""
+"""The number of records in one poll from which on many more are expected, so that loading numpy to convert
+them by columns saves time."""
 
 
 @click.command("consume", short_help="Print the messages of a topic.")
@@ -449,7 +450,7 @@ class ConsumeRun:
             self._note_ends(is_idle=part is None)
 
     def _note_ends(self, *, is_idle: bool = False) -> None:
-        """Drop the partitions whose end is reached from the unfinished ones; control records count, too.
+        """Mark partitions as finished whose end is reached, also if control records are last.
 
         When no records arrive, the ends are requested again: a topic that was re-created may have smaller
         ones.

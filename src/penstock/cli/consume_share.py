@@ -18,7 +18,7 @@ POLL_MS = 200
 RECORDS_MAX = 10_000
 
 IDLE_S = 2.0
-"""With ``-e``: for how long nothing comes, once partitions are assigned, until all is taken to be printed."""
+"""With ``-e``, the command ends if assigned partitions yield no record for this number of seconds."""
 
 
 def share_config(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.tables.scans import ArrowScan
 
 SHOWN_MAX = 5
-"""Records that do not decode and are named one by one."""
+"""The most undecodable records that are reported one by one."""
 
 
 def consume_table(

@@ -98,7 +98,7 @@ class DecodedFields:
     def _decoder(self, topic: str, field: str) -> Decoder:
         """Return the decoder of a topic's key or value.
 
-        Its reader's schema is the subject's newest, or else one that a value names.
+        Its reader schema is the newest schema of the subject or, if there is none, one that a value names.
         """
         decoder = self._decoders.get((topic, field))
         if decoder is None:

@@ -92,7 +92,7 @@ def end_interrupted() -> None:
 
 
 def end_children() -> None:
-    """Send SIGTERM to the demo's broker and its Java, without waiting for them.
+    """Send SIGTERM to the demo's broker and Java processes, without waiting for them.
 
     A Java process that is just starting does not notice that its parent has ended.
     """

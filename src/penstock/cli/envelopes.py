@@ -20,7 +20,7 @@ from penstock.model import Record, TimestampType
 TIMESTAMP_NAMES = {TimestampType.CREATE_TIME: "create", TimestampType.LOG_APPEND_TIME: "logappend"}
 
 _string, _string_ascii = encode_basestring, encode_basestring_ascii
-"""Text as a string of JSON, as it is but for what must be escaped, and in ASCII throughout."""
+"""Functions that return text as a JSON string: with necessary escapes only, and in pure ASCII."""
 
 
 _CONTENTS = frozenset(("key", "payload", "key_base64", "payload_base64"))

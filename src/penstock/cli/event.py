@@ -347,7 +347,7 @@ def _for_terminal(printer: Printer) -> Printer:
 
 
 def _summary(record: Record, options: LineOptions) -> bytes:
-    """Return one readable line: where the record is, what it is, and the beginning of its data."""
+    """Return one readable line: the record's position, whether it is an event, and the start of its data."""
     from penstock.cloudevents import Event
 
     outcome = options.outcome(record.key, record.value, record.headers)

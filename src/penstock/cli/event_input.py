@@ -17,7 +17,7 @@ LINE_BYTES_MAX = 256 << 20
 """Longer lines are refused, so that no file fills the memory."""
 
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r")
-"""Bytes that no JSON has."""
+"""Control characters that JSON text cannot contain."""
 
 
 def transform(file: IO[bytes], line_to_line: Callable[[bytes], str]) -> None:

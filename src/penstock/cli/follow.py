@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.spark.monitoring.view import QueryView
 
 ROWS_SHOWN_MAX = 20
-"""Partitions in the table of a terminal: those that are furthest behind."""
+"""The most partitions in the table on a terminal: those that are furthest behind."""
 
 
 @click.command("follow")

@@ -1,4 +1,4 @@
-"""The targets of `reset` of groups and share groups: options, and the new offsets that follow from them."""
+"""The targets of `reset` of groups and share groups: parse the options, and compute the new offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class To(Enum):
-    """The meaning of the number in a target."""
+    """The kind of an offset reset's target, by the option that selects it."""
 
     EARLIEST = "--to-earliest"
     LATEST = "--to-latest"
@@ -28,7 +28,7 @@ class To(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResetTarget:
-    """A target for offsets. A time is in milliseconds since 1970."""
+    """The target of an offset reset: `number` is an offset, a shift, or a time in milliseconds since 1970."""
 
     to: To
     number: int = 0
@@ -41,7 +41,7 @@ class ResetTarget:
 def parse_target(options: Mapping[To, bool | int | str | None]) -> ResetTarget:
     """Return the target that exactly one of a command's options gives.
 
-    `options` has the value of each option of that command; None and False are options that were not given.
+    `options` has the value of each option of the command, None or False for an option that was not given.
 
     Raises:
         ConfigError: no option or several are given, or the value is malformed.
@@ -90,7 +90,7 @@ def planned(
     last: Offsets,
     at_time: Mapping[TopicPartition, int | None],
 ) -> dict[TopicPartition, int]:
-    """Return the new offset of each partition, limited to the range of its log.
+    """Return the offset of each partition after the reset, limited to the range of its log.
 
     Raises:
         ConfigError: a shift is requested for a partition without a committed offset.

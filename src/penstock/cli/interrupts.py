@@ -1,9 +1,9 @@
 """Makes Ctrl-C end a command within a second, in any wait.
 
 The first interrupt raises KeyboardInterrupt as usual, so that a consumer can leave its group and a producer
-send what it holds; a thread ends the process if that takes too long. A second interrupt ends the process at
-once. The thread is notified by the interpreter itself (`signal.set_wakeup_fd`), since Spark installs a
-handler of its own, which waits for its jobs.
+can send pending records; a thread ends the process if that takes too long. A second interrupt ends the
+process at once. The thread is notified by the interpreter itself (`signal.set_wakeup_fd`), since Spark
+installs a handler of its own, which waits for its jobs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 
 PATIENCE_S = 0.9
-"""How long clean-up may take after an interrupt. A second is what is felt as at once."""
+"""The seconds that clean-up may take after an interrupt: a user notices a delay of more than a second."""
 
 INTERRUPTED = 130
 
@@ -27,7 +27,7 @@ _last_acts: list[Callable[[], object]] = []
 def before_the_end(act: Callable[[], object]) -> None:
     """Register a function that is called before an interrupted process is ended by force.
 
-    It must not block.
+    The function must not block.
     """
     _last_acts.append(act)
 
@@ -59,7 +59,7 @@ def _watch(reader: int) -> None:
 
 
 def _is_interrupt(numbers: bytes) -> bool:
-    """Return True if SIGINT is among the signal numbers, which include every signal that has a handler."""
+    """Return True if SIGINT is among the received signal numbers, one byte each."""
     return signal.SIGINT in numbers
 
 

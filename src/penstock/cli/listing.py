@@ -16,7 +16,7 @@ from penstock.cli.outcome import is_terminal, put, put_table
 
 
 class ListingField(NamedTuple):
-    """A field of a noun: its name, its JSON type, and its meaning."""
+    """A field in the rows of a listing command: its name, its JSON type, and its meaning."""
 
     name: str
     type: str
@@ -352,9 +352,9 @@ def put_rows(
     *,
     is_always_shown: bool = True,
 ) -> None:
-    """Print rows of a noun, each as a line of JSON, or all as a table of `columns` (by default all).
+    """Print rows with the schema `NOUNS[noun]`: each as a line of JSON, or all as a table.
 
-    `is_always_shown`: whether the head of a table without rows is printed.
+    The table has `columns`, by default all. With `is_always_shown`, a table without rows has a head.
     """
     fields = NOUNS[noun]
     if as_json:

@@ -29,13 +29,14 @@ COUNTS = {
     "not_in_map": "copied before there was a map",
     "different": "different",
 }
-"""What is counted of a comparison, and how it is called."""
+"""The counts of a comparison of source and target, and the words for them in the output."""
 
 LOOK_EVERY_S = 1.0
-"""How often the ends of a source that is followed are looked at, and progress is printed as JSON."""
+"""The seconds between lookups of a followed source's end offsets, and between progress lines in JSON."""
 
 ROUND_MS = 200.0
-"""How long records are waited for; as often a target that is sent nothing is asked for a sign of life."""
+"""The milliseconds that a round waits for records. After a round without any, the target is contacted, to
+see if it still answers."""
 
 
 @click.command("mirror", short_help="Copy topics from one Kafka into another.")
@@ -182,7 +183,7 @@ def command(
 
 
 def _rounds(mirrors: Sequence[TopicMirror], *, follow: bool) -> Iterator[None]:
-    """Copy until the end, or with `follow` for ever, yielding each second in which records were copied."""
+    """Copy until the end, or with `follow` for ever; then yield after each second with copied records."""
     looked_at = time.monotonic()
     has_come = False
     pace = _Pace()
@@ -222,7 +223,7 @@ def _rounds(mirrors: Sequence[TopicMirror], *, follow: bool) -> Iterator[None]:
 
 
 class _Pace:
-    """The times at which groups are checked: each second, but for at most a tenth of the time."""
+    """Decides when groups are checked: every second, but checks take at most a tenth of the time."""
 
     def __init__(self) -> None:
         self._due = self._begun = time.monotonic()
@@ -232,7 +233,7 @@ class _Pace:
         return self._begun >= self._due
 
     def note(self) -> None:
-        """Record that a check of the groups has ended, which began when `is_due` was called."""
+        """Note the end of a check of the groups, which began when `is_due` returned True."""
         now = time.monotonic()
         self._due = now + max(LOOK_EVERY_S, 9 * (now - self._begun))
 

@@ -50,7 +50,7 @@ def bootstrap_option() -> Decorator:
 
 
 CONFIG_PATH, PROFILE = "penstock.config", "penstock.profile"
-"""Where the context of a command keeps what ``--config`` and ``--profile`` say."""
+"""The keys under which click's context keeps the values of ``--config`` and ``--profile``."""
 
 
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
@@ -151,7 +151,7 @@ def _known_bootstrap() -> str:
 def client_settings(words: Iterable[str], *, may_ask: bool = True) -> dict[str, str]:
     """Return the settings of the client except its addresses; `penstock.cli.settings` lists their sources.
 
-    `may_ask`: whether the terminal may ask for a missing password.
+    With `may_ask`, a missing password is requested on the terminal.
 
     Raises:
         ConfigError: the settings are invalid, as in `settings_in_force`.

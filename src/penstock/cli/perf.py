@@ -31,7 +31,7 @@ UNKNOWN_TOPIC_OR_PARTITION = 3
 REPORT_EVERY_S = 1.0
 POLL_MS = 200
 VALUES = 64
-"""How many different values are sent in turn: making each anew would be measured, too."""
+"""The number of different values, sent in turn: creating a value for each record would add to the time."""
 
 
 @click.group("perf", short_help="Measure how fast records go in and out.")

@@ -16,7 +16,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class StartKind(Enum):
-    """The meaning of the number in a start."""
+    """The kind of a start position, which determines the meaning of `ReadSpan.number`."""
 
     BEGINNING = "beginning"
     END = "end"
@@ -35,7 +35,7 @@ class ReadSpan:
 
 
 class Ends(Protocol):
-    """The offset lookups that a span needs; `penstock.client.Consumer` has them."""
+    """The methods that `resolve` calls to look up offsets; `penstock.client.Consumer` has them."""
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets: ...
 

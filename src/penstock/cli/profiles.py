@@ -15,10 +15,10 @@ from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 
 PROFILE_VARIABLE = "PENSTOCK_PROFILE"
-"""The environment variable that names a profile where ``--profile`` does not."""
+"""The environment variable that names a profile if ``--profile`` is not given."""
 
 CHOICE = "profile"
-"""The key, above all sections, that names the profile to use where none is asked for."""
+"""The top-level key of the settings file that names the default profile."""
 
 FILE_BYTES_MAX = 1 << 20
 

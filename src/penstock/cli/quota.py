@@ -14,7 +14,7 @@ from penstock.common.suggestions import did_you_mean
 from penstock.errors import ConfigError
 
 DEFAULT = "<default>"
-"""How the entity is written that stands for all which have no quotas of their own, as Kafka's tools do."""
+"""The name of the default entity, as in Kafka's tools. Its quotas apply to entities without own quotas."""
 
 QUOTAS = (
     "producer_byte_rate",
@@ -23,10 +23,10 @@ QUOTAS = (
     "controller_mutation_rate",
     "connection_creation_rate",
 )
-"""Kafka's quotas. A broker does not say which name was meant."""
+"""The names of Kafka's quotas, to suggest one for a misspelt name: a broker's error suggests none."""
 
 KINDS = {"user": "user", "client-id": "client_id", "ip": "ip"}
-"""Kinds of entities, by their names in the protocol, and what they are called in rows."""
+"""The types of entities: names in the protocol, and names of the fields in rows."""
 
 
 @click.group("quota")

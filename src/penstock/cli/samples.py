@@ -115,7 +115,7 @@ def _sizes(admin: Admin) -> dict[str, int] | None:
 
 
 def topic_rows(now: ClusterSample, before: ClusterSample | None) -> list[dict[str, object]]:
-    """Return rows of the noun `topic rate`, sorted by records a second, the highest first."""
+    """Return rows with the schema `topic rate` of `NOUNS`, sorted by records a second, the highest first."""
     by_topic: dict[str, list[TopicPartition]] = {}
     for tp in now.first:
         by_topic.setdefault(tp.topic, []).append(tp)
@@ -143,7 +143,7 @@ def _by_rate(row: dict[str, object]) -> tuple[float, float, str]:
 
 
 def group_rows(now: ClusterSample, before: ClusterSample | None) -> list[dict[str, object]]:
-    """Return rows of the noun `group rate`, sorted by lag, the highest first."""
+    """Return rows with the schema `group rate` of `NOUNS`, sorted by lag, the highest first."""
     rows: list[dict[str, object]] = []
     for name, group in now.groups.items():
         was = None if before is None or name not in before.groups else before.groups[name].committed
@@ -166,9 +166,9 @@ def _behind(committed: Offsets, ends: Offsets) -> int:
 
 
 def _growth(now: Offsets, before: Offsets | None, tps: Iterable[TopicPartition]) -> int | None:
-    """Return how many offsets partitions have advanced; new partitions do not count.
+    """Return the sum of the offsets by which partitions have advanced; new partitions do not count.
 
-    None without `before`.
+    The result is None if `before` is None.
     """
     if before is None:
         return None

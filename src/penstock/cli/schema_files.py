@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from penstock.registry.schemas import Schema
 
 SCHEMA_FORMATS = ("avro", "protobuf", "json")
-"""Formats of keys and values that a registry has schemas of."""
+"""The formats of keys and values that have schemas in a registry."""
 
 ENVELOPE = {"key": "key", "value": "payload"}
-"""What keys and values are called in lines of JSON."""
+"""The names of keys and values in JSON lines."""
 
 TYPES = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 

@@ -29,12 +29,12 @@ OTHER_VARIABLES = frozenset(
         "PENSTOCK_TRACEBACK",
     }
 )
-"""Variables for users that are no settings of clients."""
+"""Environment variables that users may set and that are not client settings."""
 
 OWN_VARIABLES = frozenset(
     {ASKED, "PENSTOCK_CHOSEN_PYTHON", "PENSTOCK_FORK_SERVER_FOR", "PENSTOCK_SPARK_SESSION"}
 )
-"""Variables that Penstock sets for the processes it starts."""
+"""Environment variables that Penstock sets for the processes that it starts."""
 
 BOOTSTRAP = "bootstrap.servers"
 HIDDEN = "(hidden)"
@@ -45,7 +45,7 @@ REFERENCE = re.compile(r"\$\{(?:env|file|dir|directory):[^}]*\}")
 
 
 class ShownSetting(NamedTuple):
-    """A value, and its origin in words."""
+    """The value of a setting, and a text that names its origin, such as a file."""
 
     value: str
     origin: str

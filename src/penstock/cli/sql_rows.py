@@ -19,10 +19,10 @@ from penstock.cli.outcome import is_terminal, put, readable
 from penstock.queries.watching import Watch
 
 WIDTH_ROWS = 500
-"""So many rows say how wide columns are."""
+"""The number of first rows that determine the widths of columns."""
 
 CELL_MAX = 60
-"""Longer texts are cut on a terminal."""
+"""The most characters of a cell on a terminal; longer texts are cut."""
 
 NULL = "NULL"
 
@@ -102,7 +102,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def plain(value: object) -> object:
-    """Convert a value for JSON."""
+    """Convert a value for JSON: times, bytes and other values without a JSON form become text."""
     if isinstance(value, datetime):
         return value.isoformat(sep=" " if is_terminal() else "T").replace("+00:00", "Z")
     if isinstance(value, (date, time)):
@@ -216,7 +216,7 @@ def _csv_text(value: object) -> str:
 
 
 def _different(names: Sequence[str]) -> list[str]:
-    """Return the names with numbers added to duplicates, since an object must not have a member twice."""
+    """Return the names with numbers added to duplicates, since a JSON object must not have duplicates."""
     found: list[str] = []
     for name in names:
         number, new = 2, name

@@ -29,13 +29,13 @@ from penstock.errors import ConfigError
 FORMATS = ("parquet", "csv")
 STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 DEVICES = ("/dev", "/dev/fd")
-"""Directories whose entries are written to directly, without a partial file: they may be redirected."""
+"""Directories of devices, which are written to directly and not through a partial file."""
 
 READ_ROWS = 1 << 16
 CSV_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 BYTES_COLUMNS = ("key", "value", "headers")
 ENCODED = "_base64"
-"""The end of the names of CSV columns whose bytes stand in base64."""
+"""The suffix of the names of CSV columns with bytes in base64."""
 
 KNOWN = {"topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers"}
 KNOWN |= {name + ENCODED for name in BYTES_COLUMNS}

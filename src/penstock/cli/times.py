@@ -9,14 +9,14 @@ from penstock.errors import ConfigError
 from penstock.moments import duration_ms, moment_ms
 
 TIME_HELP = "2026-01-31T12:00:00Z (UTC without a zone), '1h ago', or milliseconds since 1970"
-"""What a TIME may be, for help texts."""
+"""The syntax of a TIME, for help texts."""
 
 DURATION_HELP = "90s, 15m, 1h30m, 7d or PT1H30M"
-"""What a DURATION may be, for help texts."""
+"""The syntax of a DURATION, for help texts."""
 
 
 def parse_time(word: str, option: str) -> int:
-    """Return a time in ms since 1970: given as such, as ``now``, in ISO 8601, or as ``1h ago``.
+    """Return a time in ms since 1970. The text is such a number, ``now``, ISO 8601, or like ``1h ago``.
 
     Raises:
         ConfigError: the text has another form; the message begins with `option`.

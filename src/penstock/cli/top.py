@@ -22,7 +22,7 @@ from penstock.errors import ConfigError
 
 LEAST_MS = 100
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
-"""The other screen of a terminal without a cursor, and back: what was on it is there again at the end."""
+"""Terminal codes: switch to the alternate screen and hide the cursor; switch back and show it."""
 
 
 @click.command("top", short_help="Rates, lag and sizes, live.")

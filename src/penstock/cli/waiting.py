@@ -18,7 +18,7 @@ from penstock.errors import NetworkError, RequestTimeoutError
 from penstock.printable import printable
 
 SILENCE_S = 1.5
-"""What takes no longer than that needs no word."""
+"""Delays of up to this number of seconds are not shown."""
 
 LOOK_EVERY_S = 0.25
 
@@ -35,12 +35,12 @@ class Waiting:
         self._is_over = threading.Event()
         self._is_line_shown = False
         self._told: str | None = None
-        """The reason given last, where lines stay."""
+        """The reason that was printed last, if stderr is not a terminal."""
         self._told_since = 0.0
         self._has_told_idle = False
         self.is_quiet = False
         self.idle_text: str | Callable[[], str] | None = None
-        """What the command does when nothing is in its way; None where it is done soon."""
+        """The text to show while nothing delays the command; None for a command that ends soon."""
         self._active_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="penstock-waiting", daemon=True)
 
@@ -48,7 +48,7 @@ class Waiting:
         self._thread.start()
 
     def stop(self) -> None:
-        """Erase the line, and show none any more."""
+        """Erase the line about waiting, and show no more lines."""
         self._is_over.set()
         self.step_aside()
 
@@ -58,7 +58,7 @@ class Waiting:
         self._has_told_idle = False
 
     def step_aside(self) -> None:
-        """Erase the line, since other output follows on stdout or stderr."""
+        """Erase the line about waiting, since other output follows on stdout or stderr."""
         self._active_at = time.monotonic()
         if self._is_line_shown:
             with self._lock:
@@ -155,7 +155,7 @@ _present: Waiting | None = None
 
 @contextlib.contextmanager
 def shown() -> Iterator[None]:
-    """Show what is waited for while the block runs."""
+    """Show on stderr what the command waits for, while the block runs."""
     global _present
     waiting = _present = Waiting(is_terminal=sys.stderr.isatty())
     waiting.start()
@@ -179,6 +179,6 @@ def idle(text: str | Callable[[], str]) -> None:
 
 
 def be_quiet() -> None:
-    """Stop showing what is waited for."""
+    """Stop showing what the command waits for."""
     if _present is not None:
         _present.is_quiet = True

@@ -223,7 +223,7 @@ def replay(
 
 
 def _lines(source: str | None, complete: Callable[[bytes], str]) -> int:
-    """Answer each line with one line at once, since a program may wait for the answer before the next."""
+    """Print `complete(line)` after each input line: a program may wait for it before it sends the next."""
     stream = _stdin() if source in (None, "-") else open(str(source), "rb")  # noqa: SIM115
     with stream:
         for line in stream:

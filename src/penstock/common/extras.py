@@ -1,6 +1,6 @@
 """Optional libraries: the extra that installs each, and the error for one that is missing.
 
-The base package works without them; a function that needs one says so before it begins.
+The base package works without them; a function that needs one raises that error before it begins.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ REPEAT_S = 60.0
 """The seconds until an error of the same type in the same component is logged again."""
 
 KINDS_MAX = 1000
-"""The most kinds of errors whose last report is kept. Beyond that, all are dropped."""
+"""The most pairs of component and error type whose last report is kept. Beyond that, all are dropped."""
 
 LINES_MAX = 100
-"""The most lines of one kind that a `LimitedLog` writes within a minute."""
+"""The most lines of one kind that a `LimitedLog` writes in a minute."""
 
 
 class Failures:
@@ -73,7 +73,7 @@ class Failures:
 
 
 class LimitedLog:
-    """Logs at most `LINES_MAX` lines of a kind within a minute, then a line with the number left out."""
+    """Logs at most `LINES_MAX` lines of a kind a minute, then one line that says how many were left out."""
 
     def __init__(self, monotonic: Callable[[], float], logger: logging.Logger) -> None:
         self._monotonic = monotonic

@@ -1,6 +1,6 @@
-"""Advice for users of other clients: classes and calls refuse unknown names and arguments with advice.
+"""Advice for users of other Kafka clients: errors for unknown names and arguments say what to type here.
 
-Names, arguments and statements end in an error that says what to type. The words are in the table of
+The same holds for statements, such as ``async with`` for a blocking client. The texts are in the table of
 `penstock.common.habits`, which is read only after a mistake. The errors are `AttributeError` or `TypeError`
 as usual, so that `hasattr`, `copy`, `pickle` and mocks work.
 """
@@ -18,7 +18,10 @@ Kind = TypeVar("Kind", bound=type[Any])
 
 
 def hinted(place: str) -> Callable[[Call], Call]:
-    """Return a decorator for a function: a call with wrong arguments raises CallError with advice."""
+    """Return a decorator for a function: a call with wrong arguments raises CallError with advice.
+
+    `place` is the function's section in the table of `penstock.common.habits`.
+    """
 
     def decorate(call: Call) -> Call:
         @functools.wraps(call)
@@ -47,7 +50,7 @@ def hinted(place: str) -> Callable[[Call], Call]:
 def refuse(
     call: Callable[..., Any], place: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> None:
-    """Raise the error for a call whose arguments do not fit; return None if they fit.
+    """Raise CallError if `arguments` and `keywords` do not fit the signature of `call`; else return None.
 
     Raises:
         CallError: the arguments do not fit; the message says what to type.
@@ -58,15 +61,15 @@ def refuse(
 
 
 NOT_GIVEN: Any = object()
-"""The default of a required argument in a method with `without_strays`."""
+"""The default of a required parameter in a method decorated with `without_strays`."""
 
 
 def without_strays(call: Call) -> Call:
-    """Return the method with a public signature that lacks its arguments `strays` and `others`.
+    """Return the method, with its parameters `*strays` and `**others` hidden from its public signature.
 
-    A method that is called very often takes arguments that do not fit as `strays` and `others` itself, to
-    save the cost of a wrapper, and calls `refuse_strays` for them. `help`, editors and mocks see the
-    signature without these two. The defaults of required arguments are `NOT_GIVEN`.
+    A method that is called very often collects wrong arguments in these two parameters and calls
+    `refuse_strays` for them, which is faster than a wrapper. `help`, editors and mocks see the signature
+    without them. Required parameters get the default `NOT_GIVEN`.
     """
     signature = inspect.signature(call)
     kept = [each for name, each in signature.parameters.items() if name not in ("strays", "others")]
@@ -80,7 +83,7 @@ def without_strays(call: Call) -> Call:
 def refuse_strays(
     call: Callable[..., Any], place: str, given: Sequence[Any], others: Mapping[str, Any]
 ) -> None:
-    """Raise the error for a call of a method with `without_strays` whose arguments do not fit.
+    """Raise CallError for wrong arguments of a method decorated with `without_strays`.
 
     Raises:
         CallError: the arguments do not fit; the message says what to type.
@@ -90,15 +93,15 @@ def refuse_strays(
 
 
 def refusals() -> Any:
-    """Import and return the module with the errors, whose types themselves use this module."""
+    """Import and return `penstock.common.habits.refusals`, late because its error types use this module."""
     return importlib.import_module("penstock.common.habits.refusals")
 
 
 def with_hints(place: str, *, leave: Collection[str] = ()) -> Callable[[Kind], Kind]:
     """Return a decorator for a class: unknown names and arguments raise errors with advice.
 
-    `place` is the class's section in the table. Methods in `leave` are not wrapped, because they are called
-    for each record.
+    `place` is the class's section in the table of `penstock.common.habits`. Methods in `leave` are not
+    wrapped, because they are called for each record.
     """
 
     def decorate(kind: Kind) -> Kind:
@@ -135,9 +138,9 @@ def _getattr(place: str) -> Callable[[Any, str], Any]:
 
 
 def _getitem(place: str) -> Callable[[Any, Any], Any]:
-    """Return a `__getitem__` for a class of tuples that refuses names, which other clients' values take.
+    """Return a `__getitem__` for tuple classes: an index that is a name raises CallError with advice.
 
-    Attributes, iteration and unpacking do not use it.
+    Other clients' records accept names. Attributes, iteration and unpacking do not use `__getitem__`.
     """
 
     def __getitem__(self: Any, index: Any) -> Any:  # noqa: N807
@@ -153,7 +156,7 @@ def _getitem(place: str) -> Callable[[Any, Any], Any]:
 
 
 class MissingMethod:
-    """A descriptor for methods such as `__enter__` that a class lacks: to read it raises advice.
+    """A descriptor for a method that a class lacks, such as `__enter__`: reading it raises UnknownNameError.
 
     The error is an `AttributeError`, so that for all other code the object does not have the method.
     """
@@ -166,9 +169,9 @@ class MissingMethod:
 
 
 def _refusing(said: str) -> Callable[[Any], NoReturn]:
-    """Return a method that raises CallError with advice, for a statement that would iterate.
+    """Return a method that raises CallError with the advice `said`, for methods such as `__iter__`.
 
-    Python drops the text of other exceptions there.
+    `MissingMethod` does not help there: Python drops an exception that the lookup of such a method raises.
     """
 
     def refuse_iteration(self: Any) -> NoReturn:
@@ -205,5 +208,5 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "__anext__": "write async for record in consumer, or await consumer.poll(max_records=1)",
     },
 }
-"""The methods that Python looks for in a class for a statement of the other kind (``with``, ``async with``,
-...), and the advice for each."""
+"""By class, the special methods that it lacks because they serve the other kind of statement (``async with``
+for a blocking client, ``with`` for an asyncio client, ...), and the advice for each."""

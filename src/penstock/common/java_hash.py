@@ -1,4 +1,4 @@
-"""Java's hash codes and orders of iteration, bit by bit.
+"""Java's hash codes, and the order in which its hash maps iterate, reproduced exactly.
 
 Several rules of Kafka follow from ``String.hashCode`` and ``HashMap``: which partition of
 `__consumer_offsets` holds a group, which of equally good assignments the Java client takes, and which
@@ -17,7 +17,7 @@ LOAD_FACTOR = 0.75
 
 
 def string_hash(text: str) -> int:
-    """Return ``String.hashCode`` of `text`, a signed number of 32 bits."""
+    """Return ``String.hashCode`` of `text`, a signed 32-bit integer."""
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for position in range(0, len(units), 2):
@@ -26,7 +26,7 @@ def string_hash(text: str) -> int:
 
 
 def partition_of(key: str, count: int) -> int:
-    """Return which of `count` partitions holds the state of a group, or of a transactional id.
+    """Return the index of the partition, of `count`, that holds the state of a group or transactional id.
 
     It is ``Utils.abs(key.hashCode()) % count``, where ``Utils.abs`` of the smallest number is 0.
     """
@@ -35,12 +35,12 @@ def partition_of(key: str, count: int) -> int:
 
 
 def partition_hash(topic: str, partition: int) -> int:
-    """Return ``TopicPartition.hashCode`` as an unsigned number of 32 bits."""
+    """Return ``TopicPartition.hashCode`` as an unsigned 32-bit integer."""
     return (31 * (31 + partition) + string_hash(topic)) & 0xFFFFFFFF
 
 
 def hash_order(keys: Iterable[T], hash_of: Callable[[T], int]) -> Sequence[T]:
-    """Return `keys` in the order in which a ``HashMap`` iterates over them after insertion in this order.
+    """Return `keys` in the order in which a ``HashMap`` iterates after they were inserted in the given order.
 
     `hash_of` returns the hash code of a key, signed or unsigned. Keys of one bucket keep their order.
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class KeyedTasks:
-    """Running tasks by key. `finished` is called after each, on the event loop."""
+    """The running tasks by key. `finished` is called on the event loop whenever a task ends."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, finished: Callable[[], object]) -> None:
         self._loop = loop
@@ -17,7 +17,7 @@ class KeyedTasks:
         self._is_closed = False
 
     def start(self, key: Hashable, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Run `coroutine` as a task, or drop it if a task with the same key is running."""
+        """Run `coroutine` as a task, or close it at once if a task with the same key is running."""
         if key in self._tasks or self._is_closed:
             coroutine.close()
             return
@@ -30,7 +30,7 @@ class KeyedTasks:
         task.add_done_callback(finish)
 
     async def close(self) -> None:
-        """Cancel every task, wait until they have ended, and start no others."""
+        """Cancel every task, and wait until they have ended. Later calls of `start` do nothing."""
         self._is_closed = True
         tasks = list(self._tasks.values())
         for task in tasks:

@@ -1,8 +1,8 @@
 """Loggers whose lines no peer can forge: arguments of log calls are made printable.
 
 Every logger of the package comes from `logger_named`, so that handlers of applications get safe records, too.
-Other text in a log, such as that of foreign exceptions below a traceback, is left to the formatter:
-`PrintableFormatter` is the one of the command line.
+Other text in a log, such as a traceback with the text of another library's exception, is left to the
+formatter: the command line uses `PrintableFormatter`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def logger_named(name: str) -> logging.Logger:
 
 
 class PrintableFormatter(logging.Formatter):
-    """Formats a record as one line, and each line of a traceback as an indented one.
+    """Formats a log record as one line, and each line of its traceback as an indented line.
 
-    No text can forge a line.
+    Text in a record cannot forge a line of the log.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -52,16 +52,17 @@ class _PrintableText(str):
 
 
 TAPPED = logging.INFO - 1
-"""The level of the logger "penstock" while there are taps; users do not set this level."""
+"""The level of the logger "penstock" while `taps` has functions; users do not set this level."""
 
 taps: list[Callable[[logging.LogRecord], object]] = []
-"""Handlers that also get records below the program's own levels. The logger's level is then `TAPPED`."""
+"""Functions that get the log records that the root logger's level drops, such as those that pytest's plugin
+keeps for reports. The level of the logger "penstock" is then `TAPPED`."""
 
 
 class _PrintableArguments(logging.Filter):
-    """Replaces the parts of a record that are not printable.
+    """Replaces the parts of a log record that are not printable.
 
-    It drops only records that are for taps alone.
+    The filter drops a record only after it has passed it to `taps`, if no handler should get it.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -79,7 +80,7 @@ class _PrintableArguments(logging.Filter):
 
 
 def _is_for_taps(record: logging.LogRecord) -> bool:
-    """Return True if a record is logged for taps alone, because the root logger's level would drop it."""
+    """Return True if only `taps` should get a record, because the root logger's level would drop it."""
     logger: logging.Logger | None = logging.getLogger(record.name)
     while logger is not None and logger.level == logging.NOTSET:
         logger = logger.parent

@@ -3,7 +3,7 @@
 Linux has them all. macOS lacks `fdatasync` and `TCP_CORK`; Windows lacks those, positioned reads and writes,
 `sendfile`, `fcntl`, `resource`, `fork`, and directories that can be opened. Each call is chosen once, at
 import, so that Linux pays nothing. `tests/test_other_systems.py` removes the calls that other systems lack,
-and runs both ends.
+and runs a broker and clients.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 IS_MACOS: bool = platform.startswith("darwin")
 
 OPEN_FLAGS: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-"""Flags of `os.open` for data files: child processes do not inherit them, and no bytes are translated."""
+"""Flags of `os.open` for data files: child processes do not inherit them, and line ends stay."""
 
 TCP_CORK: int | None = getattr(socket, "TCP_CORK", None)
-"""The socket option that holds back segments of less than full size; None if the system has none."""
+"""The socket option that delays TCP segments until they are full; None if the system has none."""
 
 LOOPS_TAKE_SIGNALS = os.name == "posix"
-"""Whether asyncio's event loops support signal handlers."""
+"""True if asyncio's event loops support signal handlers."""
 
 HAS_SENDFILE = hasattr(os, "sendfile")
-"""Whether the system has `sendfile`. asyncio's replacement moves the position of a file that several
-responses share, so that it must not be used if this is False."""
+"""True if the system has `sendfile`. If not, asyncio's replacement must not be used: it moves the position of
+a file that several responses share."""
 
 REUSE_ADDRESS: int | None = socket.SO_REUSEADDR if os.name == "posix" else None
 """The socket option for listening while connections of an earlier process linger. On other systems an address
-is free at once, and the option of that name would share it with other processes."""
+is free at once, and `SO_REUSEADDR` would let other processes listen on it too."""
 
 _positions = threading.Lock()
-"""A lock that is held while a file is moved to a position and read or written there."""
+"""A lock that is held from a seek in a file to the read or write at that position."""
 
 
 def _read_at(fd: int, size: int, position: int) -> bytes:
@@ -57,7 +57,7 @@ def _write_at(fd: int, data: Any, position: int) -> int:
 
 
 def _no_advice(mapping: Any) -> None:
-    """Do nothing, where the system has no `madvise`."""
+    """Do nothing: the replacement of `madvise` on systems that lack it."""
 
 
 def _advise_sequential(mapping: Any) -> None:
@@ -65,7 +65,10 @@ def _advise_sequential(mapping: Any) -> None:
 
 
 def _sync_by_fcntl() -> Callable[[int], object] | None:
-    """Return a sync by `F_FULLFSYNC` on macOS, whose `fsync` leaves data in the drive's cache; else None."""
+    """Return a function that syncs by `F_FULLFSYNC` on macOS, else None.
+
+    On macOS, `fsync` leaves data in the drive's cache.
+    """
     if not IS_MACOS:
         return None
     import fcntl
@@ -78,7 +81,7 @@ pread: Callable[[int, int, int], bytes] = getattr(os, "pread", _read_at)
 """Read up to `size` bytes of a descriptor at a position: `pread(fd, size, position)`."""
 
 pwrite: Callable[[int, Any, int], int] = getattr(os, "pwrite", _write_at)
-"""Write bytes to a descriptor at a position, and return how many: `pwrite(fd, data, position)`."""
+"""Write bytes to a descriptor at a position, and return their number: `pwrite(fd, data, position)`."""
 
 fdatasync: Callable[[int], object] = getattr(os, "fdatasync", None) or _sync_by_fcntl() or os.fsync
 """Wait until the data of a descriptor is on the medium."""
@@ -115,8 +118,9 @@ def sync_directory_entries(path: str) -> None:
 def try_lock(fd: int, *, for_process: bool = True) -> bool:
     """Take the lock of an open file without waiting; return False if another process or descriptor has it.
 
-    The lock belongs to the process, which may take it again, as Kafka does for its directories; or to the
-    descriptor, if `for_process` is False. It ends with the descriptor, or the process.
+    By default the lock belongs to the process, which may take it again, like the lock of Kafka's log
+    directories. If `for_process` is False, it belongs to the descriptor. The lock ends when its owner is
+    closed or ends.
 
     Raises:
         OSError: the file system does not support locks.
@@ -179,7 +183,7 @@ def on_signal(loop: AbstractEventLoop, number: int, action: Callable[[], object]
 
 
 class DescriptorLimits(NamedTuple):
-    """The limits of open files of a process: the current one, and the highest possible. None: no limit."""
+    """The limits of open files of a process: the current and the highest possible one. None: no limit."""
 
     soft: int | None
     hard: int | None
@@ -216,7 +220,7 @@ def cpu_seconds() -> float:
 
 
 def resident_bytes() -> float:
-    """Return the resident memory of this process in bytes; its peak if only that is known, else NaN."""
+    """Return the resident memory of this process in bytes; its peak if only that is available, else NaN."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return float(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -19,8 +19,8 @@ T = TypeVar("T")
 async def in_own_thread(function: Callable[..., T], *arguments: object) -> T:
     """Call `function` in a new thread, with the context variables of this task, and return its result.
 
-    If the caller is cancelled, the function runs on in its thread, and its result is dropped; the end of the
-    process does not wait for it.
+    If the caller is cancelled, the function continues in its thread, and its result is dropped. A process can
+    end while the function runs.
 
     Raises:
         RuntimeError: the function has raised an exception that would end this task or the loop, such as

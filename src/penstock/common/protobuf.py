@@ -1,7 +1,7 @@
-"""The wire format of Protocol Buffers: a reader of a message's fields, and the bytes of fields.
+"""The wire format of Protocol Buffers: read the fields of a message, and encode fields.
 
-https://protobuf.dev/programming-guides/encoding/. This module has only numbers of fields and wire types;
-callers give fields a meaning. Groups, which have been out of use since 2008, are refused.
+https://protobuf.dev/programming-guides/encoding/. This module has only field numbers and wire types;
+callers give fields a meaning. Groups, which have been deprecated since 2008, are refused.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Fields:
     """The fields of one message, read from the front.
 
     After `advance` has returned True, `number` and `wire_type` are those of a field. The method for its type
-    reads its value: `integer` is a varint, other values lie between `begin` and `end`.
+    reads its value: the value of a varint is `integer`, other values are the bytes from `begin` to `end`.
     """
 
     __slots__ = ("_budget", "_data", "_end", "_position", "begin", "end", "integer", "number", "wire_type")
@@ -140,7 +140,7 @@ class Fields:
             raise ProtobufError(f"field {self.number} is not UTF-8: {error.reason}") from None
 
     def fixed(self) -> int:
-        """Return this field's fixed number of 64 bits, as unsigned.
+        """Return the fixed 64-bit integer of this field, as unsigned.
 
         Raises:
             ProtobufError: the field has another wire type.
@@ -149,7 +149,7 @@ class Fields:
         return int.from_bytes(self._data[self.begin : self.end], "little")
 
     def signed_fixed(self) -> int:
-        """Return this field's fixed number of 64 bits, as signed.
+        """Return the fixed 64-bit integer of this field, as signed.
 
         Raises:
             ProtobufError: the field has another wire type.
@@ -157,7 +157,7 @@ class Fields:
         return _signed(self.fixed())
 
     def double(self) -> float:
-        """Return this field's floating-point number of 64 bits.
+        """Return the 64-bit floating-point number of this field.
 
         Raises:
             ProtobufError: the field has another wire type.
@@ -167,7 +167,7 @@ class Fields:
         return value
 
     def varint(self) -> int:
-        """Return this field's varint, as unsigned.
+        """Return the varint of this field, as unsigned.
 
         Raises:
             ProtobufError: the field has another wire type.
@@ -176,7 +176,7 @@ class Fields:
         return self.integer
 
     def signed(self) -> int:
-        """Return this field's varint, as signed (int64).
+        """Return the varint of this field, as signed (int64).
 
         Raises:
             ProtobufError: the field has another wire type.
@@ -219,10 +219,10 @@ def varint_field(number: int, value: int) -> bytes:
 
 
 def fixed64_field(number: int, value: int) -> bytes:
-    """Return the encoding of a field that holds a fixed number of 64 bits, unsigned or signed."""
+    """Return the encoding of a field that holds a fixed 64-bit integer, unsigned or signed."""
     return varint_bytes(number << 3 | FIXED64) + (value & 0xFFFF_FFFF_FFFF_FFFF).to_bytes(8, "little")
 
 
 def double_field(number: int, value: float) -> bytes:
-    """Return the encoding of a field that holds a floating-point number of 64 bits."""
+    """Return the encoding of a field that holds a 64-bit floating-point number."""
     return varint_bytes(number << 3 | FIXED64) + _DOUBLE.pack(value)

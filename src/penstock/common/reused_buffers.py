@@ -1,7 +1,7 @@
 """Memory for responses from a socket, which is reused once no view of it exists.
 
-New pages cost as much as reading into them, because the kernel maps them and fills them with zeros. This
-module does not depend on protocols. The memory belongs to one thread or event loop at a time.
+New pages take as long to allocate as to read into, because the kernel maps them and fills them with zeros.
+This module does not depend on protocols. The memory belongs to one thread or event loop at a time.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 KEPT_BUFFERS_MAX = 4
 KEPT_BYTES_MAX = 16 << 20
-"""The largest buffer that is kept."""
+"""The size in bytes of the largest buffer that is kept for reuse."""
 
 LEFT_BYTES_MAX = 32 << 20
 LEFT_S = 5.0
-"""How many bytes of buffers, and for how many seconds, wait for another `ReusedMemory` to take them over."""
+"""`LeftBuffers` keeps at most `LEFT_BYTES_MAX` bytes of buffers, for `LEFT_S` seconds."""
 
 
 class ReusedMemory:
@@ -40,18 +40,18 @@ class ReusedMemory:
         return memoryview(buffer)[:size]
 
     def take_over(self, left: LeftBuffers) -> None:
-        """Keep the buffers that others have left."""
+        """Take the buffers that other instances have put into `left`, and keep them for reuse."""
         for buffer in left.take():
             self._keep(buffer)
 
     def leave(self, left: LeftBuffers, call_later: Callable[[float, Callable[[], None]], object]) -> None:
-        """Leave the kept buffers to others for `LEFT_S` seconds, by the event loop's `call_later`."""
+        """Move the kept buffers to `left`; after `LEFT_S` seconds, `call_later` drops those still there."""
         kept, self._kept = self._kept, []
         if kept:
             call_later(LEFT_S, left.put(kept).clear)
 
     def _keep(self, buffer: bytearray) -> None:
-        """Keep a buffer for reuse; if there are enough, drop the smallest one."""
+        """Keep a buffer for reuse. If `KEPT_BUFFERS_MAX` are kept already, drop the smallest of them."""
         if len(self._kept) >= KEPT_BUFFERS_MAX:
             sizes = [len(each) for each in self._kept]
             del self._kept[sizes.index(min(sizes))]
@@ -59,7 +59,7 @@ class ReusedMemory:
 
 
 class LeftBuffers:
-    """The buffers of memory that is no longer used, until another `ReusedMemory` takes them over.
+    """Buffers that one `ReusedMemory` has left, and that another one may take over.
 
     Views of them may still exist: `ReusedMemory.take` checks that before each use.
     """
@@ -68,9 +68,9 @@ class LeftBuffers:
         self._rounds: list[list[bytearray]] = []
 
     def put(self, buffers: list[bytearray]) -> list[bytearray]:
-        """Take as many of the buffers as fit into `LEFT_BYTES_MAX` with those that are here.
+        """Add as many of `buffers` as the limit `LEFT_BYTES_MAX` for all buffers allows.
 
-        Returns a list of them. Clearing the list drops those that are still here.
+        Returns the list of the added buffers. Clearing that list drops those that were not taken until then.
         """
         self._rounds = [one for one in self._rounds if one]
         room = LEFT_BYTES_MAX - sum(len(each) for one in self._rounds for each in one)
@@ -83,7 +83,7 @@ class LeftBuffers:
         return accepted
 
     def take(self) -> list[bytearray]:
-        """Return all buffers; none of them is here any longer."""
+        """Remove and return all buffers."""
         taken = [buffer for one in self._rounds for buffer in one]
         for one in self._rounds:
             one.clear()
@@ -91,7 +91,7 @@ class LeftBuffers:
 
 
 def _rounded(size: int) -> int:
-    """Return the least of 2, 3, 4, 6, 8, 12 ... that is not below `size`."""
+    """Return the least number of the series 2, 3, 4, 6, 8, 12 ... that is at least `size`."""
     power = 1 << max(size - 1, 1).bit_length()
     return power * 3 // 4 if size <= power * 3 // 4 else power
 

@@ -1,7 +1,7 @@
 """Parts of error messages: "did you mean …?" for an unknown word, and values that are shortened.
 
-`difflib` costs milliseconds to import and grows with the length of both words, so that it is imported only
-after a mistake, and only the beginning of long words is compared.
+`difflib` takes milliseconds to import, and the time of its comparisons grows with the length of both words:
+it is imported only after a mistake, and only the beginnings of long words are compared.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from reprlib import Repr
 
 WORD_CHARACTERS_MAX = 100
-"""How much of a misspelt word is compared: the time grows with the square of its length."""
+"""The number of characters of a misspelt word that are compared: the time grows with the length squared."""
 
 
 def nearest(word: str, known: Iterable[str], count: int = 1) -> list[str]:
@@ -37,5 +37,5 @@ _SHOWN.maxlong = 40
 
 
 def short_repr(value: object) -> str:
-    """Return the repr of a value; of a long one the middle is left out."""
+    """Return the repr of a value, without the middle part if it is long."""
     return _SHOWN.repr(value)

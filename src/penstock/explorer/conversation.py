@@ -27,7 +27,7 @@ from penstock.protocol.inspect.version_prefix import leading_bytes
 from penstock.protocol.message import Message
 
 HEADER = "header"
-"""The path of the header among the paths of structs."""
+"""The path that stands for the header, beside the paths of structs in the message."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class ConversationEntry:
     elapsed_ms: float | None = None
     error: str | None = None
     trailing: bytes = b""
-    """What follows the message in its frame. Brokers ignore it, and a client or two sends some."""
+    """The bytes after the message in its frame. Brokers ignore them; a few clients send some."""
     frame: bytes = b""
     message: Message | None = None
 
@@ -262,7 +262,7 @@ def _messages(connection: TcpConnection, port: int | None) -> Iterator[Conversat
 
 
 def _client(connection: TcpConnection, port: int | None) -> str:
-    """Return the client's address: not at the broker's port, or the one that connected or sent a request."""
+    """Return the client's address: that of the end without `port`, or that connected, or sent a request."""
     if port is not None:
         for end in connection.ends:
             if not end.endswith(f":{port}"):

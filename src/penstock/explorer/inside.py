@@ -31,13 +31,16 @@ _CARRIERS: dict[str, list[tuple[tuple[str, ...], str]]] = {
         (("groups", "members", "member_assignment"), _ASSIGNMENT),
     ],
 }
-"""Where members of consumer groups put messages of their own, as attributes from the top."""
+"""By message: paths of the bytes fields in which group members send messages, and names of these messages.
+
+A path is a sequence of attributes, beginning at the top of the message."""
 
 _TOPICS = {
     "ProduceRequest": ("topic_data", "name", "topicData"),
     "FetchResponse": ("responses", "topic", "responses"),
 }
-"""Where records and the names of their topics are."""
+"""By message with records: the attribute with the list of topics, the attribute with a topic's name, and the
+JSON name of the list."""
 
 _GROUPS, _TRANSACTIONS, _SHARES = "__consumer_offsets", "__transaction_state", "__share_group_state"
 
@@ -86,7 +89,7 @@ def _unpack_record(record: dict[str, Any], kinds: dict[int, str]) -> None:
 
 
 def _read(name: str, data: bytes) -> dict[str, Any] | None:
-    """Return a message with its version in front. Versions that are too new are read as the newest known."""
+    """Decode a message that follows its version. A version that is too new is read as the newest one here."""
     found = message_class(name)
     try:
         said, position = read_leading(found, data)
@@ -114,9 +117,9 @@ def _fields(struct: Any, steps: tuple[str, ...], path: str) -> Iterator[tuple[st
 
 @cache
 def _kinds(topic: str | None) -> dict[int, str]:
-    """Return the kinds of records in an internal topic, by the key's version number.
+    """Return the record types of an internal topic, by the number at the beginning of the key.
 
-    The names are those of the definitions, without "Key".
+    The names of types are those of Kafka's definitions, without "Key".
     """
     if topic not in (_GROUPS, _TRANSACTIONS, _SHARES):
         return {}
@@ -129,7 +132,7 @@ def _kinds(topic: str | None) -> dict[int, str]:
 
 
 def _home(stem: str) -> str:
-    """Return the internal topic that has records of a kind."""
+    """Return the internal topic with records of the type `stem`."""
     if stem == "TransactionLog":
         return _TRANSACTIONS
     return _SHARES if stem in ("ShareSnapshot", "ShareUpdate") else _GROUPS

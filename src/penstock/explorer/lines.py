@@ -123,7 +123,7 @@ def _member(line: Line, key: str) -> Any:
 
 
 def _version(line: Line, said: int | None) -> int:
-    """Return the version of the line, from its member `version` or from the prefix of its bytes."""
+    """Return the version of a line's message: its member `version`, or `said`, the prefix of its bytes."""
     version = line.get("version", said)
     if version is None:
         raise DecodeError("the line has no 'version'")

@@ -117,7 +117,7 @@ def _pcapng(data: bytes) -> Iterator[tuple[float, int, bytes]]:
 
 
 def _tick(body: bytes, order: str) -> float:
-    """Return the unit of an interface's timestamps, in seconds."""
+    """Return the unit of a capture interface's timestamps, in seconds."""
     position = 8
     while position + 4 <= len(body):
         code, size = struct.unpack_from(order + "HH", body, position)
@@ -152,7 +152,7 @@ def _segment(time: float, link: int, packet: bytes) -> TcpSegment | None:
 
 
 def _network(link: int, packet: bytes) -> tuple[int, int]:
-    """Return the position of the IP packet, and its EtherType."""
+    """Return the position of the IP packet in a captured packet, and its EtherType."""
     if link == ETHERNET:
         position = 12
         kind = int.from_bytes(packet[position : position + 2], "big")

@@ -19,7 +19,7 @@ from penstock.records.format.batch_header import read_header, split_batches, ver
 from penstock.records.legacy import read_message
 
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
-"""What one batch may grow to: this is for looking at, not for moving data."""
+"""The most bytes of one decompressed batch: the explorer shows records, and need not move many."""
 
 TAG_MAX = 2**31 - 1
 """The highest number of a tagged field that Kafka reads."""
@@ -108,7 +108,7 @@ def _field(struct: Any, attribute: str) -> Any:
 def batches(data: bytes) -> list[dict[str, Any]]:
     """Return the batches, and messages of magic 0 and 1, in a records field.
 
-    Damage is reported as `error`.
+    Damaged data become an object with the member `error`.
     """
     found: list[dict[str, Any]] = []
     position = 0

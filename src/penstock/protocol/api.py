@@ -62,7 +62,7 @@ class Api:
         return low, high - self.latest_unstable
 
     def is_flexible(self, version: int) -> bool:
-        """Return whether a version uses compact types and tagged fields (KIP-482)."""
+        """Return True if a version uses compact types and tagged fields (KIP-482)."""
         return self.flexible_since is not None and version >= self.flexible_since
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ API_TABLE: dict[int, Api] = {
     key: Api(key, name, (low, high), flexible_since, unstable, listeners)
     for key, name, low, high, flexible_since, unstable, listeners in API_ROWS
 }
-"""Every API by key, those that Kafka dropped included."""
+"""Every API by key, including those that Kafka has removed."""
 
 
 def stable_versions(request_class: type[Message]) -> tuple[int, int]:

@@ -41,13 +41,13 @@ class Codec(Generic[M]):
     """decode(data, position=0) -> (message, position of the byte after it).
 
     Trailing bytes are ignored, unknown tagged fields kept. `records` come as views of `data`.
-    Raises DecodeError for bytes that are no such message.
+    Raises DecodeError if the bytes are not a message of this class and version.
     """
 
     encode: Callable[[M], bytes]
     """encode(message) -> the bytes of a message.
 
-    Raises EncodeError where a value does not fit its type, or this version cannot carry it.
+    Raises EncodeError if a value does not fit its type, or this version cannot carry it.
     """
 
     def __init__(self, message_class: type[M], version: int) -> None:
@@ -127,7 +127,7 @@ class Codec(Generic[M]):
         return self._read_view(data, position)
 
     def _first_encode(self, message: M) -> bytes:
-        """Compile what `encode` is from now on; calls of this function are sent there."""
+        """Compile the encoder and set it as `encode`; then encode `message` by it."""
         if self.encode == self._first_encode:
             from penstock.protocol.compiler.compile import encoder_source
 
@@ -185,7 +185,7 @@ def codec_for(message_class: type[M], version: int) -> Codec[M]:
 
 
 def join_chunks(parts: list[Any]) -> list[Any]:
-    """Return the parts with adjacent small ones joined; large and opaque ones stay alone. None is empty."""
+    """Return `parts` without empty ones, adjacent small ones joined, large ones and non-bytes unchanged."""
     if 0 < sum(map(len, parts)) <= CHUNK_BYTES_MIN:
         try:
             return [b"".join(parts)]

@@ -158,7 +158,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may succeed later, perhaps after a refresh of metadata."""
+        """True if the same request may succeed later, perhaps after a refresh of metadata."""
         return self in _RETRIABLE
 
     @property
@@ -195,7 +195,7 @@ _REFUSALS: dict[int, tuple[type[KafkaError], str]] = {
     54: (KafkaError, "; access rules need authorizer.class.name among the settings of the broker"),
     65: (AuthorizationError, ""),
 }
-"""Codes of rights: their class, and what to do."""
+"""For each error code about missing authorization: the exception class, and advice for the message."""
 
 _RETRIABLE = frozenset(
     (

@@ -44,7 +44,7 @@ _ON_FAILURE: dict[str, object] = {
     "node_id": -1,
     "port": -1,
 }
-"""What brokers give, instead of the defaults, to fields of a response or an entry with an error."""
+"""The values, other than the defaults, of fields in a response or an entry that has an error."""
 
 _ON_FAILURE_OF_ALL: dict[str, object] = {
     "generation_id": -1,
@@ -52,19 +52,19 @@ _ON_FAILURE_OF_ALL: dict[str, object] = {
     "producer_epoch": -1,
     "protocol_name": None,
 }
-"""What brokers give to fields at the top of a response. None is an empty string in versions without null."""
+"""The values of fields at the top of an error response. None becomes "" in versions without null."""
 
 _HOLDERS = {ApiKey.ALTER_REPLICA_LOG_DIRS: "topics"}
-"""APIs whose request has one more level than the response: the list in each item of the request's list."""
+"""APIs whose request has one more level than the response, with the name of that inner list."""
 
 _ALSO_IN_ENTRIES = (ApiKey.ELECT_LEADERS, ApiKey.ALTER_PARTITION_REASSIGNMENTS)
-"""APIs whose entries have the code as well when it is at the top."""
+"""APIs whose error responses have the error code at the top and also in each entry."""
 
 _WITHOUT_ENTRIES = (ApiKey.DESCRIBE_LOG_DIRS,)
-"""APIs whose response lists other things than the request: it has no entries where the request is refused."""
+"""APIs whose response lists other things than the request: their error responses have no entries."""
 
 Maker: TypeAlias = Callable[[Any, int, "str | None"], Any]
-"""A function that makes a part of a response, of an item of the request, an error code and a message."""
+"""A function of a request item, an error code and an error message that returns a part of a response."""
 
 
 @cache
@@ -86,7 +86,7 @@ def error_response(api_key: int, version: int, request: Struct, code: int, messa
         version: the version of request and response.
         request: the decoded request.
         code: the error code.
-        message: the text beside the code, if the response has a field for it.
+        message: the error message, if the response has a field for it.
     """
     return _maker_of_all(api_key, version)(request, code, message)
 
@@ -99,10 +99,10 @@ def error_entries(
     Args:
         api_key: the API.
         version: the version of request and response.
-        field: the list of the response; ``groups.topics`` is a list in the entries of another one.
+        field: the path of the list in the response; ``groups.topics`` is a list in each entry of `groups`.
         items: structs, names or numbers from one list of the request.
         code: the error code.
-        message: the text beside the code, if an entry has a field for it.
+        message: the error message, if an entry has a field for it.
     """
     make = _maker_of_entry(api_key, version, field)
     return [make(item, code, message) for item in items]
@@ -189,11 +189,11 @@ class ResponseParts:
         return self.struct(spec, self.request.structs[item.__name__])
 
     def top(self, *, repeats: bool = False) -> Maker:
-        """Return a function that builds the response without entries; `repeats` copies request fields."""
+        """Return a function that builds a response without entries; `repeats` copies request fields."""
         return self.struct(self.response.root, self.request.root if repeats else None, is_top=True)
 
     def struct(self, spec: StructSpec, asked: StructSpec | None, *, is_top: bool = False) -> Maker:
-        """Return a function that builds a struct with the fields of a request struct repeated in it."""
+        """Return a function that builds the struct `spec` and copies the fields shared with `asked`."""
         codes, has_message, constants = self._fixed(spec, is_top=is_top)
         copied: list[tuple[str, str]] = []
         nested: list[tuple[str, str, Maker]] = []
@@ -247,7 +247,7 @@ class ResponseParts:
         return make
 
     def _fixed(self, spec: StructSpec, *, is_top: bool = False) -> tuple[list[str], bool, dict[str, object]]:
-        """Return (a struct's error code fields, whether it has a message, its constant fields)."""
+        """Return (a struct's fields for the error code, True if it has a message, constant field values)."""
         values = _ON_FAILURE | _ON_FAILURE_OF_ALL if is_top else _ON_FAILURE
         codes, has_message, constants = [], False, {}
         empty = getattr(self._classes, spec.name)()
@@ -266,7 +266,7 @@ class ResponseParts:
         return codes, has_message, constants
 
     def _source(self, field: FieldSpec, asked: StructSpec) -> str | None:
-        """Return the field of a request item that a field of its entry repeats, or None."""
+        """Return the name of the field of the request struct `asked` that `field` repeats, or None."""
         scalars = [
             each
             for each in fields_at(asked, self.version)

@@ -16,9 +16,9 @@ M = TypeVar("M", bound=Message)
 
 _SIZE = struct.Struct(">i")
 pack_response_head = struct.Struct(">ii").pack
-"""Pack the size of what follows, and a header of version 0: the correlation id."""
+"""Pack the beginning of a response: the size of the rest, and a header of version 0 (the correlation id)."""
 pack_tagged_response_head = struct.Struct(">iix").pack
-"""Pack the size of what follows, and a header of version 1, whose section of tagged fields is empty."""
+"""Pack the beginning of a response: the size of the rest, and a header of version 1 without tagged fields."""
 
 
 def encode_request(message: Message, version: int, correlation_id: int, client_id: str | None) -> list[Any]:
@@ -44,7 +44,7 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
 def response_head(body_bytes: int, correlation_id: int, has_tags: bool) -> bytes:
     """Return the size and the header of a response whose body has `body_bytes` bytes.
 
-    `has_tags` is whether the header has version 1; its section of tagged fields is empty.
+    With `has_tags`, the header has version 1 and an empty section of tagged fields, else version 0.
     """
     if has_tags:
         return pack_tagged_response_head(body_bytes + 5, correlation_id)
@@ -72,7 +72,7 @@ def decode_response(frame: Data, response_class: type[M], version: int) -> tuple
     """Decode a response that arrived as `frame`; return (correlation id, message).
 
     Raises:
-        DecodeError: the bytes are no such response.
+        DecodeError: the bytes are not a response of this class and version.
         UnsupportedVersionError: there is no such version.
     """
     codec = codec_for(response_class, version)

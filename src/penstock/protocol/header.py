@@ -19,7 +19,7 @@ _unpack_start_and_length = _START_AND_LENGTH.unpack_from
 _START_AND_LENGTH_BYTES = _START_AND_LENGTH.size
 
 _VERSIONS: dict[tuple[int, int], int] = {}
-"""Header versions by API key and version, of the requests that have been met."""
+"""A cache of header versions by API key and version, filled when a request is decoded."""
 
 
 class RequestHeader:
@@ -51,7 +51,7 @@ class RequestHeader:
 
 
 class UnsupportedRequestError(UnsupportedVersionError):
-    """A request has an unknown key or version. The error has the fields for an answer to ApiVersions."""
+    """A request has an unknown key or version. The attributes suffice to answer ApiVersions."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
         api = API_TABLE.get(api_key)

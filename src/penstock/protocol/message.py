@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Self = TypeVar("Self", bound="MadeLate[Any]")
 
 Records: TypeAlias = Any
-"""Record batches: a memoryview when decoded; when encoded anything with a length, or a list of such."""
+"""Record batches: decoded, a memoryview; to encode, any object with a length, or a list of such objects."""
 
 UnknownTags: TypeAlias = "dict[int, bytes] | None"
 """Tagged fields that the definition does not have, by tag. They are kept and written again."""

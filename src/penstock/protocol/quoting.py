@@ -33,7 +33,7 @@ def literal(value: object) -> str:
 
 
 def is_identifier(text: object) -> bool:
-    """Return whether `text` may be a name in generated source.
+    """Return True if `text` may be a name in generated source.
 
     Names are ASCII, because Python treats many Unicode characters as the same name (NFKC); they are no
     keywords; and they do not begin with an underscore, since such names belong to Python and to the

@@ -16,7 +16,7 @@ from penstock.protocol.api import API_TABLE
 
 TRUNK = "trunk"
 FIRST_KRAFT = (3, 3)
-"""The release from which brokers are taken to run without ZooKeeper, if nothing else is said."""
+"""The first release for which brokers without ZooKeeper are the default of `Release.api_versions`."""
 LAST_ZOOKEEPER = (3, 9)
 
 _ANY = 999
@@ -32,13 +32,13 @@ class ApiRange(NamedTuple):
     lowest: int
     highest: int
     is_latest_unstable: bool = False
-    """Whether the highest version is offered only where unstable versions are enabled."""
+    """True if the highest version is offered only if unstable versions are enabled."""
     offered: tuple[int, int] | None = None
-    """What ApiVersions says, where it differs from what can be parsed."""
+    """The versions in the ApiVersions response, if they differ from `lowest` and `highest`."""
     where: str = ""
-    """Empty where every broker offers the API to clients, else ``zookeeper``, ``kraft`` or ``controller``."""
+    """Empty if every broker offers the API to clients, else ``zookeeper``, ``kraft`` or ``controller``."""
     needs_receiver: bool = False
-    """Whether it is offered only where a receiver of client metrics is configured."""
+    """True if the API is offered only if a receiver of client metrics is configured."""
 
 
 class Release(NamedTuple):
@@ -46,7 +46,7 @@ class Release(NamedTuple):
 
     name: str
     apis: Mapping[int, ApiRange]
-    """What it can parse, by API key."""
+    """The APIs that the release has, by API key."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -61,13 +61,13 @@ class Release(NamedTuple):
         For releases before 0.10, which lack ApiVersions, these are the versions that a client may send.
 
         Args:
-            unstable: whether unstable versions are enabled (``unstable.api.versions.enable``).
-            kraft: whether the broker runs without ZooKeeper; by default True from release 3.3 on.
-            receiver: whether a receiver of client metrics is configured. Without one, brokers do not offer
+            unstable: True if unstable versions are enabled (``unstable.api.versions.enable``).
+            kraft: True if the broker runs without ZooKeeper; by default True from release 3.3 on.
+            receiver: True if a receiver of client metrics is configured. Without one, brokers do not offer
                 the requests for metrics.
 
         Raises:
-            ConfigError: brokers of this release run with ZooKeeper only, or without it only.
+            ConfigError: brokers of this release cannot run with ZooKeeper, or cannot run without it.
         """
         without_zookeeper = self.numbers >= FIRST_KRAFT if kraft is None else kraft
         if without_zookeeper and self.numbers < (2, 8):
@@ -157,6 +157,6 @@ def api_versions(
     """Return the APIs that brokers of a release offer to clients; see `Release.api_versions` and `release`.
 
     Raises:
-        ConfigError: there is no such release, or not with (or without) ZooKeeper.
+        ConfigError: there is no such release, or it cannot run with (or without) ZooKeeper.
     """
     return release(version).api_versions(unstable=unstable, kraft=kraft)

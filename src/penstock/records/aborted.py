@@ -17,12 +17,12 @@ class AbortedTransactions:
     __slots__ = ("_active", "_upcoming")
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
-        """Begin with `aborted`: pairs of (producer id, first offset), in any order."""
+        """Take the aborted transactions of a fetch: pairs of (producer id, first offset), in any order."""
         self._upcoming = deque(sorted((first_offset, producer_id) for producer_id, first_offset in aborted))
         self._active: set[int] = set()
 
     def is_aborted(self, producer_id: int, last_offset: int) -> bool:
-        """Return whether the transactional batch of `producer_id` that ends at `last_offset` was aborted."""
+        """Return True if the transactional batch of `producer_id` that ends at `last_offset` was aborted."""
         self._advance(last_offset)
         return producer_id in self._active
 

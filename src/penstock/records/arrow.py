@@ -1,6 +1,6 @@
 """Convert record columns to Arrow and back, without copying their bytes.
 
-The schema is the one of Spark's Kafka source, and each column has the type that Spark reads without a cast:
+The schema is that of Spark's Kafka source. Each column has the type that Spark reads without a cast:
 32-bit partitions and timestamp types, timestamps in microseconds, UTC, the list item called ``element``.
 """
 
@@ -37,7 +37,7 @@ SCHEMA: pa.Schema = pa.schema(
         pa.field("headers", HEADERS_TYPE),
     ]
 )
-"""Every column of a topic."""
+"""The schema with every column of a topic."""
 
 _MICROSECOND_MS_MAX = (1 << 63) // 1000 - 1
 _CONSTANT_ROWS_MAX = 1 << 16
@@ -63,8 +63,8 @@ def to_arrow(
 ) -> pa.RecordBatch:
     """Return `columns` as a record batch with the columns `names`, in that order.
 
-    The memory is shared. A timestamp too large for microseconds (after the year 294,246) is cut to the
-    greatest.
+    The memory is shared. A timestamp too large for microseconds (after the year 294,246) becomes the greatest
+    possible one.
 
     Raises:
         ValueError: a name is unknown, or its column was not decoded.
@@ -127,7 +127,7 @@ def _headers(column: HeadersColumn) -> pa.Array:
 
 
 def _constant(value: str | int, rows: int) -> pa.Array:
-    """Return an array of `rows` times `value`; short ones are slices of a cached array."""
+    """Return an array that repeats `value` in `rows` rows; a short one is a slice of a cached array."""
     if rows > _CONSTANT_ROWS_MAX:
         return _repeat(value, rows)
     return _constants(value).slice(0, rows)
@@ -156,7 +156,7 @@ def _repeat(value: str | int, rows: int) -> pa.Array:
 
 
 def _repeated(text: bytes, rows: int) -> Bytes:
-    """Return `text` so many times, one behind the other."""
+    """Return the bytes of `rows` copies of `text`, one after the other."""
     target = empty(rows * len(text), np.uint8)
     done = len(text) if rows else 0
     target[:done] = np.frombuffer(text, dtype=np.uint8)[:done]

@@ -1,6 +1,6 @@
 """Encode rows as whole record batches, decode them, and read and write the control batches of transactions.
 
-Promises: a reader never looks past the bytes that it was given, and for any input, the outcome
+Guarantees: a reader never reads past the bytes that it was given, and for any input, the outcome
 is a value or a `DecodeError`. Imports neither numpy nor anything else that is slow to load: the
 broker and the log use this module. `decode` and `encode` convert columns.
 
@@ -63,7 +63,7 @@ def records_bytes(
     """Return the records of a batch back to back, decompressed.
 
     Raises:
-        CorruptRecordError: the records do not decompress, or are too few bytes for the header's count.
+        CorruptRecordError: the records do not decompress, or have too few bytes for the header's count.
         UnpackLimitError: the records are compressed and take more bytes than `budget` allows.
     """
     records = memoryview(buffer)[start + HEADER_BYTES : end]
@@ -80,7 +80,7 @@ def records_bytes(
 
 
 def record_size_max(key: bytes | None, value: bytes | None, headers: Sequence[Header] = ()) -> int:
-    """Return an upper bound for the bytes of a record in an uncompressed batch."""
+    """Return an upper bound for the size in bytes of a record in an uncompressed batch."""
     size = 36 + (len(key) if key else 0) + (len(value) if value else 0)
     for name, content in headers:
         size += 10 + 3 * len(name) + (len(content) if content else 0)

@@ -12,7 +12,7 @@ import numpy as np
 from penstock.records.kernels.compiled import Bytes, Int32s, Ints
 
 COLUMN_BYTES_MAX = (1 << 31) - 1
-"""Arrow's `binary` and `string` count bytes in 32 bits."""
+"""The most bytes in a column, because Arrow's `binary` and `string` have 32-bit offsets."""
 
 NO_BYTES: Bytes = np.empty(0, dtype=np.uint8)
 
@@ -84,7 +84,7 @@ class RecordColumns:
     """`row_count` records of one partition, in offset order; a column that was not requested is None.
 
     Timestamps are milliseconds since 1970, -1 for a record without one. `next_offset` is the offset to read
-    on from: after every batch that was read, also after those that were left out.
+    next: after every batch that was read, including skipped ones.
     """
 
     row_count: int

@@ -1,8 +1,8 @@
 """Convert records between magic 0, 1 and 2, for clients that know only an older format than the log's.
 
-Down: control batches, headers and producer fields are lost, the codec stays; magic 0 loses the timestamps
-too. Up: a whole message set becomes one batch. The rules are those of Apache Kafka up to 3.9 (KIP-31, KIP-32,
-KIP-98).
+Conversion down drops control batches, headers and producer fields, and keeps the codec; magic 0 loses the
+timestamps too. Conversion up makes one batch of a whole message set. The rules are those of Apache Kafka up
+to 3.9 (KIP-31, KIP-32, KIP-98).
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from penstock.records.legacy import LegacyMessage
 
 _MESSAGE_BYTES = (26, 34)
-"""Bytes of a message without its key and value, by magic."""
+"""The size in bytes of a message without its key and value, by magic."""
 
 _DELTA_MAX = (1 << 31) - 1
-"""How far apart the offsets of one batch can be: they are kept as int32 beside the first."""
+"""The greatest difference between offsets in one batch: each is stored as an int32 delta from the first."""
 
 _TIME_DELTA_MAX = (1 << 63) - 1
-"""How far apart the times of one batch can be: they are kept as int64 beside the first."""
+"""The greatest difference between timestamps in a batch: each is stored as an int64 delta from the first."""
 
 
 def convert_down(
@@ -69,8 +69,8 @@ def convert_down(
 
     Messages of that magic or an older one are copied. Records of uncompressed batches below `first_offset`
     are left out; a compressed batch becomes one wrapper with all its records. The result may be longer than
-    the input, and is empty if there were only control batches. It ends behind the batch with which it has
-    `enough_bytes`, and before a batch that is damaged, needs more than is left of `budget`, or is compressed
+    the input, and is empty if there were only control batches. It ends after the batch with which it has
+    `enough_bytes`, or before a batch that is damaged, needs more than is left of `budget`, or is compressed
     with zstd; if that batch is the first, the error is raised. `aborted` lists the (producer id, first
     offset) of aborted transactions, as a fetch of committed data does; their batches are left out. With
     `unpacks_zstd`, batches in zstd become uncompressed messages. Gzip batches of up to `quick_bytes` become
@@ -167,7 +167,7 @@ def _convert_one(
 
 
 def _is_left_out(view: memoryview, start: int, end: int, transactions: AbortedTransactions | None) -> bool:
-    """Return whether the batch of magic 2 in `view[start:end]` is a control batch or was aborted.
+    """Return True if the batch of magic 2 in `view[start:end]` is a control batch or was aborted.
 
     Raises:
         CorruptRecordError: the header or the marker cannot be read.
@@ -185,7 +185,7 @@ def _is_left_out(view: memoryview, start: int, end: int, transactions: AbortedTr
 def _messages(
     chunks: Iterable[Sequence[Record]], magic: int, base: int, budget: UnpackBudget, first_offset: int = 0
 ) -> bytearray:
-    """Return records as messages with offsets counted from `base`, without those below `first_offset`."""
+    """Return records as messages with offsets relative to `base`; leave out those below `first_offset`."""
     out = bytearray()
     for records in chunks:
         budget.take_bytes(sum(_message_size(record, magic) for record in records))
@@ -299,7 +299,7 @@ def convert_up(
 
 
 class _GrowingBatch:
-    """A batch to which messages are added: written in chunks, so that few messages exist as objects."""
+    """A batch to which messages are added: written in chunks, so that few messages are objects at a time."""
 
     def __init__(self, base_offset: int | None, timestamp_ms: int, budget: UnpackBudget) -> None:
         self._assigned = base_offset

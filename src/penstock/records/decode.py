@@ -4,8 +4,8 @@ A buffer is decoded in groups of batches of about a megabyte, so that a group is
 cache for the next step: list its batches, compare checksums, decompress what is compressed into a scratch
 buffer, find the fields of every record, copy the requested columns.
 
-Promises: control batches and aborted transactions are never returned; rows are trimmed to the range; for any
-bytes, the outcome is columns or a `DecodeError`, and memory is in proportion to the data. A partial batch
+Guarantees: control batches and aborted transactions are never returned; rows are trimmed to the range; for
+any bytes, the outcome is columns or a `DecodeError`, and memory is in proportion to the data. A partial batch
 at the end of a buffer is left out.
 """
 
@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 GROUP_BYTES = 1 << 20
-"""The bytes of batches that are decoded together, which a second-level cache holds, or half of them."""
+"""The size in bytes of the batches that are decoded together: one or two times a second-level cache."""
 
 LIMIT_BYTES = 1 << 31
-"""What the compressed batches of one call may grow to altogether where the caller names no limit."""
+"""The default limit in bytes for the decompressed size of all compressed batches of one call."""
 
 BATCH_BYTES = 1 << 20
-"""Size of the columns that `iter_columns` makes: what Spark and Arrow consumers like best."""
+"""The default size in bytes of the pieces that `iter_columns` yields: fastest for Spark and Arrow readers."""
 
 _TABLE_LINES = 1024
 _OFFSET_MAX = (1 << 63) - 1
@@ -72,7 +72,7 @@ class WholeBatches(NamedTuple):
 
     data: Buffer
     end_offset: int
-    """Behind all of its offsets."""
+    """An offset after all offsets in the buffer."""
 
 
 def decode_columns(
@@ -124,9 +124,9 @@ def iter_columns(
 
     A buffer may be given as `WholeBatches`: then a partial batch in it is an error.
 
-    A piece has at least one batch of the log, however large that batch is. No piece is empty, except the last
-    one with `keep_last`, which has the next offset. Both limits hold for each compressed batch.
-    Raises as `decode_columns` does.
+    A piece has at least one batch of the log, however large that batch is. With `keep_last`, the last piece
+    may be empty, and has the next offset; no other piece is empty. `limit_bytes` and `limit_records` apply to
+    each compressed batch. Raises the errors of `decode_columns`.
     """
     decoder = _Decoder(
         buffers,
@@ -272,8 +272,8 @@ class _Decoder:
     def _share_done(self, spans: int, records: int, rest: float) -> float:
         """Return the share of the input, or of the piece, that is decoded after a step.
 
-        The step takes `records` in `spans` bytes, and as much as `rest` bytes like them may come behind it.
-        The sizes of arrays are guessed from the share.
+        The step decodes `records` records in `spans` bytes, and up to `rest` bytes may follow it. The share
+        serves to estimate the sizes of arrays.
         """
         if not self._piece_bytes:
             return min(self._bytes_done / self._bytes_known, 1.0) if self._bytes_known else 1.0
@@ -283,7 +283,7 @@ class _Decoder:
         return size / (size + min(steps, rest / max(spans, 1)) * added)
 
     def _rest(self) -> float:
-        """Return the bytes behind those that were listed last; infinity if they are not known."""
+        """Return the number of bytes after the batches that were listed last; infinity if it is unknown."""
         return max(self._bytes_known - self._bytes_done, 0) if self._bytes_known else inf
 
     # --- magic 2 ---
@@ -317,7 +317,7 @@ class _Decoder:
         )
 
     def _drop_uncommitted(self, data: Bytes, table: Ints, lines: int) -> int:
-        """Remove control batches and aborted batches from the table; return how many lines are left."""
+        """Remove control batches and aborted batches from the table; return the number of lines left."""
         kept = 0
         for line in range(lines):
             attributes = int(table[line, kernels.ATTRIBUTES])
@@ -394,7 +394,7 @@ class _Decoder:
         )
 
     def _decompress(self, codec: int, compressed: memoryview, at: int) -> int:
-        """Decompress to position `at` of the scratch buffer; return the position behind the data."""
+        """Decompress to position `at` of the scratch buffer; return the position after the data."""
         if self._piece_bytes:
             self._left_bytes = self._limit_bytes
         limit = self._left_bytes
@@ -419,7 +419,7 @@ class _Decoder:
     # --- magic 0 and 1 ---
 
     def _take_messages(self, data: Bytes) -> Generator[int, None, int]:
-        """Decode the messages of magic 0 and 1 at the beginning of `data`; return how many bytes they take.
+        """Decode the messages of magic 0 and 1 at the beginning of `data`; return their size in bytes.
 
         Yields the size of the columns so far after each step.
         """
@@ -453,14 +453,14 @@ class _Decoder:
         return position
 
     def _scan_run(self, run: Bytes) -> None:
-        """Decode a run of consecutive uncompressed messages."""
+        """Decode `run`, the bytes of consecutive uncompressed messages."""
         if len(run):
             self._scan_messages(run, 0, -1, 0, 0)
 
     def _take_wrapper(self, wrapper: LegacyMessage, before: int) -> None:
         """Decode the messages in a compressed message (wrapper).
 
-        `before` is the offset to read on from, for the error raised if the wrapper holds too much.
+        `before` is the offset to read next if UnpackLimitError is raised for the wrapper.
         """
         if self._piece_bytes:
             self._left_bytes = self._limit_bytes

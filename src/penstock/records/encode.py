@@ -29,7 +29,7 @@ from penstock.records.kernels.compiled import Bytes, Int32s, Ints
 from penstock.records.kernels.memory import empty
 
 BATCH_BYTES_MAX = 1_000_000
-"""Size of a batch before compression where the caller names none: below a broker's usual limit."""
+"""The default limit of a batch's size before compression, in bytes: below the usual limit of brokers."""
 
 _TABLE_LINES = 1024
 _NO_INT32S: Int32s = np.empty(0, dtype=np.int32)
@@ -116,7 +116,7 @@ def encode_columns(
 
 
 class _Source:
-    """The arrays behind the columns to encode, in the order in which the kernels take them."""
+    """The arrays of the columns to encode, in the order in which the kernels take them."""
 
     def __init__(self, columns: RecordColumns, timestamps: Ints, rows: Ints, row_count: int) -> None:
         self._rows = _read_only(rows)
@@ -201,7 +201,7 @@ def _read_only(array: NDArray[_Number]) -> NDArray[_Number]:
 
 
 def _arrays(column: BytesColumn | None) -> _Arrays:
-    """Return (data, ends, validity, offset of its first bit); empty arrays if `column` is None."""
+    """Return (data, ends, validity bitmap, its offset in bits); empty arrays if `column` is None."""
     if column is None:
         return _NOTHING
     validity = NO_BYTES if column.validity is None else column.validity

@@ -1,7 +1,7 @@
 """The growing arrays that `decode` fills with records, and their conversion to columns.
 
-Promises that memory is in proportion to the data: arrays are sized for the records found, plus a guess from
-the share of the input that is done, never by a number in the data alone.
+Memory is in proportion to the data: arrays have room for the decoded records, and for an estimate of the rest
+by the share of the input that is decoded. A number in the data alone never determines a size.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _PROBLEMS = {
 
 
 def problem(outcome: int, where: int | str) -> CorruptRecordError:
-    """Return the error for the failure code `outcome` of a kernel, at the batch `where`."""
+    """Return the error for `outcome`, the failure code of a kernel; `where` identifies the batch."""
     return CorruptRecordError(f"batch at {where}: {_PROBLEMS[outcome]}")
 
 
 def _likely(needed: int, done: float, at_most: int) -> int:
-    """Return an estimate of all entries, of which the share `done` of the input has brought `needed`.
+    """Return an estimate of the final number of entries: the share `done` of the input has `needed` entries.
 
-    The first share may differ from the rest: an estimate above `at_most` is reached in several steps.
+    The rest of the input may differ: an estimate above `at_most` is reached in several steps.
     """
     likely = int(needed / max(done, 1e-6) * _GUESS_MARGIN) + 64
     step = needed * (_GUESS_FACTOR_MAX if needed < _LARGE else 2)
@@ -50,7 +50,7 @@ def _likely(needed: int, done: float, at_most: int) -> int:
 
 
 def _room(array: NDArray[Any], used: int, needed: int, done: float, at_most: int = 0) -> NDArray[Any]:
-    """Return `array`, or a larger copy with room for `needed` entries and an estimate of those to come."""
+    """Return `array` if it has room for `needed` entries, else a copy with room as `_likely` estimates."""
     return array if needed <= len(array) else _enlarged(array, used, _likely(needed, done, at_most))
 
 
@@ -82,7 +82,7 @@ class _GrowingField:
         self.ends = _room(self.ends, rows + 1, needed + 1, done, at_most)
 
     def make_bytes_room(self, used: int, size: int) -> None:
-        """Make room for `size` bytes, of which the first `used` are kept."""
+        """Make room for `size` bytes in all. The first `used` bytes keep their contents."""
         if size > len(self.data):
             self.data = _enlarged(self.data, used, min(size, COLUMN_BYTES_MAX))
 
@@ -126,9 +126,9 @@ class _GrowingBytes:
 class GrowingColumns:
     """The rows decoded so far, in the requested columns (names as in `model.COLUMN_NAMES`).
 
-    Keys and values get room for an estimate from the share of the input that is decoded, and from their share
-    of the records' bytes so far, or in `before`, the columns of the previous piece. `input_bytes` is the size
-    of all input; 0 if it is unknown.
+    The room for keys and values is estimated from the share of the input that is decoded, and from the share
+    of keys and values in the records' bytes: so far, or in `before`, the columns of the previous piece.
+    `input_bytes` is the size of the whole input; 0 if it is unknown.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class GrowingColumns:
         self._columns = columns
         self._input_bytes = input_bytes
         self._spans: int = 0
-        """The bytes of the records that were taken, with their lengths and offsets."""
+        """The size in bytes of the encoded records that were added, including their lengths and offsets."""
         self._before = before if before is not None and before._spans else None
         self._done = 0.0
         self.state: Ints = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
@@ -171,7 +171,7 @@ class GrowingColumns:
         )
 
     def likely_size(self, spans: int, records: int) -> int:
-        """Return an estimate of what a step of `records` in `spans` bytes adds to `size_bytes`."""
+        """Return an estimate of the growth of `size_bytes` by `records` records, encoded in `spans` bytes."""
         like = self if self._spans else self._before
         if like is not None:
             return spans * like.size_bytes // like._spans
@@ -190,13 +190,14 @@ class GrowingColumns:
         spans: int,
         done: float,
     ) -> None:
-        """Add the rows of `lines` batches: at most `records` in `spans` bytes, found by `scan` in `data`.
+        """Add the rows of the first `lines` batches in `table`, which the kernel `scan` reads from `data`.
 
-        `done` is the share of the input, or of the piece, that has been decoded after this call.
+        The batches have at most `records` records in `spans` bytes. `done` is the share of the input, or of
+        the piece, that has been decoded after this call.
 
         Raises:
             CorruptRecordError: a batch does not follow the format.
-            DecodeError: a column grows beyond what Arrow can count.
+            DecodeError: a column grows beyond `COLUMN_BYTES_MAX`.
         """
         first = self.row_count
         self._make_room(first, first + records, done)
@@ -262,7 +263,7 @@ class GrowingColumns:
         self._capacity = needed
 
     def _make_bytes_room(self, spans: int, records: int, done: float) -> None:
-        """Make room for keys and values before batches are scanned: the kernel says where it needs more."""
+        """Make room for an estimate of keys and values, before a kernel scans batches."""
         like = self if self._spans else self._before
         most = max(spans - RECORD_BYTES_MIN * records, 0)
         for field, used_at in ((self._key, kernels.KEY_BYTES), (self._value, kernels.VALUE_BYTES)):
@@ -275,7 +276,7 @@ class GrowingColumns:
                 field.make_bytes_room(used, _likely(needed, done, self._input_bytes))
 
     def _make_more_room(self, first: int, records: int, done: float) -> None:
-        """Make room for the record that the kernel found none for, and for what is likely to follow."""
+        """Make room for the record at which the kernel ran out of it, and for an estimate of the rest."""
         state = self.state
         share = max((self.row_count - first) / max(records, 1), 1e-3)
         for field, used_at, room_at in (

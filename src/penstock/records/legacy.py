@@ -1,8 +1,8 @@
 """Decode and encode messages of magic 0 and 1, the format before Kafka 0.11, as rows.
 
 A message is its own entry in the log: offset, size, checksum, key, value. A compressed message, called
-wrapper, holds a whole set of messages as its value. Promises the same rows as `batch` and the same
-errors. Nothing here needs numpy; `decode` turns long runs of messages into columns by kernels.
+wrapper, holds a whole set of messages as its value. The rows and errors are the same as those of `batch`.
+Nothing here needs numpy; `decode` converts long sequences of messages to columns by kernels.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CHECKED_POSITION = MESSAGE_CRC_POSITION + 4
 _MAGICS = (0, 1)
 
 MessageRow = tuple["bytes | None", "bytes | None", int]
-"""What a message is made of: key, value, timestamp in milliseconds (ignored by magic 0)."""
+"""The parts of a message: key, value, timestamp in milliseconds (ignored by magic 0)."""
 
 
 class LegacyMessage(NamedTuple):
@@ -73,7 +73,7 @@ def read_message(buffer: Buffer, start: int, end: int) -> LegacyMessage:
     """Read the message of magic 0 or 1 in `buffer[start:end]`.
 
     Raises:
-        CorruptRecordError: the magic is not 0 or 1, or the fields do not fill the bytes.
+        CorruptRecordError: the magic is not 0 or 1, or the message does not end at `end`.
     """
     view = memoryview(buffer)
     try:
@@ -128,11 +128,11 @@ def inner_messages(
     mixed: bool = False,
     nested: bool = False,
 ) -> tuple[memoryview, int, bool]:
-    """Decompress a `wrapper`; return (its message set, what to add to the offsets, whether it has wrappers).
+    """Decompress a `wrapper`; return (message set, number to add to its offsets, True if it has wrappers).
 
-    Inner offsets of magic 1 are relative to the last one, which is at the wrapper's offset; some producers
-    leave the wrapper's offset at 0. Inner offsets of magic 0 are absolute. If `mixed`, the magic inside may
-    be another than the wrapper's; if `nested`, there may be wrappers inside. The wrapper's checksum covers
+    Inner offsets of magic 1 are relative: the last inner message has the wrapper's offset, unless a producer
+    has left that at 0. Inner offsets of magic 0 are absolute. If `mixed`, messages inside may have another
+    magic than the wrapper; if `nested`, there may be wrappers inside. The wrapper's checksum covers
     only the compressed bytes, so each message inside has a checksum of its own.
 
     Raises:
@@ -183,13 +183,13 @@ def iter_messages(
 ) -> Iterator[LegacyMessage]:
     """Yield the message in `buffer[start:end]`, or the messages inside it if it is a wrapper.
 
-    Offsets are absolute, and a log-append timestamp of the wrapper is that of every message inside.
-    If `mixed`, the magic inside may be another than the wrapper's. If `nested`, wrappers may hold
-    wrappers, as in Kafka 0.8 and 0.9; by default only those of magic 0 may.
+    Offsets are absolute. A log-append timestamp of the wrapper applies to every message inside. If `mixed`,
+    messages inside may have another magic than the wrapper. If `nested`, wrappers may hold wrappers, as in
+    Kafka 0.8 and 0.9; by default only wrappers of magic 0 may.
 
     Raises:
         CorruptRecordError: wrong checksum (if `verify`) or layout.
-        UnpackLimitError: a wrapper holds more than `budget` allows, or wrappers more than `NESTING_MAX` deep.
+        UnpackLimitError: a wrapper holds more than `budget` allows, or nests more than `NESTING_MAX` deep.
     """
     if verify:
         verify_message_crc(buffer, start, end)
@@ -254,7 +254,7 @@ def decode_entry(
     limit_bytes: int = UNPACKED_BYTES_MAX,
     limit_records: int = UNPACKED_RECORDS_MAX,
 ) -> list[Record]:
-    """Return the records of the entry of magic 0 or 1 in `buffer[start:end]`, for `batch.decode_batch`.
+    """Decode the message or wrapper of magic 0 or 1 in `buffer[start:end]`, for `batch.decode_batch`.
 
     Raises:
         CorruptRecordError: wrong checksum (if `verify`) or layout.
@@ -278,7 +278,9 @@ def iter_entry(
     verify: bool = True,
     record_class: type[Record] = Record,
 ) -> Iterator[Record]:
-    """Yield the records of the entry of magic 0 or 1 in `buffer[start:end]`, as `record_class`.
+    """Decode the message or wrapper of magic 0 or 1 in `buffer[start:end]`; yield its records.
+
+    The records are instances of `record_class`.
 
     Raises:
         CorruptRecordError: wrong checksum (if `verify`) or layout.

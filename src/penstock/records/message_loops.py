@@ -1,8 +1,8 @@
-"""Convert between message formats by the compiled kernels: much faster than by record, without numpy.
+"""Convert between message formats by compiled kernels: much faster than record by record, without numpy.
 
-Both functions return None for input that the kernels do not convert: damaged records, wrappers in wrappers,
-or any input if the kernels were not compiled. Then `convert` converts record by record, and raises the
-errors. The results of both ways are equal to the byte.
+`raised` converts up and `lowered` converts down. Both return None for input that the kernels do not convert:
+damaged records, wrappers in wrappers, or any input if the kernels were not compiled. Then `convert` converts
+record by record, and raises the errors. The results of both ways are equal to the byte.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def raised(
 ) -> bytes | None:
     """Return the messages in `view` as one batch of magic 2, or None if the kernels cannot convert them.
 
-    Checksums are compared. Offsets count from `base_offset`. The other arguments are those of
+    Checksums are verified. Offsets count from `base_offset`. The other arguments are those of
     `convert.convert_up`.
     """
     if _raise_messages is None:
@@ -76,7 +76,7 @@ def raised(
 
 
 class _Raising:
-    """A batch of magic 2 that the kernel builds out of messages: room for its header, then its records."""
+    """A growing batch of magic 2: room for its header, then the records that a kernel makes of messages."""
 
     __slots__ = ("_budget", "_state", "_target", "_view", "codec")
 
@@ -94,7 +94,9 @@ class _Raising:
         return self._state[_WRITTEN_TO]
 
     def take_all(self, mixed: bool, may_be_cut: bool) -> bool:
-        """Convert all messages, the last of which may be cut; return False if the kernel cannot convert one.
+        """Convert all messages; return False if the kernel cannot convert one.
+
+        A partial message at the end is ignored if it `may_be_cut`.
 
         Raises:
             CorruptRecordError: a wrapper is damaged.
@@ -113,7 +115,7 @@ class _Raising:
         return bool(self._state[_COUNT])
 
     def _take(self, data: memoryview, position: int, magic: int, wrapper_time: int) -> int:
-        """Convert uncompressed messages; return the position behind the last one that was converted."""
+        """Convert uncompressed messages; return the position after the last one that was converted."""
         left = len(data) - position
         room = left + _RECORD_GROWTH * (left // _MESSAGE_BYTES_MIN + 1)
         self._target += bytes(max(self.size + room - len(self._target), 0))
@@ -125,7 +127,7 @@ class _Raising:
         return self._state[_READ_TO]
 
     def _take_wrapper(self, position: int, is_first: bool, mixed: bool) -> int:
-        """Convert the messages in the wrapper at `position`; return the position behind it, 0 on failure."""
+        """Convert the messages in the wrapper at `position`; return the position after it, 0 on failure."""
         for start, end, magic in split_batches(self._view[position:]):
             start, end = start + position, end + position
             if magic > 1:

@@ -1,8 +1,8 @@
 """Encode and decode the records inside a batch of magic 2 as rows: the hot loops of the row API.
 
-Compiled in `native/rows.h` and `native/row_writer.h`. The code here runs without the compiled module, and for
-records that the compiled loops do not handle. It is written for speed: short numbers are read and written
-in place, and a record without headers is one join of cached pieces.
+The compiled versions are in `native/rows.h` and `native/row_writer.h`. The Python code runs if the compiled
+module is missing, and for records that the compiled loops do not handle. It is written for speed: short
+numbers are read and written in place, and a record without headers is one join of cached pieces.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from penstock.records import native
 from penstock.records.format.varint import SHORT_MAX, encode_varint, read_unsigned, read_varint, short_varints
 
 RowLike = tuple["bytes | None", "bytes | None", "Iterable[Header]", int]
-"""What a record is made of: key, value, headers, timestamp in milliseconds."""
+"""The parts of a record: key, value, headers, timestamp in milliseconds."""
 
 RECORD_OVERHEAD_BYTES = 36
-"""What a record takes at most besides its key, value and headers (five varints and an attribute byte)."""
+"""The most bytes of a record besides its key, value and headers: five varints and an attribute byte."""
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 _read_rows = getattr(native.LIBRARY, "read_rows", None)
 _write_rows = getattr(native.LIBRARY, "write_rows", None)
-"""Both return None where a record is not as nearly all are: the functions below decide then."""
+"""The compiled loops, or None. For unusual records they return None, and the Python functions below run."""
 
 
 def encode_records(
@@ -77,7 +77,7 @@ def _encode_headers(headers: Iterable[Header]) -> bytes:
 
 
 class PlainMeter:
-    """The bytes in use by all batches of a producer, in Python; `Meter` is the compiled class if built."""
+    """Counts the bytes in use by all batches of a producer; `Meter` is the compiled class if it is built."""
 
     __slots__ = ("limit", "used")
 
@@ -86,7 +86,7 @@ class PlainMeter:
         self.used = 0
 
     def add(self, count: int) -> None:
-        """Add `count` bytes to those in use, or free them if `count` is negative."""
+        """Add `count` to the number of bytes in use; a negative `count` subtracts."""
         self.used += count
 
 
@@ -94,9 +94,9 @@ class PlainRowWriter:
     """A batch to which records are added one by one: keeps the rows, and encodes them all at the end.
 
     The compiled class (`native/row_writer.h`) encodes each record when it is added, and keeps no rows.
-    `outcome` is the result of the batch; `delivery_class` is called with it, an index and a time in
-    milliseconds to make the delivery of one record. `lock` is held around all calls except `note` and `put`,
-    which take it themselves.
+    `outcome` is the result of the batch, which all its records share: `delivery_class(outcome, index, time)`
+    returns the delivery object of one record, with its time in milliseconds. Callers hold `lock` during all
+    calls except `note` and `put`, which take it themselves.
     """
 
     __slots__ = (
@@ -124,7 +124,7 @@ class PlainRowWriter:
         lock: AbstractContextManager[object],
     ) -> None:
         self.limit = limit
-        """The most bytes of a batch of several records."""
+        """The greatest size of the batch in bytes. A single record may be larger."""
         self.size = 0
         self.max_timestamp = 0
         self._meter = meter
@@ -153,7 +153,7 @@ class PlainRowWriter:
 
         A record does not fit if the batch is closed or would have more than `limit` bytes, or if the
         difference of its time from the first record's has more than 64 bits. The caller has checked the
-        types.
+        types of the arguments.
         """
         rows = self._rows
         if not self._is_open or (rows and self.size + size > self.limit):
@@ -210,12 +210,12 @@ class PlainRowWriter:
         return self._delivery_class(self._outcome, index, timestamp)
 
     def open_lane(self, topics: Mapping[str, object], topic: str, info: object, grant: int) -> None:
-        """Let `note` add up to `grant` bytes of records, while `topics` maps the topic to `info`."""
+        """Let `note` add up to `grant` bytes of records as long as `topics[topic]` is `info`."""
         self._lane = (topics, topic, info) if self._is_open and type(topic) is str else None
         self._noted, self._grant = 0, grant
 
     def close_lane(self) -> int:
-        """Let `note` add nothing more; return the bytes that it has added since `open_lane`."""
+        """Stop `note` from adding records; return the number of bytes that it has added since `open_lane`."""
         noted, self._noted, self._lane = self._noted, 0, None
         return noted
 
@@ -225,12 +225,12 @@ class PlainRowWriter:
         self._lane = None
 
     def drop(self) -> None:
-        """Close the batch and free its records. `count` stays."""
+        """Close the batch and free its records. `count` does not change."""
         self.close()
         self._dropped, self._rows = self.count, []
 
     def body(self, room: int) -> bytearray:
-        """Return the encoded records back to back, behind `room` zero bytes.
+        """Return `room` zero bytes, followed by the encoded records.
 
         Raises:
             ValueError: the records have been dropped.
@@ -244,11 +244,11 @@ class PlainRowWriter:
 
 RowWriter: Any = getattr(native.LIBRARY, "RowWriter", PlainRowWriter)
 Meter: Any = getattr(native.LIBRARY, "Meter", PlainMeter)
-"""The compiled ones where they are: not in a free-threaded Python."""
+"""The compiled classes, or the Python ones where those are not built, as for a free-threaded Python."""
 
 
 def readable(data: memoryview) -> memoryview | bytes:
-    """Return the records in the form that `decode_some` reads fastest: a copy as bytes in plain Python."""
+    """Return `data` in the type that `decode_some` reads fastest: bytes if the compiled loop is missing."""
     return data if _read_rows is not None else bytes(data)
 
 
@@ -262,13 +262,13 @@ def decode_records(
     partition: int,
     record_class: type[Record] = Record,
 ) -> list[Record]:
-    """Decode the `count` records that `data` holds, the first of which has `base_offset`.
+    """Decode the `count` records in `data`, from a batch with the base offset `base_offset`.
 
     `appended_at` is the timestamp of all records, or None if each has its own.
 
     Raises:
         IndexError: the bytes end within a record.
-        CorruptRecordError: a record, or what is behind the last one, does not follow the format.
+        CorruptRecordError: a record does not follow the format, or bytes are left after the last one.
     """
     records, position = decode_some(
         data, 0, count, base_offset, base_timestamp, appended_at, topic, partition, record_class

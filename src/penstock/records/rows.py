@@ -1,7 +1,7 @@
 """Decode batches of any magic into the rows that an application may see.
 
-Promises the rows that `decode` gives as columns: no control records, no aborted transactions, nothing
-outside the range. Imports no numpy.
+The rows are those that `decode` returns as columns: no control records, no aborted transactions, nothing
+outside the range of offsets. Imports no numpy.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 CHUNK_ROWS = 2_048
-"""Records that become objects at a time: few enough that the memory of the last ones is warm for the next."""
+"""The most records that become objects at a time: few enough that memory is reused from the CPU cache."""
 
 OFFSET_MAX = (1 << 63) - 1
-"""No record has this offset: the one after it could not be asked for."""
+"""No record has this offset, because the offset after it could not be requested."""
 
 
 def decode_rows(
@@ -39,7 +39,7 @@ def decode_rows(
     limit_bytes: int = UNPACKED_BYTES_MAX,
     limit_records: int = UNPACKED_RECORDS_MAX,
 ) -> tuple[list[Record], int]:
-    """Return (records, offset to read on from) of the whole batches in `buffer`.
+    """Decode the whole batches in `buffer`; return (records, offset to read next).
 
     `end_offset` is exclusive; `aborted` lists (producer id, first offset) of aborted transactions,
     as a fetch response does. A partial batch at the end is left out.
@@ -79,11 +79,11 @@ def iter_rows(
     limit_records: int = UNPACKED_RECORDS_MAX,
     record_class: type[Record] = Record,
 ) -> Iterator[tuple[list[Record], int]]:
-    """Yield (some records, offset to read on from after them) of the whole batches in `buffer`.
+    """Decode the whole batches in `buffer`; yield (some records, offset to read next), piece by piece.
 
-    Records are `record_class`. The other arguments are those of `decode_rows`. No more than one compressed
-    batch is decompressed at a time, and records become objects about two thousand at a time. The last piece,
-    which may have no records, has the offset at which the buffer ends.
+    The records are instances of `record_class`. The other arguments are those of `decode_rows`. No more than
+    one compressed batch is decompressed at a time, and records become objects about two thousand at a time.
+    The last piece, which may have no records, has the offset at which the buffer ends.
 
     Raises:
         CorruptRecordError: a checksum (if `verify`) or the layout is wrong; pieces before it were yielded.

@@ -1,7 +1,8 @@
 """OTLP: the message MetricsData of OpenTelemetry (opentelemetry.proto.metrics.v1), to and from points.
 
-KIP-714 has clients push this message. The reader takes gauges and sums, which is all that the metrics of
-KIP-714 and current clients have; it skips histograms, summaries, and fields that OpenTelemetry may add.
+Clients push this message to brokers (KIP-714). `read_metrics` reads gauges and sums, which is all that the
+metrics of KIP-714 and current clients have; it skips histograms, summaries, and fields that OpenTelemetry may
+add.
 
     MetricsData    1 resource_metrics*
     ResourceMetrics  1 resource, 2 scope_metrics*
@@ -30,7 +31,7 @@ from penstock.common.protobuf import (
 from penstock.telemetry.points import Labels, MetricKind, Point
 
 FIELDS_MAX = 50_000
-"""The most fields of one push: some 2,000 points with two labels each, which take 30 to 50 ms."""
+"""The most Protobuf fields in one push: some 2,000 points with two labels each, read in 30 to 50 ms."""
 
 _DELTA, _CUMULATIVE = 1, 2
 
@@ -47,10 +48,10 @@ def read_metrics(
 ) -> Pushed:
     """Return the contents of a MetricsData message.
 
-    `between` is called between resources, so that a thread can pause there and let others run.
+    `between` is called after each resource, so that a thread can pause there and let other threads run.
 
     Raises:
-        ProtobufError: the bytes are not such a message.
+        ProtobufError: the bytes are not a MetricsData message.
         TooManyFieldsError: the message has more than `fields_max` fields.
     """
     found = Pushed({}, [])
@@ -123,7 +124,7 @@ def _read_point(fields: Fields, name: str) -> Point | None:
 
 
 def _read_attribute(fields: Fields, into: dict[str, str]) -> None:
-    """Add a KeyValue to `into`. Values that are lists, maps or bytes are left out."""
+    """Read a KeyValue, and add it to `into`. Values that are lists, maps or bytes are left out."""
     key = ""
     value: str | None = None
     while fields.advance():

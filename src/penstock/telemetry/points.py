@@ -24,7 +24,7 @@ class Point(NamedTuple):
     """One value of one metric.
 
     `time_ns` and `start_ns` are nanoseconds since 1970: the time of the measurement, and the time from which
-    the value counts, or 0 if the client does not say.
+    a sum is counted, or 0 if the client does not send it.
     """
 
     name: str

@@ -21,8 +21,8 @@ def refuse_name(
 ) -> NoReturn:
     """Raise the error for a `name` that a package does not have, with advice from the section `place`.
 
-    `unknown_name` is `penstock.errors.UnknownNameError`, which is an argument because that module calls this
-    one.
+    `unknown_name` is `penstock.errors.UnknownNameError`. It is an argument because `penstock.errors` imports
+    this module.
 
     Raises:
         UnknownNameError: the name was used as an attribute.
@@ -37,5 +37,5 @@ def refuse_name(
 
 
 def _is_importing(frame: FrameType) -> bool:
-    """Return True if the frame is at an instruction that imports a name from a module."""
+    """Return True if the frame is executing a ``from module import name``."""
     return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]

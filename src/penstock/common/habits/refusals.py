@@ -16,9 +16,9 @@ from penstock.errors import CallError, UnknownNameError
 
 
 def unknown_name(place: str, name: str, owner: str, known: Sequence[str]) -> UnknownNameError:
-    """Return the error for an attribute that `owner` does not have; `known` are those that it has.
+    """Return the error for the attribute `name`, which `owner` lacks; `known` are the attributes it has.
 
-    `place` is the section of the table that has advice.
+    `place` is the section of the table of habits that may have advice.
     """
     return UnknownNameError(described(place, name, owner, known), name=name)
 
@@ -26,7 +26,7 @@ def unknown_name(place: str, name: str, owner: str, known: Sequence[str]) -> Unk
 def wrong_call(
     call: Callable[..., Any], place: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> CallError | None:
-    """Return the error for a call whose arguments do not fit, or None if they fit."""
+    """Return the error for arguments that do not fit the signature of `call`, or None if they fit."""
     signature = inspect.signature(call)
     try:
         signature.bind(*arguments, **keywords)
@@ -36,9 +36,9 @@ def wrong_call(
 
 
 def refuse_keywords(place: str, keywords: Iterable[str]) -> None:
-    """Raise CallError for a keyword that the table has for the call at `place`.
+    """Raise CallError for a keyword argument of another Kafka client that the section `place` has advice on.
 
-    The call itself takes any keyword as a setting.
+    Use it for a call that itself accepts any keyword as a setting.
 
     Raises:
         CallError: a keyword is another client's; the message says what to type.
@@ -60,7 +60,7 @@ def _said(
     keywords: Mapping[str, Any],
     pythons: str,
 ) -> str:
-    """Return what is wrong with a call, and what to type."""
+    """Return the error text for a wrong call, with advice; `pythons` is the text of Python's own error."""
     found = [each for each in signature.parameters.values() if each.name not in ("self", "cls", "_cls")]
     given_count = len(arguments) - (len(signature.parameters) - len(found))
     called = _called(place)
@@ -83,7 +83,7 @@ def _said(
 
 
 def _takes(parameters: Sequence[inspect.Parameter]) -> str:
-    """Return the arguments that a call takes, as a caller writes them."""
+    """Return the end of an error text: the arguments that a call takes, as a caller writes them."""
     words = []
     for each in parameters:
         if each.kind is each.VAR_POSITIONAL:

@@ -1,9 +1,9 @@
-"""The table of habits: what users of other clients type, and what to type here.
+"""The table of habits: what users of other Kafka clients type, and what to type here.
 
 The files ``*.txt`` beside this module hold the table. A line ``[Producer]`` begins the section of that class,
-a line ``[Producer.send]`` the section of that method's arguments; `*` is for too many of them. In the advice,
-``{await}``, ``{async}`` and ``{Async}`` become what asyncio needs, and nothing for the blocking clients;
-``{name}`` becomes what was typed.
+a line ``[Producer.send]`` the section of that method's arguments; the name `*` has the advice for too many
+arguments. In the advice, ``{await}``, ``{async}`` and ``{Async}`` are replaced by these words for asyncio's
+classes, and by nothing for the blocking classes; ``{name}`` is replaced by what was typed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ ASYNC = "Async"
 """The prefix of classes for asyncio, which have no sections of their own."""
 
 LIKE = {"KafkaBroker": "Broker", "KafkaCluster": "Cluster"}
-"""Classes that extend another one: what their own sections lack is looked up in that class's section."""
+"""The class that each of these classes extends: names that its own section lacks are looked up in the section
+of the extended class."""
 
 FILES = ("clients.txt", "options.txt", "commands.txt")
 
@@ -22,8 +23,8 @@ FILES = ("clients.txt", "options.txt", "commands.txt")
 def advice(place: str, name: str) -> str | None:
     """Return what to type in place of `name`, or None if the table does not have it.
 
-    `place` is a class, a method with its class, or another section of the table. If a method's section does
-    not have the name, the section ``arguments`` is searched, which is for all calls.
+    `place` is the section: a class, ``Class.method``, or another section of the table. If a method's section
+    lacks the name, the section ``arguments`` is searched, which applies to all methods.
     """
     is_async = place.startswith(ASYNC)
     section = place.removeprefix(ASYNC)

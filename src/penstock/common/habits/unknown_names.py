@@ -1,4 +1,4 @@
-"""The text of the error for a name that an object or a module does not have.
+"""The error text for a name that an object or a module does not have.
 
 This module imports no exceptions, because `penstock.errors` itself uses it: the caller makes the exception.
 """
@@ -12,9 +12,9 @@ from penstock.common.suggestions import did_you_mean
 
 
 def described(place: str, name: str, owner: str, known: Sequence[str]) -> str:
-    """Return the error text for an attribute that `owner` does not have; `known` are those that it has.
+    """Return the error text for the attribute `name`, which `owner` lacks; `known` are the attributes it has.
 
-    `place` is the section of the table that has advice.
+    `place` is the section of the table of habits that may have advice.
     """
     said = advice(place, name)
     if said is None:

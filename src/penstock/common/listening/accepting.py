@@ -1,9 +1,9 @@
 """Accepting connections without ever running out of file descriptors.
 
 asyncio's own accept loop logs every failed attempt and tries hundreds of times a second when the process is
-at its limit of descriptors. An `Acceptor` stops before that: it leaves a reserve for the files of logs, stops
-reading the listening socket while there is no room, logs that once a minute, and continues when there is room
-again. Connections wait in the kernel's queue meanwhile.
+at its limit of descriptors. An `Acceptor` stops before that: it reserves descriptors for log segments, stops
+accepting while no other descriptor is free, logs that once a minute, and continues when one is free again.
+Connections wait in the kernel's queue meanwhile.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from penstock.common.operating_system import REUSE_ADDRESS, descriptor_limits, r
 logger = logger_named("penstock.broker")
 
 DESCRIPTORS_RESERVED = 128
-"""File descriptors that connections leave free for the files of logs; a quarter of a limit below 512."""
+"""File descriptors that connections leave free for log segments; a quarter of the limit if that is less."""
 
 DESCRIPTORS_WANTED = 1 << 20
 """The highest soft limit to set. Some systems have hard limits of a thousand million, and child processes may
 loop over all possible descriptors."""
 
 AT_ONCE = 64
-"""The most connections that are accepted before other work gets a turn."""
+"""The most connections that are accepted in a row, before the event loop does other work."""
 
 REFUSED_MAX = 1000
-"""The most connections that are kept for a while before they are closed; beyond that the oldest is closed."""
+"""The most refused connections that stay open for a while; beyond that, the oldest of them is closed."""
 
 RETRY_S = 0.5
 """The seconds between checks for free file descriptors."""
@@ -41,7 +41,7 @@ _SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit of open files towards the hard one; return the new limit, -1 for none.
+    """Raise the soft limit of open files towards the hard limit; return the soft limit, -1 if there is none.
 
     Use it in programs that are a broker and nothing else, since the limit applies to the whole process.
     """
@@ -59,28 +59,28 @@ class AcceptGate(Protocol):
     """Decides when an acceptor may accept connections."""
 
     def wait_s(self) -> float:
-        """Note that a connection has come; return for how many seconds it has to wait."""
+        """Count a new connection; return the seconds for which it has to wait."""
 
     def has_room(self) -> bool:
         """Return True if one more connection may be accepted.
 
-        After a False, the gate calls `look_for_room`.
+        After it has returned False, `Acceptor.look_for_room` must be called as soon as there is room.
         """
 
     def refuse_s(self, address: str) -> float:
-        """Return 0, or the number of seconds after which a connection from this address is closed."""
+        """Return 0 to accept a connection from `address`, or the seconds after which to close it."""
 
     def enter(self) -> None:
-        """Note that a connection is accepted."""
+        """Count a connection as accepted."""
 
     def leave(self) -> None:
-        """Note that an accepted connection could not be set up."""
+        """Stop counting an accepted connection that could not be set up."""
 
 
 class Acceptor:
     """Accepts connections of listening sockets. `make` returns the protocol object of a connection.
 
-    A `gate` decides when connections are accepted; while one waits for it, all later ones wait.
+    A `gate` decides when connections are accepted; while one connection waits for it, all later ones wait.
     """
 
     def __init__(
@@ -121,18 +121,18 @@ class Acceptor:
 
     @property
     def is_paused(self) -> bool:
-        """Whether no connection is accepted, because there is a lack of file descriptors."""
+        """True while no connection is accepted because file descriptors are short."""
         return self._retry is not None
 
     @property
     def holds_connection(self) -> bool:
-        """Whether a connection waits for the gate."""
+        """True while a connection waits for the gate."""
         return self._held is not None
 
     async def stop(self) -> None:
         """Accept no more connections.
 
-        Those accepted before have reached their protocol objects afterwards.
+        Returns when all connections accepted before have their protocol objects.
         """
         self._is_stopped = True
         if self._retry is not None:
@@ -198,7 +198,7 @@ class Acceptor:
         self.look_for_room()
 
     def look_for_room(self) -> None:
-        """Accept the connection that waits for room, if there is one and there is room now."""
+        """Accept the connection that waits for the gate, if there is one and the gate has room now."""
         if self._held is None or self._holding is not None or self._gate is None or self._is_stopped:
             return
         if not self._gate.has_room():
@@ -273,7 +273,7 @@ class Acceptor:
             self._retry = self._loop.call_later(RETRY_S, self._look_again)
 
     def _has_room(self) -> bool:
-        """Return True if a new file descriptor would be below the reserve."""
+        """Return True if a new file descriptor would leave the reserved descriptors free."""
         try:
             number = os.dup(self._sockets[0].fileno())
         except OSError:
@@ -316,7 +316,7 @@ def streaming(
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]],
     limit_bytes: int,
 ) -> Callable[[], asyncio.BaseProtocol]:
-    """Return a factory of protocol objects whose connections `serve` handles, each in its own task."""
+    """Return a factory of protocol objects: `serve` handles each connection in a task of its own."""
 
     def make() -> asyncio.BaseProtocol:
         reader = asyncio.StreamReader(limit=limit_bytes, loop=loop)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class _Bound(Protocol):
-    """A bound socket, or asyncio's object for one."""
+    """A bound socket, or the object that asyncio has for one."""
 
     def getsockname(self) -> Any: ...
 
@@ -29,7 +29,7 @@ def is_loopback(address: str) -> bool:
 def warn_if_exposed(listener: _Bound, what: str, logger: logging.Logger) -> None:
     """Log a warning if other machines can reach a bound socket without authentication.
 
-    `what` says what they could do, for the log.
+    `what` completes the text of the log: what machines without authentication can do there.
     """
     host, port = listener.getsockname()[:2]
     if not is_loopback(host):

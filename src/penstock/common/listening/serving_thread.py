@@ -27,7 +27,7 @@ class Served(ABC):
 
     _thread: ServingThread
     _holds_records = True
-    """Whether the service has topics, which the report of a failed test shows."""
+    """True if the service has topics, which the report of a failed test then shows."""
 
     @property
     def is_running(self) -> bool:
@@ -60,7 +60,7 @@ class Served(ABC):
 
 
 class ServingThread:
-    """Keeps the context `serving()` entered, on a daemon thread, from `start` to `stop`. Restartable."""
+    """Runs the async context manager `serving()` on a daemon thread, from `start` to `stop`. Restartable."""
 
     def __init__(self, serving: Callable[[], AbstractAsyncContextManager[object]]) -> None:
         self._serving = serving
@@ -83,7 +83,7 @@ class ServingThread:
         """Start the thread with this name; return when `serving()` is entered. Does nothing if it runs.
 
         Raises:
-            BaseException: what `serving()` has raised when it was entered.
+            BaseException: the exception that `serving()` has raised when it was entered.
         """
         if self._thread is not None:
             return
@@ -98,7 +98,8 @@ class ServingThread:
         """Leave `serving()` and wait for the thread to end. Does nothing if it does not run.
 
         Raises:
-            BaseException: what `serving()` has raised when it was left, or what has ended the thread before.
+            BaseException: the exception that `serving()` has raised when it was left, or that has ended the
+                thread before.
         """
         thread, self._thread = self._thread, None
         if thread is None:

@@ -39,8 +39,8 @@ def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str,
     """Return the source of ``decode(data, pos=0)``, and the constants that it uses.
 
     The function's third parameter is internal. Messages are decoded from bytes, which is fastest. A message
-    with records, which must not be copied, needs a second function for all other buffers: `from_views` makes
-    that one.
+    with records, which must not be copied, needs a second function for all other buffers: with `from_views`,
+    the result is the source of that function.
     """
     out = DecodeEmitter(layout.spec.name, from_views)
     title = literal(f"{_title(layout)}: ")
@@ -73,7 +73,7 @@ def decoder_source(layout: StructLayout, from_views: bool = False) -> tuple[str,
 
 
 def encoder_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
-    """Return the source of ``encode(message)``, and the constants it needs, `explain` excepted."""
+    """Return the source of ``encode(message)``, and the constants it needs, except `explain`."""
     out = EncodeEmitter(layout.spec.name)
     with out.block("def encode(message):"):
         out.line("parts = []")
@@ -88,7 +88,7 @@ def encoder_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
 def writer_source(layout: StructLayout) -> tuple[str, dict[str, Any]]:
     """Return the source of ``write(message, parts)``, and the constants it needs.
 
-    The function returns whether a part may be too large to be joined with others, or be no bytes.
+    The function returns True if a part may be too large to be joined with others, or may not be bytes.
     """
     out = EncodeEmitter(layout.spec.name)
     with out.block("def write(message, parts):"):
@@ -132,5 +132,5 @@ def _title(layout: StructLayout) -> str:
 
 
 def classes_of(message_class: type) -> dict[str, Any]:
-    """Return the names in a message class's module, which has the message and its structs."""
+    """Return the namespace of a message class's module, which has the classes of the message's structs."""
     return vars(sys.modules[message_class.__module__])

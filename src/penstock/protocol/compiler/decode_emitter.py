@@ -1,4 +1,4 @@
-"""Generate decoding source: `struct` unpacks runs of fields by one call, directly into their targets."""
+"""Generate decoding source: one call of `struct` unpacks a run of fields, directly into their targets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.protocol.quoting import literal
 
 
 class DecodeEmitter(Emitter):
-    """Collects decoding source. Locals: `data`, `pos`, `size`, and `seen`, which counts unknown tags."""
+    """Collects decoding source. Its locals: `data`, `pos`, `size`, and `seen`, which counts unknown tags."""
 
     def __init__(self, title: str, view: bool) -> None:
         super().__init__(title)
@@ -51,7 +51,7 @@ class DecodeEmitter(Emitter):
 
     @contextmanager
     def tags(self) -> Iterator[str]:
-        """Write a block for tagged fields, which runs if there are any; yield the local with their number."""
+        """Write a block that runs if there are tagged fields; yield the local that holds their count."""
         tags = self.name("tags")
         if self._run or self._lead:
             self.head(tags, UVARINT)
@@ -67,7 +67,7 @@ class DecodeEmitter(Emitter):
         self.line("    pos += 1")
 
     def _count_tags(self) -> None:
-        """Write the creation of the counter of unknown tagged fields, once for each message with tags."""
+        """Write the lines that create the counter of a message's unknown tagged fields, if it is missing."""
         self.line("if seen is None:")
         self.line("    seen = [0]")
 
@@ -105,7 +105,7 @@ class DecodeEmitter(Emitter):
                 self.line(f"    {final} = {self.constant('zigzag', kind.small)}[{target}]")
 
     def _write_unpack(self, run: Run, lead: ArrayPart | None, targets: list[str]) -> str:
-        """Write the line that unpacks a run, and return the position expression where its heads begin."""
+        """Write the line that unpacks a run; return an expression for the position of its first head."""
         codes = codes_of(run)
         if lead:
             element = lead.kind
@@ -123,7 +123,7 @@ class DecodeEmitter(Emitter):
         return "pos"
 
     def _long(self, run: Run) -> str:
-        """Return a function that reads a run in which some varint has more than one byte."""
+        """Return the name of a function that reads a run in which a varint has more than one byte."""
         if len(run) == 1:
             return self.constant(f"read_{run[0][1].name}", run[0][1].read)
         name = f"read_{name_of(run)}"

@@ -3,7 +3,7 @@
 Every wire type begins with a head of fixed size: the value itself, or the length before it.
 Heads of adjacent fields form a run, which one call of `struct` reads or writes. In a run, a varint
 is the single byte that it nearly always is; otherwise a test of that byte leads to the slow path.
-`decode_emitter` and `encode_emitter` write the runs of either direction.
+`decode_emitter` writes the code that decodes runs, `encode_emitter` the code that encodes them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from penstock.protocol.compiler import runtime
 
 
 class HeadKind:
-    """The encoding of a head: a fixed-size value, or a varint.
+    """The encoding of a field's head, which is its value or its length: of fixed size, or a varint.
 
-    A varint takes part in runs as the one byte of a small value, with the struct `code` of that byte. `read`
-    and `write` handle values of any size. `small`, if given, maps a small byte to its value. If most values
-    take two bytes, `mostly_two` makes these be read in place too.
+    A run of heads holds a varint as the one byte of a small value, with the `struct` code of that byte.
+    `read` and `write` handle values of any size. `small`, if given, maps a byte to its value. With
+    `mostly_two`, generated code also reads two-byte values in place.
     """
 
     __slots__ = ("code", "mostly_two", "name", "read", "size", "small", "write")
@@ -52,19 +52,19 @@ class HeadKind:
 
     @property
     def recurs(self) -> bool:
-        """Whether the same numbers are sent often, so that caching helps; not so 64-bit offsets and times."""
+        """True if the same numbers are sent often, so that caching helps: varints except 64-bit ones."""
         return self.is_varint and not self.name.endswith("64")
 
     @property
     def packing(self) -> str | None:
-        """How numbers are packed: ``w`` unsigned varint, ``z`` zig-zag varint, None for a fixed size."""
+        """The packing of numbers: ``w`` for an unsigned varint, ``z`` for zig-zag, None for a fixed size."""
         return self.name[0] if self.is_varint else None
 
 
 class ArrayPart:
-    """The elements of an array of one kind; `sent` is the local with the count on the wire.
+    """The elements of an array, in a run of fields; `sent` names the local with the count on the wire.
 
-    Without `sent`, the count is written with the elements.
+    If `sent` is empty, the count is written together with the elements.
     """
 
     __slots__ = ("bias", "kind", "sent", "values")
@@ -86,30 +86,30 @@ _CODE_NAMES = {"?": "o", "16s": "u"}
 
 UVARINT = HeadKind("v", "B", 1, runtime.read_uvarint, runtime.write_uvarint)
 RECORDS_BYTES = HeadKind("v", "B", 1, runtime.read_uvarint, runtime.write_uvarint, mostly_two=True)
-"""The length of record batches: few of them have less than 128 bytes."""
+"""The kind of the length before record batches: few of them have less than 128 bytes."""
 INT8, INT16, INT32 = fixed_kind("b"), fixed_kind("h"), fixed_kind("i")
 
 TAKEN = frozenset((
     "append", "data", "end", "holder", "known", "large", "last", "message", "parts", "pos", "seen", "size",
     "tag_end", "tags",
 ))  # fmt: skip
-"""Locals that compiled functions use for themselves."""
+"""Names of locals that are reserved in generated functions."""
 
 Run = list[tuple[str, HeadKind]]
 
 
 def codes_of(run: Sequence[tuple[str, HeadKind]]) -> str:
-    """Return the `struct` format of a run."""
+    """Return the `struct` format of a run of heads."""
     return "".join(kind.code for _, kind in run)
 
 
 def name_of(run: Sequence[tuple[str, HeadKind]]) -> str:
-    """Return a part of a Python name that identifies the kinds in a run."""
+    """Return a part of a Python name that identifies the kinds of the heads in a run."""
     return "".join(kind.name for _, kind in run)
 
 
 def singly(run: Run) -> list[Run]:
-    """Return a run divided so that each varint is alone."""
+    """Return a run divided into shorter runs, in which each varint is alone."""
     pieces: list[Run] = []
     for head in run:
         if head[1].is_varint or not pieces or pieces[-1][-1][1].is_varint:
@@ -136,7 +136,7 @@ class Emitter(ABC):
 
     @contextmanager
     def block(self, opening: str) -> Iterator[None]:
-        """Write an indented block, whose lines the ``with`` statement adds. No run crosses its borders."""
+        """Write `opening`, then indent the lines that the ``with`` body writes. Flushes before and after."""
         self.flush()
         self.line(opening)
         self._indent += 1
@@ -148,7 +148,7 @@ class Emitter(ABC):
         self._indent -= 1
 
     def name(self, stem: str) -> str:
-        """Return a new local name."""
+        """Return an unused name for a local: `stem`, or `stem` with a number."""
         number = self._names[stem] = self._names.get(stem, stem in TAKEN) + 1
         return stem if number == 1 else f"{stem}{number}"
 
@@ -162,13 +162,13 @@ class Emitter(ABC):
         return candidate
 
     def shared(self, name: str, make: Any) -> str:
-        """Return the name of a constant that `make` creates once."""
+        """Return `name`, after adding the result of `make` to the constants if `name` is missing there."""
         if name not in self.constants:
             self.constants[name] = make()
         return name
 
     def finish(self, name: str, inner: Emitter) -> None:
-        """Add a function that `inner` has written to the source."""
+        """Add the function `name` to the source, with the lines that `inner` has collected."""
         inner.flush()
         self.functions[name] = inner.lines
 
@@ -177,7 +177,7 @@ class Emitter(ABC):
         return "\n\n\n".join("\n".join(lines) for lines in [*self.functions.values(), self.lines]) + "\n"
 
     def _beside(self, inner: Emitter, opening: str) -> None:
-        """Prepare an emitter for a separate function, which shares constants and functions."""
+        """Prepare `inner` to write a separate function; it shares this emitter's constants and functions."""
         inner.constants = self.constants
         inner.functions = self.functions
         inner.path = list(self.path)
@@ -190,13 +190,13 @@ class Emitter(ABC):
         return ".".join([self.title, *self.path])
 
     def head(self, expression: str, kind: HeadKind) -> None:
-        """Add a head to the run. For decoding, `expression` is the target of the value."""
+        """Add a head to the pending run. `expression` is its value, or its target in decoding."""
         self._run.append((expression, kind))
 
     @abstractmethod
     def array(self, part: ArrayPart) -> None:
-        """Add the elements of an array to the run; the previous head is their count."""
+        """Add the elements of an array to the pending run; the previous head is their count."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Write the gathered run, and begin a new one."""
+        """Write the code for the pending run, and begin a new run."""

@@ -1,7 +1,7 @@
-"""Generate encoding source: runs of fields are packed by one call, with arrays of fixed-size elements.
+"""Generate encoding source: one call packs a run of fields, including arrays of fixed-size elements.
 
 A run is divided where fixed-size values meet varints, because each has its own fast way: `struct` packs
-the former; the bytes of the latter are looked up, for a whole short array at a time, and joined.
+fixed-size values; the bytes of varints, or of short arrays of them, are looked up in a cache and joined.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Piece = tuple[str, "HeadKind | ArrayPart"]
 
 
 class EncodeEmitter(Emitter):
-    """Collects encoding source. Its locals: `parts` and its method `append`."""
+    """Collects encoding source. Its locals: the list `parts`, and `append`, the method of that list."""
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
@@ -35,7 +35,7 @@ class EncodeEmitter(Emitter):
         self._pieces.append((part.values, part))
 
     def tags(self, condition: str, section: str) -> None:
-        """Write a section of tagged fields; if `condition` is false, an empty section joins the run."""
+        """Write lines that append `section`, the tagged fields, if `condition` is true, else an empty one."""
         pieces, self._pieces = self._pieces, []
         with self.block(f"if {condition}:"):
             self._pieces = list(pieces)
@@ -45,7 +45,7 @@ class EncodeEmitter(Emitter):
             self._pieces = [*pieces, ("0", UVARINT)]
 
     def before(self, text: str) -> None:
-        """Write a line before the run that is being gathered."""
+        """Write a line of code before those of the pending run."""
         self.line(text)
 
     def refuse(self, problem: str) -> str:
@@ -83,7 +83,7 @@ class EncodeEmitter(Emitter):
         self.line(f"    append({slow})")
 
     def _with_arrays(self, segment: list[Piece], counts: list[str]) -> tuple[str, str]:
-        """Return two expressions for a segment's bytes: one for small other lengths, one for any lengths."""
+        """Return two expressions for a segment's bytes: for other lengths below 128, and for any lengths."""
         name = "pack_" + "_".join(_piece_name(part) for _, part in segment)
         plan = [
             (part.kind, part.bias) if isinstance(part, ArrayPart) else (part, None) for _, part in segment
@@ -105,7 +105,7 @@ class EncodeEmitter(Emitter):
         return f"{pack}({values})", f"{self._concatenation(segment)}({values})"
 
     def _write_two_bytes(self, segment: list[Piece], varints: list[str]) -> None:
-        """Write the way of a segment whose only varint, its last value, takes two bytes most of the time."""
+        """Write the branch for two-byte varints, if the only varint is the last value and `mostly_two`."""
         run = _heads(segment)
         length, kind = run[-1]
         if varints != [length] or not kind.mostly_two or len(run) != len(segment):
@@ -118,7 +118,7 @@ class EncodeEmitter(Emitter):
     # Packed numbers (KIP-625)
 
     def _write_packed(self, segment: list[Piece]) -> None:
-        """Write varints: from cached bytes if all are cached, else one after the other."""
+        """Write lines that append varints: from a cache if all are cached, else encoded one by one."""
         numbers = [kind for _, kind in _heads(segment)]
         if not numbers or not all(kind.recurs for kind in numbers):
             self.line(f"append({self._joined(segment)})")
@@ -129,7 +129,7 @@ class EncodeEmitter(Emitter):
         self.line(f"    append({self._concatenation(segment)}({', '.join(value for value, _ in segment)}))")
 
     def _concatenation(self, segment: list[Piece]) -> str:
-        """Return the name of a function that encodes a segment piece by piece, for any lengths."""
+        """Return the name of a function that encodes a segment piece by piece, with lengths of any size."""
         name = "write_" + "_".join(_piece_name(part) for _, part in segment)
         if name in self.functions:
             return name
@@ -141,13 +141,13 @@ class EncodeEmitter(Emitter):
         return name
 
     def _joined(self, segment: list[Piece], plain: bool = False) -> str:
-        """Return an expression for a segment's bytes; with `plain`, it raises KeyError for a new number."""
+        """Return an expression for a segment's bytes; with `plain`, a number not cached raises KeyError."""
         terms = [self._term(value, part, plain) for value, part in segment]
         whole = len(terms) == 1 and not terms[0].startswith("*")
         return terms[0] if whole else f'b"".join(({", ".join(terms)},))'
 
     def _term(self, value: str, part: HeadKind | ArrayPart, plain: bool) -> str:
-        """Return an expression for the bytes of one piece, or for several pieces as starred arguments."""
+        """Return an expression for the bytes of a piece, or a starred list with the bytes of its elements."""
         kind = part.kind if isinstance(part, ArrayPart) else part
         if not kind.is_varint:
             pack = self.shared(f"pack_{kind.name}", lambda: Struct(">" + kind.code).pack)
@@ -183,7 +183,7 @@ def _piece_name(part: HeadKind | ArrayPart) -> str:
 
 
 def _segments(pieces: list[Piece]) -> list[tuple[list[Piece], str | None]]:
-    """Divide a run by the way of packing: None for fixed-size values, else the encoding of varints.
+    """Divide a run into segments of one packing: None for fixed-size values, else the varint encoding.
 
     A length belongs to the segment before it, or to the next one if it comes first.
     """

@@ -23,10 +23,10 @@ HeadReader: TypeAlias = "Callable[[Data, int], tuple[Any, int]]"
 HeadWriter: TypeAlias = "Callable[[Any], bytes]"
 
 MALFORMED = "penstock-malformed"
-"""Name of the handler by which strings that are not UTF-8 are read, for `bytes.decode`."""
+"""The name of the error handler with which `bytes.decode` reads strings that are not UTF-8."""
 
 MALFORMED_BYTES_MAX = 32_767
-"""How long a string that is not UTF-8 may be with its replacement characters: what each answer can carry."""
+"""The most bytes of a malformed string with its replacement characters: every response can carry it."""
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
@@ -54,10 +54,10 @@ CHUNK_BYTES_MIN = 4096
 """Bytes-like values longer than this stay uncopied, as chunks of their own."""
 
 COUNT_CACHED_MAX = 128
-"""Arrays up to this length keep a struct of their own; longer ones make one each time."""
+"""A `struct.Struct` is cached for each array length up to this one; longer arrays create one each time."""
 
 SHAPES_CACHED_MAX = 2000
-"""Combinations of counts that keep a struct of their own, for each run."""
+"""The most combinations of array lengths for which a run of fields caches a `struct.Struct`."""
 
 
 def varint_reader(bits: int, value_of: Callable[[int], int] | None = None) -> HeadReader:
@@ -108,7 +108,7 @@ def unsigned_value(bits: int) -> Callable[[int], int]:
 
 
 read_uvarint = varint_reader(32)
-"""An unsigned varint of at most 32 bits: lengths, counts and tags."""
+"""Read an unsigned varint of at most 32 bits, such as a length, count or tag."""
 
 
 def write_uvarint(value: int) -> bytes:
@@ -126,10 +126,10 @@ def write_uvarint(value: int) -> bytes:
 
 
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
-"""The varints of one byte."""
+"""The varints of 0 to 127, which have one byte."""
 
 ZIGZAG = tuple((value >> 1) ^ -(value & 1) for value in range(128))
-"""What a zig-zag varint of one byte stands for."""
+"""The number that each zig-zag varint of one byte stands for, by the value of the byte."""
 
 
 def zigzag_writer(bits: int) -> HeadWriter:
@@ -144,7 +144,7 @@ def zigzag_writer(bits: int) -> HeadWriter:
 
 
 def unsigned_writer(bits: int) -> HeadWriter:
-    """Return a function that writes a signed number of `bits` bits as unsigned; -1 becomes the largest."""
+    """Return a function that writes a signed number as unsigned varint; -1 becomes the largest number."""
 
     def write(value: int) -> bytes:
         if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
@@ -155,7 +155,7 @@ def unsigned_writer(bits: int) -> HeadWriter:
 
 
 def varints_reader(read_one: HeadReader, signed: bool) -> Callable[[Data, int, int], tuple[list[int], int]]:
-    """Return a function that reads `count` varints, given data, position and count."""
+    """Return a function of data, position and count that reads this count of varints."""
 
     def read(data: Data, position: int, count: int) -> tuple[list[int], int]:
         small = bytes(data[position : position + count])
@@ -173,10 +173,10 @@ def varints_reader(read_one: HeadReader, signed: bool) -> Callable[[Data, int, i
 
 
 class VarintBytes(dict[int, bytes]):
-    """A cache of numbers as varints: each number is encoded on first use.
+    """A cache of varints by number: each number is encoded on first use.
 
-    `plain` holds the same items. A lookup in a plain dictionary takes half the time; numbers missing there
-    are looked up here.
+    `plain` is a plain dictionary with the same items: a lookup there takes half the time, but raises KeyError
+    for a number that is not cached.
     """
 
     def __init__(self, write: HeadWriter) -> None:
@@ -192,7 +192,7 @@ class VarintBytes(dict[int, bytes]):
 
 
 NUMBERS_CACHED_MAX = 20_000
-"""Numbers whose bytes are kept, for each encoding."""
+"""The most numbers, and the most arrays, whose encoding is cached, for each varint encoding."""
 
 _VARINT_BYTES: dict[str, VarintBytes] = {}
 
@@ -203,7 +203,7 @@ def varint_bytes(name: str, write: HeadWriter) -> VarintBytes:
 
 
 class VarintArrays(dict[tuple[int, ...], bytes]):
-    """A cache of short arrays of varints, counts included, for replica lists, which are few and repeated."""
+    """A cache of encoded short arrays of varints with their count: replica lists repeat often."""
 
     def __init__(self, known: VarintBytes) -> None:
         super().__init__()
@@ -218,7 +218,7 @@ class VarintArrays(dict[tuple[int, ...], bytes]):
 
 
 ARRAY_CACHED_MAX = 8
-"""Arrays of packed numbers up to this length are kept with their bytes."""
+"""The most elements of an array of varints whose encoding is cached."""
 
 _VARINT_ARRAYS: dict[str, VarintArrays] = {}
 
@@ -251,8 +251,8 @@ class ArrayUnpackers(dict[int, Any]):
 class RunPackers(dict[Any, Any]):
     """A cache of functions that pack a run of values and arrays, by the counts of the arrays on the wire.
 
-    `plan` has a kind for each piece, and for arrays the bias of the count: compact ones send the count plus
-    one.
+    `plan` has the kind of each piece, and for an array the bias of its count: compact arrays send the count
+    plus one.
     """
 
     def __init__(self, plan: Sequence[tuple[Any, int | None]]) -> None:
@@ -281,7 +281,7 @@ class RunPackers(dict[Any, Any]):
         return pack
 
     def slowly(self, sent: tuple[int, ...], *values: Any) -> bytes:
-        """Return the bytes of a run in which some length takes more than one byte."""
+        """Return the bytes of a run in which a length takes more than one byte."""
         counts = iter(sent)
         rest = iter(values)
         out = []
@@ -299,7 +299,7 @@ PAUSE_BYTES_MIN = 8 * 1024
 
 
 def pause_collector() -> bool:
-    """Pause the garbage collector if it is enabled; return whether it was.
+    """Pause the garbage collector if it is enabled; return True if it was.
 
     While a message is decoded, nothing of it can be garbage. The collector would scan the growing
     heap of objects repeatedly, which takes half of the time of a large message.
@@ -311,11 +311,11 @@ def pause_collector() -> bool:
 
 
 SECTION_TAGS_MAX = 1000
-"""Tagged fields in one section. Kafka's definitions have a handful; each costs a microsecond to read."""
+"""The most tagged fields in one section. Kafka's have a handful; each takes a microsecond to read."""
 
 MESSAGE_TAGS_MAX = 100_000
-"""Unknown tagged fields in one message. Newer peers may send one or two with each of thousands of partitions;
-millions of them, which take two bytes each, would take seconds to read."""
+"""The most unknown tagged fields in one message. Newer peers may send one or two with each of
+thousands of partitions; millions of them, which take two bytes each, would take seconds to read."""
 
 
 def check_tags(count: int, bytes_left: int) -> None:
@@ -346,7 +346,7 @@ def read_unknown_tags(
 ) -> tuple[dict[int, bytes], int]:
     """Return the payloads of a tagged-field section by tag, for a struct without known tags.
 
-    `position` is behind the section's count; the second result is the position behind the section.
+    `position` is that after the section's count; the second result is the position after the section.
     """
     check_tags(count, size - position)
     count_unknown_tags(seen, count)
@@ -389,7 +389,7 @@ def records_size(records: Any) -> int:
 
 
 def add_records(parts: list[Any], records: Any) -> None:
-    """Append a records value, piece by piece."""
+    """Append a records value to `parts`: one piece, or each piece of a list."""
     if isinstance(records, (list, tuple)):
         parts.extend(records)
     elif records is not None:

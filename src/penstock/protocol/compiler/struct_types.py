@@ -59,7 +59,7 @@ class Structure(WireType):
 
 
 class NullableStructure(Structure):
-    """The wire type of a struct that may be null: a mark before it says whether it is present.
+    """The wire type of a struct that may be null: a mark before it shows if it is present.
 
     The mark is an int8, -1 for null; for a tagged field, as Kafka writes it, a varint, 0 for null.
     """
@@ -123,7 +123,7 @@ def decode_struct(out: DecodeEmitter, layout: StructLayout, struct: str) -> None
 
 
 def _assign_default(out: DecodeEmitter, layout: StructLayout, spec: FieldSpec, struct: str) -> None:
-    """Write the default of a field. A struct is built in place, field by field, unless made on first use."""
+    """Write lines that set a field to its default. A struct is created there, unless created on first use."""
     target = f"{struct}.{spec.slot}"
     if spec.default is not NewStruct:
         out.line(f"{target} = {'[]' if spec.default == () else repr(spec.default)}")
@@ -210,7 +210,7 @@ def _encode_tags_function(out: EncodeEmitter, layout: StructLayout) -> str:
 
 
 def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
-    """Return a Python condition for: the field of the expression `struct` is not its default."""
+    """Return a Python condition that is true if a field of the struct `struct` is not its default."""
     default, value = spec.default, f"{struct}.{spec.slot}"
     if default is None:
         return f"{value} is not None"
@@ -229,7 +229,7 @@ def not_default(layout: StructLayout, spec: FieldSpec, struct: str) -> str:
 
 
 def has_default(layout: StructLayout, spec: FieldSpec, struct: Any) -> bool:
-    """Return whether a field of `struct` has its default; `not_default` writes code for the opposite."""
+    """Return True if a field of `struct` has its default; `not_default` writes code for the opposite."""
     default, value = spec.default, getattr(struct, spec.attribute)
     if default is None or value is None:
         return value is default
@@ -242,7 +242,7 @@ def has_default(layout: StructLayout, spec: FieldSpec, struct: Any) -> bool:
 
 
 def struct_problem(layout: StructLayout, value: Any) -> str | None:
-    """Return why a struct cannot be encoded, with the path of the field; None if it can."""
+    """Return None if a struct can be encoded, else the path of the wrong field, and the reason."""
     if value is None:
         return ": null is not allowed"
     for spec in layout.absent:

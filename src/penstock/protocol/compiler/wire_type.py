@@ -1,4 +1,4 @@
-"""The contract of a wire type, and the layout of a struct at one version: its fields and their wire types.
+"""The interface of a wire type, and the layout of a struct at one version: its fields and their wire types.
 
 The wire types themselves are in `penstock.protocol.compiler.wire_types`, those of structs in
 `penstock.protocol.compiler.struct_types`.
@@ -18,7 +18,7 @@ from penstock.protocol.schema.definition import FieldSpec, StructSpec
 
 
 class Length:
-    """The encoding of a length or count before a value, which is also the mark for null."""
+    """The encoding of the length or count before a value, which can also stand for null."""
 
     def __init__(self, kind: HeadKind, bias: int) -> None:
         self.kind = kind
@@ -48,60 +48,60 @@ LONG = Length(INT32, 0)
 
 
 class StepKind(Enum):
-    """The kinds of steps over the bytes of a value that is not decoded."""
+    """The ways to skip a part of a value that is not decoded."""
 
     BYTES = auto()
-    """So many bytes."""
+    """A fixed number of bytes: `Step.size`."""
     VARINT = auto()
     TEXT = auto()
-    """A length, and as many bytes."""
+    """A length, and that number of bytes."""
     FIXED_ARRAY = auto()
-    """A count, and as many elements of the same size."""
+    """A count, and that number of elements of `Step.size` bytes each."""
     ARRAY = auto()
-    """A count, and as many elements, each stepped over by itself."""
+    """A count, and that number of elements, which are skipped one by one."""
     NULLABLE = auto()
-    """A mark of one byte, and a struct if it is not negative."""
+    """A byte, and, if that is not negative, a struct."""
     TAGS = auto()
     OTHER = auto()
-    """What a function steps over."""
+    """A value that the function `Step.skip` skips."""
 
 
 class Step(NamedTuple):
-    """One step over the bytes of a value that is not decoded."""
+    """One part to skip of a value that is not decoded."""
 
     kind: StepKind
     size: int = 0
-    """The bytes, or the bytes of one element."""
+    """The size of the part, or of one element, in bytes."""
     length: Length | None = None
-    """How the length or count is sent."""
+    """The encoding of the length or count."""
     inner: Sequence[Step] = ()
-    """The steps over an element or a struct."""
+    """The steps that skip an element or a struct."""
     skip: Callable[[memoryview, int], int] | None = None
-    """skip(frame, position) returns the position behind the value; it raises IndexError or ValueError."""
+    """skip(frame, position) returns the position after the value, or raises IndexError or ValueError."""
 
 
 class WireType(ABC):
     """The encoding of a field's values in bytes."""
 
     is_array = False
-    """Whether values are lists, of elements that `struct` describes where they are structs."""
+    """True if values are lists. If the elements are structs, `struct` describes them."""
 
     is_null_allowed = False
-    """Whether null can be written for the value."""
+    """True if null can be encoded for the value."""
 
     @property
     @abstractmethod
     def guide_name(self) -> str:
-        """The type's name in Kafka's protocol guide: a struct's name, an array's name of its elements."""
+        """The type's name in Kafka's protocol guide: ``INT32``, ``[INT32]``, or the name of a struct."""
 
     @property
     @abstractmethod
     def shape(self) -> tuple[object, ...]:
-        """A value that is equal for types with the same encoding; names in structs do not count."""
+        """A value that is equal for types with the same encoding; contents of structs do not count."""
 
     @property
     def element_name(self) -> str:
-        """The protocol guide's name of an element of an array; for other types the name itself."""
+        """The protocol guide's name of an array's elements; for other types equal to `guide_name`."""
         return self.guide_name
 
     @property
@@ -119,7 +119,7 @@ class WireType(ABC):
 
     @abstractmethod
     def problem(self, value: Any) -> str | None:
-        """Return why `value` cannot be encoded, or None: the path within it, a colon, and the reason."""
+        """Return None if `value` can be encoded, else the path of the wrong part, a colon, and the reason."""
 
     @abstractmethod
     def steps(self) -> list[Step]:
@@ -152,17 +152,17 @@ class WireType(ABC):
             self.encode(out, item)
 
     def encode_compact_array(self, out: EncodeEmitter, value: str) -> bool:
-        """Write count and elements by one expression if this type can; return whether it did."""
+        """Write one expression for count and elements, if the type has one; return True if it was written."""
         return False
 
     @property
     def holds_records(self) -> bool:
-        """Whether a value contains record batches, which are decoded as views, without a copy."""
+        """True if a value contains record batches, which are decoded as views, without a copy."""
         return False
 
     @property
     def holds_blobs(self) -> bool:
-        """Whether a value contains bytes or records, which may be too large to copy."""
+        """True if a value contains bytes or records, which may be too large to copy."""
         return False
 
 

@@ -178,7 +178,7 @@ class Uuid(WireType):
 
 
 class LengthPrefixed(WireType):
-    """The wire type of a length, then that many bytes. `plain_name` is the guide's name without prefix."""
+    """The wire type of a length, then that many bytes. `plain_name` is the protocol guide's basic name."""
 
     plain_name: str
     length: Length
@@ -442,4 +442,5 @@ WIRE_TYPES: dict[str, Callable[[bool, bool], WireType]] = {
     "bytes": Blob,
     "records": RecordSet,
 }
-"""For each scalar type of the definition language what makes its wire type: f(compact, nullable)."""
+"""For each scalar type of the definition language the function that returns its wire type:
+f(compact, nullable)."""

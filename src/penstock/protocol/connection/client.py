@@ -9,10 +9,10 @@ How to drive a `ClientConnection`, over any transport:
     while (answer := connection.next_answer()) is not None:
         token, response = answer
 
-`token` is an object of the driver that it needs to pass the answer on, for example a future. Bytes are
+`token` is an object by which the driver finds the receiver of the answer, for example a future. Bytes are
 received straight into the lent buffer, so a TLS layer needs no buffer of plaintext:
 `connection.received(sslobject.read(len(buffer), buffer))`, repeated until `ssl.SSLWantReadError`, with a new
-buffer from `get_buffer` and a run through `next_answer` after each read.
+buffer from `get_buffer` and calls of `next_answer` after each read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CORRELATION_ID_MASK = 0x7FFFFFFF
 
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
-"""The error for an unsupported version of ApiVersions, in the layout of version 0."""
+"""The error code UNSUPPORTED_VERSION as bytes. A response to ApiVersions with this code has version 0."""
 
 
 class ClientConnection(Generic[Token]):
@@ -90,7 +90,7 @@ class ClientConnection(Generic[Token]):
         return self._frames.get_buffer()
 
     def received(self, count: int) -> None:
-        """Note that `count` bytes have been written to the beginning of the lent buffer.
+        """Process `count` bytes that were written to the beginning of the buffer from `get_buffer`.
 
         Raises:
             ConnectionStateError: the buffer is smaller than `count`.
@@ -107,9 +107,10 @@ class ClientConnection(Generic[Token]):
         return self._frames.next_frame()
 
     def expect_raw_frames(self, is_raw: bool) -> None:
-        """Set whether frames are SASL tokens without correlation id, which `next_frame` returns.
+        """Switch to raw frames, which `next_frame` returns, or back if `is_raw` is False.
 
-        Brokers before 1.0 send them between SaslHandshake version 0 and the end of authentication.
+        Raw frames are SASL tokens without a correlation id. Brokers before 1.0 send them between
+        SaslHandshake version 0 and the end of authentication.
         """
         self._frames.size_min = 0 if is_raw else ANSWER_BYTES_MIN
         self._frames.take = self._take if is_raw else self._take_expected
@@ -134,7 +135,7 @@ class ClientConnection(Generic[Token]):
         """Return the chunks of a request that brokers do not answer: Produce with acks=0.
 
         Raises:
-            EncodeError, UnsupportedVersionError, ConnectionStateError: as `request`.
+            EncodeError, UnsupportedVersionError, ConnectionStateError: as for `request`.
         """
         if self._failure is not None:
             raise self._no_request()
@@ -173,22 +174,22 @@ class ClientConnection(Generic[Token]):
 
     @property
     def requests_in_flight(self) -> int:
-        """How many requests have no answer yet."""
+        """The number of requests that have no answer yet."""
         return len(self._in_flight)
 
     @property
     def requests_sent(self) -> int:
-        """How many requests were encoded, answered or not."""
+        """The number of requests that were encoded, answered or not."""
         return self._correlation_id
 
     @property
     def is_receiving(self) -> bool:
-        """Whether a part of an answer has arrived."""
+        """True if an answer has arrived in part."""
         return self._frames.pending_bytes > 0
 
     @property
     def is_receiving_long_answer(self) -> bool:
-        """Whether a part of an answer that does not fit into 16 KiB has arrived."""
+        """True if an answer that does not fit into 16 KiB has arrived in part."""
         return self._frames.is_receiving_long_frame
 
     def tokens(self) -> Iterator[Token]:

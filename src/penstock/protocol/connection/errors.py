@@ -8,8 +8,8 @@ from penstock.errors import DecodeError, PenstockError
 class FrameSizeError(DecodeError):
     """A frame announces a size that is negative, too small for a header, or above the limit.
 
-    The stream cannot go on, because the start of the next frame is unknown. `size` is the announced number of
-    bytes.
+    No more frames can be read, because the start of the next frame is unknown. `size` is the announced size
+    in bytes.
     """
 
     def __init__(self, message: str, size: int) -> None:
@@ -30,7 +30,7 @@ class UnexpectedFrameError(DecodeError):
 
 
 class CorrelationError(DecodeError):
-    """A broker answered another request than the oldest one in flight; answers must keep the order."""
+    """A broker answered a request that is not the oldest one in flight; answers must keep the order."""
 
 
 class ConnectionStateError(PenstockError, RuntimeError):

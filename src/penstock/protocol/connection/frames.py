@@ -20,13 +20,13 @@ from typing import NoReturn
 from penstock.protocol.connection.errors import ConnectionStateError, FrameSizeError
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
-"""What a broker accepts by default: Kafka's `socket.request.max.bytes`."""
+"""The greatest frame in bytes that a broker accepts by default: Kafka's `socket.request.max.bytes`."""
 
 SCRATCH_BYTES = 16 << 10
-"""Frames that fit are read together into the scratch buffer; longer ones get a buffer of their own."""
+"""The size of the scratch buffer. Frames that fit share it; longer ones get a buffer of their own."""
 
 GROWTH_START_BYTES = 64 << 10
-"""What a long frame is lent at first where memory grows with what has arrived."""
+"""The first size of a long frame's buffer, if the buffer grows with the bytes that have arrived."""
 
 
 def check_size(size: int, size_min: int, size_max: int) -> None:
@@ -56,7 +56,7 @@ class FrameReader:
         size_max: the most bytes of a frame, without the four bytes of its size.
         size_min: the fewest bytes of a frame.
         take: returns a writable view of at least 1 byte for a long frame.
-        grows: whether the buffer of a long frame starts small and doubles as bytes arrive. That costs
+        grows: True if the buffer of a long frame starts small and doubles as bytes arrive. That costs
             copies, but a peer that announces much and sends little gets little memory.
     """
 
@@ -87,11 +87,11 @@ class FrameReader:
         self._grows = grows
         self._scratch = new_buffer(SCRATCH_BYTES)
         self._position = self._end = 0
-        """The part of the scratch buffer that has arrived and is not cut yet."""
+        """The range of the scratch buffer with received bytes that are not split into frames yet."""
         self._frame: memoryview | None = None
         """The buffer of a long frame that is arriving."""
         self._size = self._filled = 0
-        """Of the long frame: its bytes, and how many of them have arrived."""
+        """The size of the long frame in bytes, and the number of its bytes that have arrived."""
 
     def get_buffer(self) -> memoryview:
         """Return the buffer for the next bytes; not empty if `next_frame` has returned None before."""
@@ -99,7 +99,7 @@ class FrameReader:
         return self._scratch[self._end :] if frame is None else frame[self._filled :]
 
     def received(self, count: int) -> None:
-        """Note that `count` bytes have been written to the beginning of the lent buffer.
+        """Process `count` bytes that were written to the beginning of the buffer from `get_buffer`.
 
         Raises:
             ConnectionStateError: the buffer is smaller than `count`.
@@ -118,8 +118,7 @@ class FrameReader:
         """Return the next whole frame, without its size, or None until more bytes arrive.
 
         Raises:
-            FrameSizeError: the size of a frame is outside the limits. The stream cannot go on: each further
-                call raises again.
+            FrameSizeError: the size of a frame is outside the limits. Every later call raises it again.
         """
         frame = self._frame
         if frame is not None:
@@ -155,12 +154,12 @@ class FrameReader:
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes of an incomplete frame have arrived, including the bytes of its size."""
+        """The number of bytes of an incomplete frame that have arrived, including the bytes of its size."""
         return self._end - self._position if self._frame is None else 4 + self._filled
 
     @property
     def is_receiving_long_frame(self) -> bool:
-        """Whether a part of a frame with a buffer of its own has arrived."""
+        """True if a frame that has a buffer of its own has arrived in part."""
         return self._frame is not None
 
     def _begin(self, size: int, arrived: memoryview) -> None:

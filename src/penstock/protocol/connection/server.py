@@ -25,13 +25,13 @@ from penstock.protocol.connection.frames import FRAME_BYTES_MAX, check_size
 _unpack_size = Struct(">i").unpack_from
 
 FRAME_START_BYTES = 64 << 10
-"""What a frame of a connection that has sent nothing yet is lent at first. It doubles as bytes arrive."""
+"""The first size of the buffer for a frame of a new connection. The buffer doubles as bytes arrive."""
 
 BACKLOG_BYTES_MAX = 64 << 10
-"""Requests read ahead while one is open. Reading on is how a closed connection is noticed."""
+"""The most bytes that are read ahead while a request is open. Reading shows if the peer has closed."""
 
 REQUEST_BYTES_MIN = 1
-"""A frame of no bytes is no request; the parser of headers refuses one that is shorter than a header."""
+"""The smallest size of a frame; the parser of headers refuses one that is shorter than a header."""
 
 
 class Memory(Protocol):
@@ -42,7 +42,7 @@ class Memory(Protocol):
         ...
 
     def give_back(self, buffer: bytearray) -> None:
-        """Return a lent buffer."""
+        """Take back a buffer that `lend` has returned."""
         ...
 
 
@@ -94,26 +94,26 @@ class ServerConnection:
         self._memory = memory
         self._size_max = frame_bytes_max
         self.rest: memoryview | None = None
-        """What has arrived and is not cut yet: part of the scratch buffer, or of an earlier backlog.
+        """The buffer with received bytes that are not split into requests yet: scratch buffer or backlog.
 
-        None once `next_request` has returned None. For drivers: whether there is more."""
+        None after `next_request` has returned None. Drivers read it to see if there are more bytes."""
         self._position = self._end = 0
-        """The part of it that is not cut yet."""
+        """The range of `rest` that is not split into requests yet."""
         self._backlog = bytearray()
         self._buffer: bytearray | None = None
-        """Memory lent for the frame that arrives, or that was the last request."""
+        """The buffer that was lent for the arriving frame, or for the last request."""
         self._frame: memoryview | None = None
-        """The part of that memory where the frame arrives."""
+        """The part of `_buffer` that receives the arriving frame."""
         self._size = self._filled = 0
         self._largest = FRAME_START_BYTES
         self._is_open = self._has_ended = False
         self._overtaken = 0
         self._out: list[bytes] = []
         self.queued_bytes = 0
-        """Bytes of answers that `data_to_send` will return."""
+        """The number of bytes of answers that `data_to_send` will return."""
 
     def limit_frames(self, frame_bytes_max: int) -> None:
-        """Change the limit for the frames that follow."""
+        """Set the greatest size in bytes of the frames that follow."""
         self._size_max = frame_bytes_max
 
     # --- bytes in ----------------------------------------------------------------------------------------
@@ -124,12 +124,11 @@ class ServerConnection:
         return self._scratch if frame is None else frame[self._filled :]
 
     def received(self, count: int) -> None:
-        """Note that `count` bytes have been written to the beginning of the lent buffer.
+        """Process `count` bytes that were written to the beginning of the buffer from `get_buffer`.
 
         Raises:
-            ConnectionStateError: the buffer is smaller than `count`, or `next_request` has not been called
-                until
-                it returned None after the previous call.
+            ConnectionStateError: the buffer is smaller than `count`, or after the previous call,
+                `next_request` was not called until it returned None.
         """
         frame = self._frame
         if frame is not None:
@@ -164,8 +163,8 @@ class ServerConnection:
     def next_request(self, is_paused: bool = False) -> memoryview | None:
         """Open the next whole request, and return it without its size.
 
-        None while a request is open, if `is_paused`, and until more bytes arrive. The view is valid until the
-        next call.
+        Returns None while a request is open, if `is_paused`, and until more bytes arrive. The view is valid
+        until the next call.
 
         Raises:
             FrameSizeError: the size of a frame is outside the limits. The connection has ended.
@@ -212,19 +211,19 @@ class ServerConnection:
 
     @property
     def is_full(self) -> bool:
-        """Whether the driver should stop receiving until the open request is answered."""
+        """True if the driver should stop receiving until the open request is answered."""
         if self._frame is not None:
             return self._filled == self._size
         return len(self._backlog) >= BACKLOG_BYTES_MAX
 
     @property
     def holds_buffer(self) -> bool:
-        """Whether this connection holds a lent buffer for a frame."""
+        """True if this connection holds a lent buffer for a frame."""
         return self._buffer is not None
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes have arrived that are not part of a request yet, including bytes of sizes."""
+        """The number of received bytes that do not form a whole request yet, including bytes of sizes."""
         cut = 0 if self.rest is None else self._end - self._position
         return cut + len(self._backlog) + (0 if self._frame is None else 4 + self._filled)
 
@@ -244,7 +243,7 @@ class ServerConnection:
         self.queued_bytes += len(answer)
 
     def complete(self) -> None:
-        """Close the open request without an answer: it has none, or the driver has sent it itself.
+        """Close the open request without an answer: the API has none, or the driver has sent it itself.
 
         Raises:
             ConnectionStateError: no request is open.
@@ -269,7 +268,7 @@ class ServerConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether a request was returned and has not been answered."""
+        """True if a request was returned and has not been answered."""
         return self._is_open
 
     def data_to_send(self) -> bytes:
@@ -284,7 +283,7 @@ class ServerConnection:
     # --- the end -----------------------------------------------------------------------------------------
 
     def drop_frame(self) -> None:
-        """Return the buffer of the frame that is arriving. The stream cannot go on after that."""
+        """Release the buffer of the partly received frame. No more requests can be read afterwards."""
         self._frame = None
         if self._buffer is not None:
             self._return_buffer()
@@ -300,7 +299,7 @@ class ServerConnection:
     # --- memory ------------------------------------------------------------------------------------------
 
     def _keep_rest(self) -> None:
-        """Move the rest of the scratch buffer to own memory, because other connections read into it next."""
+        """Copy the rest of the scratch buffer to the backlog: other connections will overwrite the buffer."""
         data = self.rest
         if data is not None:
             self.rest = None

@@ -18,7 +18,7 @@ from penstock.protocol.schema.versions import Versions
 
 
 class DefinitionFinding(NamedTuple):
-    """A difference between two definitions. `breaks`: peers, or code that uses the message, stop working."""
+    """A difference between two definitions. `breaks` is True if peers, or code that uses it, stop working."""
 
     path: str
     what: str
@@ -46,7 +46,7 @@ def compare(old: Definition, new: Definition) -> list[DefinitionFinding]:
 
 
 def is_compatible(findings: list[DefinitionFinding]) -> bool:
-    """Return whether none of the findings breaks peers or code."""
+    """Return True if none of the findings breaks peers or code."""
     return not any(finding.breaks for finding in findings)
 
 
@@ -140,7 +140,7 @@ def _in_order(old: StructLayout, new: StructLayout, path: str) -> Iterator[Defin
 
 
 def _renamed(old: StructLayout, new: StructLayout) -> dict[str, str]:
-    """Return fields that only have another name, if both layouts have the same types in the same order."""
+    """Return old and new names of renamed fields; none unless both layouts have the same types in order."""
     pairs = list(zip(old.fields, new.fields, strict=False))
     if len(old.fields) != len(new.fields) or any(
         each.wire.shape != other.wire.shape for each, other in pairs

@@ -2,7 +2,7 @@
 
 Fields have their names as in the definitions, bytes and records are base64, ids the 22 characters
 that Kafka prints. A field is present exactly if its version has it, a tagged one only if it is
-not at its default; null is null. A float that JSON has no number for is `"NaN"`, `"Infinity"` or
+not at its default; null is null. A float that JSON numbers cannot represent is `"NaN"`, `"Infinity"` or
 `"-Infinity"`. Tagged fields that are not in the definition are left out.
 
 Reading is strict: a field that is missing, unknown, of another type or out of range is an error that names
@@ -41,10 +41,10 @@ def to_json(message: Message, version: int) -> dict[str, Any]:
 
 
 def from_json(message_class: type[M], source: object, version: int) -> M:
-    """Return the message in a JSON form at `version`; `source` is what `json.loads` returned.
+    """Return the message whose JSON form at `version` is `source`, an object that `json.loads` returned.
 
     Raises:
-        DecodeError: the object is no such message; the error names the field.
+        DecodeError: `source` is not the form of such a message; the error names the field.
         UnsupportedVersionError: there is no such version.
     """
     made: M = json_form(message_class, version).from_json(source)
@@ -52,7 +52,7 @@ def from_json(message_class: type[M], source: object, version: int) -> M:
 
 
 class JsonForm:
-    """Converts messages of one class at one version to JSON and back. Each way is planned on first use."""
+    """Converts messages of one class and version to JSON and back, by functions made on first use."""
 
     __slots__ = ("_layout", "_plan", "_read", "_title", "_write")
 

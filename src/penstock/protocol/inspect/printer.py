@@ -63,7 +63,7 @@ def _field_lines(field: PlacedField, name: str, indent: str) -> Iterator[str]:
 
 
 class Row(NamedTuple):
-    """A row of a field, for all its versions."""
+    """A row that describes one field, for all versions of the field."""
 
     field: str
     type: str
@@ -77,7 +77,7 @@ HEADINGS = Row("field", "type", "versions", "nullable", "default", "notes")
 
 
 def rows(definition: Definition, version: int | None = None) -> Iterator[Row]:
-    """Yield the fields of a message as rows, those of structs indented; of one version or of all."""
+    """Yield a row for each field of a message, in one version or in all; nested fields are indented."""
     yield from _struct_rows(definition, definition.root, version, "")
 
 

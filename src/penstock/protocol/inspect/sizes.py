@@ -1,7 +1,7 @@
-"""Compare the cost of integer encodings for a sample message: the arithmetic of KIP-625, field by field.
+"""Compare the sizes of a sample message in different integer encodings, field by field, as KIP-625 does.
 
 Every integer of 16, 32 or 64 bits can be sent at fixed width, as a zig-zag varint, or as an unsigned
-varint of its two's complement. Lengths, counts and tags are not counted.
+varint of its two's complement. Lengths, counts and tags are not compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.protocol.schema.scalar_types import INTEGER_BITS
 
 
 class FieldCost(NamedTuple):
-    """An integer field: its number of values in the sample, and the bytes of all values in each encoding."""
+    """An integer field: the number of its values in the sample, and their size in bytes in each encoding."""
 
     path: str
     type: str
@@ -36,19 +36,19 @@ class FieldCost(NamedTuple):
         return min(costs, key=lambda encoding: costs[encoding])
 
     def cost(self, encoding: str) -> int:
-        """Return the bytes in one encoding: ``fixed``, ``signed`` (zig-zag) or ``unsigned`` (varints)."""
+        """Return the size in bytes in one encoding: ``fixed``, ``signed`` (zig-zag) or ``unsigned``."""
         return {FIXED: self.fixed, SIGNED: self.zigzag, UNSIGNED: self.unsigned}[encoding]
 
 
 class Sizes(NamedTuple):
-    """The sizes in a sample message: each integer field, and the bytes of everything else."""
+    """The sizes in a sample message: those of each integer field, and the bytes of everything else."""
 
     fields: list[FieldCost]
     other_bytes: int
     bytes_now: int
 
     def total(self, encoding: str | Callable[[FieldCost], str]) -> int:
-        """Return the message's bytes with all integers in one encoding, or in one chosen for each field."""
+        """Return the message's size in bytes if all integers have one encoding, or each field has its own."""
         choose = encoding if callable(encoding) else lambda _: encoding
         return self.other_bytes + sum(field.cost(choose(field)) for field in self.fields)
 
@@ -58,7 +58,7 @@ class Sizes(NamedTuple):
 
 
 def measure(message: Message, version: int) -> Sizes:
-    """Return the cost of each integer field of a message at `version`, in the order of the definition.
+    """Return the encoded size in bytes of each integer field of a message, in the order of the definition.
 
     Raises:
         EncodeError: the message cannot be encoded at this version.
@@ -79,7 +79,7 @@ def _collect(
     path: str,
     values: dict[str, tuple[FieldType, list[int]]],
 ) -> None:
-    """Add the integers of a struct to `values` by path; a tagged field only if it is written."""
+    """Add the integers of a struct to `values`, keyed by their path; a tagged field only if it is written."""
     for field in spec.fields:
         if layout.version not in field.versions:
             continue
@@ -109,7 +109,7 @@ def _cost(path: str, field_type: FieldType, numbers: list[int]) -> FieldCost:
 
 
 def columns(sizes: Sizes) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of a table of costs: headings, a row for every field, the totals."""
+    """Yield the rows of a table of sizes: headings, a row for every field, the totals."""
     yield ("field", "type", "values", "fixed", "zig-zag", "unsigned", "cheapest")
     for field in sizes.fields:
         costs = (field.values, field.fixed, field.zigzag, field.unsigned)

@@ -4,7 +4,7 @@ A request's header has its version; a message that is stored in a topic or sent 
 has its version in front of it. Kafka has three forms:
 
 - most carry two bytes of version: consumer protocol, values of `__consumer_offsets` and similar topics;
-- keys of coordinators carry two bytes for the type of the record, the API key of the key;
+- keys of coordinators carry two bytes for the record type: the API key in the definition of the key;
 - metadata records (KRaft and tiered storage) carry three unsigned varints: the version of this
   frame, which is 1, the API key, and the version.
 
@@ -29,7 +29,7 @@ _INT16 = Struct(">h")
 TWO_BYTES, KEY, VARINTS = "two bytes", "key", "varints"
 
 _WITHOUT = frozenset({"QuorumStateData"})
-"""Kept in files of their own, as JSON."""
+"""Messages without a prefix, because Kafka stores them as JSON in files of their own."""
 
 _ways: dict[type[Message], str] = {}
 
@@ -94,7 +94,7 @@ def _way(message_class: type[Message]) -> str:
 
 
 def _way_of(definition: Definition) -> str:
-    """Return the form of prefix of a definition's messages, or an empty string if they have none."""
+    """Return the form of version prefix for messages of a definition; an empty string for no prefix."""
     if definition.type == "coordinator-key":
         return KEY
     if definition.type == "metadata":

@@ -12,7 +12,7 @@ from penstock.protocol.schema.scalar_types import RECORDS, SCALARS
 from penstock.protocol.schema.versions import NO_VERSIONS
 
 LINE_MAX = 110
-"""How long a line may be before the formatter of this project would break it."""
+"""The greatest length of a line that the formatter of this project does not break."""
 
 
 def module_source(definition: Definition) -> str:
@@ -102,9 +102,9 @@ def _is_optional(field: FieldSpec) -> bool:
 
 
 def _argument(field: FieldSpec) -> str:
-    """Return annotation and default of an `__init__` argument.
+    """Return the annotation and the default of an `__init__` argument, as source.
 
-    If None means null, () stands for the default.
+    If None stands for null, () is the argument that stands for the field's default.
     """
     optional = " | None" if _is_optional(field) else ""
     if field.default == () or field.default is NewStruct:

@@ -26,11 +26,11 @@ class DefinitionError(ConfigError):
 
 
 class NewStruct:
-    """The default of a struct that is not null: a new one with its own defaults."""
+    """Stands for the default of a struct that is not null: a new struct with the defaults of its fields."""
 
 
 class FieldType(NamedTuple):
-    """The type of a field at some version: a scalar or struct `base`, or an array of it."""
+    """The type of a field at some version: a scalar or struct `base`, or an array of `base`."""
 
     base: str
     encoding: str = FIXED
@@ -79,12 +79,12 @@ class FieldSpec:
 
     @property
     def is_made_late(self) -> bool:
-        """Whether the value is a struct that is created on first use; tagged ones are, being rarely sent."""
+        """True for a tagged struct: its default is created on first use, because it is rarely sent."""
         return self.default is NewStruct and bool(self.tagged) and not self.nullable
 
     @property
     def slot(self) -> str:
-        """The slot for the value: the attribute's name, with "_" before it if created on first use."""
+        """The name of the slot for the value: the attribute's name, with "_" before it if `is_made_late`."""
         return f"_{self.attribute}" if self.is_made_late else self.attribute
 
     @property

@@ -10,11 +10,11 @@ from penstock.protocol.schema.definition import DefinitionError
 from penstock.protocol.schema.versions import Versions
 
 NAME_LENGTH_MAX = 200
-"""Characters of a name."""
+"""The most characters of a name."""
 
 
 def is_name(text: object) -> bool:
-    """Return whether `text` can be a name: ASCII letters and digits, beginning with a letter."""
+    """Return True if `text` can be a name: ASCII letters and digits, beginning with a letter."""
     return isinstance(text, str) and text.isascii() and text.isalnum() and text[0].isalpha()
 
 
@@ -80,5 +80,5 @@ class JsonSource:
 
 
 def number_of(source: object) -> Any:
-    """Return `source` as a number if it is one in quotation marks, as some tags of Kafka are."""
+    """Return `source`; as an int if it is a string of digits, as some tags in Kafka's definitions are."""
     return int(source) if isinstance(source, str) and source.isdecimal() and len(source) < 10 else source

@@ -8,7 +8,7 @@ from penstock.protocol.schema.definition import Definition, DefinitionError
 from penstock.protocol.schema.parser import parse_definition
 
 FILE_BYTES_MAX = 4 << 20
-"""The size of a file with a definition. Kafka's largest has some 20 KB."""
+"""The greatest size of a definition file in bytes. The largest file of Kafka has some 20 KB."""
 
 
 def definitions_directory() -> str:

@@ -46,12 +46,12 @@ _PATH_LENGTH_MAX = 1000
 _VARINT_BITS = (16, 32, 64)
 
 STRUCT_DEPTH_MAX = 16
-"""How deep structs may nest: each level is a loop in a codec, and Python compiles no more than 20 loops
-inside each other. The messages of Kafka nest 5 deep."""
+"""The greatest depth of nested structs: each level is a loop in a codec, and Python compiles no more than 20
+nested loops. The messages of Kafka nest 5 deep."""
 
 FIELDS_MAX = 2_000
-"""Fields of one message, those of a struct counted at each place that uses it, since codecs have code for
-each. A short definition can name any number of them: ten structs of ten fields that are the next struct.
+"""The most fields of one message. The fields of a struct count once for each use of the struct, since a codec
+has code for each. A short definition can have very many: ten structs, each with ten fields of the next one.
 Python compiles an expression of some 3,000 terms, and a codec can have one with a term for each field."""
 
 # Names that the classes made from a definition, and their codecs, need for themselves.
@@ -157,7 +157,7 @@ class Parser:
                 yield field.nullable
 
     def check_elements(self, field: FieldSpec, points: Sequence[int], empty: set[tuple[str, int]]) -> None:
-        """Check that array elements take up bytes, because decoders check counts against the bytes left."""
+        """Check that array elements take up bytes, so that decoders can limit counts by the bytes left."""
         field_type = field.widest
         if not (field_type.is_array and field_type.is_struct):
             return
@@ -188,9 +188,9 @@ class Parser:
     def check_extent(
         self, struct: StructSpec, outer: tuple[str, ...], known: dict[str, tuple[int, int]]
     ) -> tuple[int, int]:
-        """Return (count of fields of a struct with those inside it, depth of nesting), and check the limits.
+        """Check the limits of a struct; return (number of fields, nested ones included, depth of nesting).
 
-        `known` holds the results of other structs, so that each struct is examined once.
+        `outer` are the structs around it. `known` keeps the results, so that each struct is examined once.
         """
         if struct.name in known:
             return known[struct.name]

@@ -31,29 +31,29 @@ class ScalarType(ABC):
     """A type whose values have no parts."""
 
     name: str
-    """The name in definitions."""
+    """The name of the type in definitions."""
 
     python_type: str
-    """The annotation of a message's attribute, null left aside."""
+    """The annotation of a message's attribute of this type, without ``| None``."""
 
     can_be_null = False
-    """Whether a definition may make fields of the type nullable."""
+    """True if a definition may declare fields of the type nullable."""
 
     is_optional = False
-    """Whether attributes may be None even where null cannot be sent."""
+    """True if attributes may be None although null cannot be sent."""
 
     can_be_element = True
-    """Whether there are arrays of it."""
+    """True if a definition may have arrays of the type."""
 
     default_is_fixed = False
-    """Whether a definition can give no default but the empty one, or null."""
+    """True if the only defaults that a definition may give are the empty value and null."""
 
     json_is_same = False
-    """Whether a value is its own JSON form, so that `to_json` need not be called."""
+    """True if a value is its own JSON form, so that `to_json` need not be called."""
 
     @abstractmethod
     def default(self, source: object) -> object:
-        """Return a field's default as a Python value; `source` is that of the definition, None without one.
+        """Return a field's default as a Python value; `source` is the default in the definition, or None.
 
         Raises:
             ValueError, OverflowError: the default is no value of this type.
@@ -65,10 +65,10 @@ class ScalarType(ABC):
 
     @abstractmethod
     def from_json(self, source: Any) -> object:
-        """Return the value in a JSON form that is not null.
+        """Return the value whose JSON form is `source`, which is not null.
 
         Raises:
-            ValueError: it is no value of this type; the message is the reason, for people.
+            ValueError: `source` is no value of this type; the message is the reason.
         """
 
 
@@ -231,7 +231,7 @@ class Bytes(ScalarType):
 
 
 class RecordBatches(Bytes):
-    """The type of record batches: any object with a length is encoded, and a view is decoded."""
+    """The type of record batches: encodes any object with a length, and decodes to a memoryview."""
 
     name = "records"
     python_type = "Records"

@@ -51,7 +51,7 @@ class Versions(NamedTuple):
         return str(self.lowest) if self.lowest == self.highest else f"{self.lowest}-{self.highest}"
 
     def covers(self, other: Versions) -> bool:
-        """Return whether this range contains every version of `other`."""
+        """Return True if this range contains every version of `other`."""
         return not other or (self.lowest <= other.lowest and other.highest <= self.highest)
 
     def intersect(self, other: Versions) -> Versions:
@@ -77,7 +77,7 @@ class Versions(NamedTuple):
 
 
 def turning_points(ranges: Iterable[Versions], within: Versions) -> list[int]:
-    """Return the versions in `within` at which any of `ranges` begins or has ended, and the first one.
+    """Return the first version of `within`, and those at which one of `ranges` begins or has just ended.
 
     Between two of these points every version is in the same `ranges`, so checking the points is enough.
     """
@@ -88,7 +88,7 @@ def turning_points(ranges: Iterable[Versions], within: Versions) -> list[int]:
 
 
 def _is_number(text: str) -> bool:
-    """Return whether a text is less than ten ASCII digits, which Python converts fast."""
+    """Return True if a text has one to nine ASCII digits and nothing else: Python converts these fast."""
     return text.isascii() and text.isdecimal() and len(text) < 10
 
 

@@ -18,16 +18,16 @@ UNPACKED_BYTES_MAX = 128 << 20
 """Default of a reader's `penstock.unpack.max.bytes`, for each batch: 128 times `max.message.bytes`."""
 
 UNPACKED_RECORDS_MAX = 1_000_000
-"""Default of a reader's `penstock.unpack.max.records`: seven times what fits into a plain batch of 1 MiB."""
+"""Default of a reader's `penstock.unpack.max.records`: seven times what fits into 1 MiB uncompressed."""
 
 BYTES_OPTION = "penstock.unpack.max.bytes"
 RECORDS_OPTION = "penstock.unpack.max.records"
 
 CHUNK_RECORDS = 1_000
-"""Records that a walk reads between two looks at its budget: less than a millisecond."""
+"""The number of records that are read between two checks of a budget: less than a millisecond of work."""
 
 NESTING_MAX = 16
-"""Wrappers inside wrappers of messages of magic 0. A compression library nests none."""
+"""The greatest nesting depth of wrappers (compressed messages) of magic 0. Clients usually nest none."""
 
 
 class UnpackLimits(NamedTuple):
@@ -71,7 +71,7 @@ class UnpackBudget:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether nothing of the budget has been used yet."""
+        """True if nothing of the budget has been used yet."""
         return (
             self.bytes_left == self.written_left == self.bytes_max and self.records_left == self.records_max
         )

@@ -1,7 +1,7 @@
 """The codecs of record batches, in every framing seen on the wire.
 
-Promises bounded memory: nothing is allocated beyond `limit_bytes`, nor far beyond what the
-compressed bytes can possibly hold. The codecs do not depend on the format of the data.
+Memory is bounded: no more than `limit_bytes` is allocated, and not much more than the compressed bytes can
+possibly hold. The codecs do not depend on the format of the data.
 
 Writing: gzip members; snappy as xerial streams of 32 KiB blocks, as Java does; lz4 frames of independent 64
 KiB blocks without checksums (FLG 0x60, BD 0x40), the only kind that Java reads; zstd frames with their
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # starts without them.
 
 _HEAD_BYTES = 8
-"""The most bytes needed to recognise a codec: xerial's magic."""
+"""The number of bytes that suffices to recognise any codec: the length of xerial's magic."""
 
 
 GZIP_QUICK_LEVEL = 1
@@ -79,7 +79,7 @@ def compress(
 
 
 def quick_level(codec: int, size: int, quick_bytes: int) -> int | None:
-    """Return the level at which to compress data again that arrived compressed in `size` bytes.
+    """Return the compression level for recompressing data that arrived compressed in `size` bytes.
 
     Gzip data of up to `quick_bytes` gets level 1, which takes a fifth to a tenth of the time of level 6 and
     up to a quarter more bytes. Otherwise the result is None, the codec's default level.
@@ -106,7 +106,7 @@ def decompress(codec: int, data: Buffer, limit_bytes: int) -> memoryview:
 
 
 def room_for(codec: int, data: memoryview, limit_bytes: int) -> int:
-    """Return how many bytes to allocate for `data` decompressed, at most `limit_bytes`.
+    """Return the number of bytes to allocate to decompress `data`, at most `limit_bytes`.
 
     Raises:
         CorruptRecordError: unknown codec, or the framing is broken.
@@ -128,16 +128,16 @@ def _too_large(codec: int, limit_bytes: int) -> UnpackLimitError:
 
 
 def begins_as(codec: int, data: memoryview) -> bool:
-    """Return whether the first bytes of `data` are a possible beginning of data in this codec."""
+    """Return True if the first bytes of `data` can start data that is compressed in this codec."""
     begins: bool = _CODECS[codec].begins(bytes(data[:_HEAD_BYTES]), data)
     return begins
 
 
 def decompressed_size_max(codec: int, data: memoryview) -> int:
-    """Return the greatest size that `data` can have decompressed, judged by its framing alone.
+    """Return the greatest size that the decompressed `data` can have, judged by its framing alone.
 
-    A true upper bound for snappy, lz4 and zstd. Gzip has no bound: the result is the size that the last
-    member states, which is right for data of a single member.
+    This is a true upper bound for snappy, lz4 and zstd. For gzip, there is none: the result is the size that
+    the last member states, which is right for data of a single member.
 
     Raises:
         CorruptRecordError: unknown codec, or the framing is broken.

@@ -95,7 +95,7 @@ def _frames(data: memoryview) -> Iterator[tuple[int, _Frame]]:
 
 
 def begins(head: bytes, _: memoryview) -> bool:
-    """Return whether `head`, the first bytes of some data, is the beginning of an lz4 frame."""
+    """Return True if `head`, the first bytes of some data, is the beginning of an lz4 frame."""
     return head.startswith(MAGIC)
 
 

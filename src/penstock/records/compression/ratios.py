@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 GZIP_RATIO_MAX = 1032
-"""Deflate cannot do better than 258 bytes for two bits."""
+"""Deflate encodes at most 258 bytes in two bits."""
 
 SNAPPY_RATIO_MAX = 22
-"""A copy of 64 bytes takes three."""
+"""A reference to 64 earlier bytes takes three bytes."""
 
 LZ4_RATIO_MAX = 255
-"""A length goes on with bytes of 255, each of which stands for so many repeated bytes."""
+"""Each further byte of a long match's length has the value 255, and stands for 255 repeated bytes."""
 
 ZSTD_BLOCK_BYTES = 128 * 1024
 ZSTD_RATIO_MAX = ZSTD_BLOCK_BYTES // 4
-"""A repeated byte: a block of four bytes stands for 128 KiB."""
+"""A block of four bytes can stand for 128 KiB of one repeated byte."""
 
 RATIO_MAX = (1, GZIP_RATIO_MAX, SNAPPY_RATIO_MAX, LZ4_RATIO_MAX, ZSTD_RATIO_MAX)
-"""The ratios by the number of the codec in a batch."""
+"""The greatest ratio of each codec, indexed by the codec's number in the attributes of a batch."""

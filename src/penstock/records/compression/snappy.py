@@ -64,7 +64,7 @@ def block_size(block: memoryview) -> int:
 
 
 def begins(head: bytes, data: memoryview) -> bool:
-    """Return whether `head`, the first bytes of `data`, begins a xerial stream or a raw block."""
+    """Return True if `head`, the first bytes of `data`, can start a xerial stream or a raw block."""
     if head == XERIAL_MAGIC:
         return True
     try:

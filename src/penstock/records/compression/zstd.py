@@ -23,13 +23,13 @@ def compress(data: memoryview, level: int | None, _: bool) -> bytes:
 
 
 def begins(head: bytes, _: memoryview) -> bool:
-    """Return whether `head`, the first bytes of some data, begins a zstd frame or a skippable frame."""
+    """Return True if `head`, the first bytes of some data, can start a frame: of zstd, or a skippable one."""
     magic = int.from_bytes(head[:4], "little")
     return magic == MAGIC or magic & ~0x0F == SKIPPABLE_MAGIC
 
 
 def size_max(data: memoryview) -> int:
-    """Return the sum of what all frames and blocks can hold by their headers (RFC 8878, 3.1.1)."""
+    """Return the greatest decompressed size that the headers of frames and blocks allow (RFC 8878, 3.1.1)."""
     total = position = 0
     while position < len(data) or position == 0:
         magic = int.from_bytes(data[position : position + 4], "little")
@@ -44,7 +44,7 @@ def size_max(data: memoryview) -> int:
 
 
 def _frame_size(data: memoryview, start: int) -> tuple[int, int]:
-    """Return (greatest content size, position behind the frame) of the frame at `start`."""
+    """Return (greatest content size, position after the frame) of the frame at `start`."""
     flags = data[start + 4]
     single_segment = bool(flags & 0x20)
     position = start + 5 + (not single_segment) + (0, 1, 2, 4)[flags & 0x03]

@@ -1,7 +1,7 @@
 """The header of a record batch of magic 2: its fields, bits and positions; read, check and change them.
 
-The one module with the position of each field of the header: the kernels, the log, the broker's
-validation and the client's producer take positions and sizes from here. Imports nothing that is slow to load.
+Only this module defines the positions and sizes of the header's fields: the kernels, the log, the broker's
+validation and the client's producer take them from here. Imports nothing that is slow to load.
 
 Layout: protocol definition of KIP-98. All numbers are big-endian. The first 17 bytes (offset, length, and
 a magic at position 16) are common to batches and to the messages of magic 0 and 1.
@@ -25,7 +25,7 @@ unpack_header = _HEADER.unpack_from
 """Read the fields of `BatchHeader` from a buffer without checking any; `read_header` checks them."""
 
 stamp_header = struct.Struct(">qii").pack_into
-"""Write into a buffer, from a position on: base offset, length field and leader epoch of a batch."""
+"""Write the beginning of a batch at a position of a buffer: base offset, length field, leader epoch."""
 
 _ENTRY = struct.Struct(">qi4xb")
 _PRODUCER = struct.Struct(">qhi")
@@ -39,7 +39,7 @@ LEADER_EPOCH_POSITION = 12
 MAGIC_POSITION = 16
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21
-"""The checksum covers the bytes from here to the end of the batch."""
+"""Position of the attributes. The checksum covers the bytes from here to the end of the batch."""
 LAST_OFFSET_DELTA_POSITION = 23
 BASE_TIMESTAMP_POSITION = 27
 MAX_TIMESTAMP_POSITION = 35
@@ -47,27 +47,27 @@ PRODUCER_ID_POSITION = 43
 RECORD_COUNT_POSITION = 57
 
 MESSAGE_CRC_POSITION = 12
-"""Messages of magic 0 and 1: the checksum covers what follows it."""
+"""Position of the checksum of a message of magic 0 or 1, which covers all bytes after the checksum."""
 MESSAGE_ATTRIBUTES_POSITION = 17
 MESSAGE_TIMESTAMP_POSITION = 18
-"""Only in magic 1."""
+"""Position of the timestamp of a message of magic 1; magic 0 has none."""
 MESSAGE_LENGTH_MIN = 14
-"""The smallest value of the length field of a message of magic 0; of magic 1, 8 more."""
+"""The smallest value of the length field of a message of magic 0; that of magic 1 is 8 greater."""
 
 HEADER_BYTES = _HEADER.size
-"""Bytes of a batch before its first record: 61."""
+"""Size in bytes of a batch header, which precedes the first record: 61."""
 
 LENGTH_EXTRA_BYTES = 12
-"""Bytes of a batch, or of a message of magic 0 or 1, that its own length field does not count."""
+"""Number of bytes of a batch, or of a message of magic 0 or 1, that its length field does not count."""
 
 ENTRY_BYTES = _ENTRY.size
-"""Bytes up to and with the magic: 17. With fewer, the format of an entry is not known."""
+"""Size in bytes of the beginning that batches and messages share, magic included: 17."""
 
 LENGTH_MIN = {0: MESSAGE_LENGTH_MIN, 1: MESSAGE_LENGTH_MIN + 8, 2: HEADER_BYTES - LENGTH_EXTRA_BYTES}
-"""The smallest value of an entry's length field, by magic."""
+"""The smallest value of the length field of a batch or message, by magic."""
 
 RECORD_BYTES_MIN = 7
-"""Bytes of the smallest record: length, attributes, 2 deltas, 2 lengths, the header count; 1 byte each."""
+"""Size of the smallest record: length, attributes, 2 deltas, 2 lengths, header count; 1 byte each."""
 
 CODEC_MASK = 0x07
 LOG_APPEND_BIT = 0x08
@@ -114,12 +114,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether compaction has replaced the base timestamp by a delete horizon (KIP-534)."""
+        """True if compaction has replaced the base timestamp by a delete horizon (KIP-534)."""
         return bool(self.attributes & DELETE_HORIZON_BIT)
 
     @property
     def size(self) -> int:
-        """The bytes of the whole batch, header included."""
+        """The size of the whole batch in bytes, header included."""
         return self.batch_length + LENGTH_EXTRA_BYTES
 
     @property
@@ -142,7 +142,7 @@ class BatchHeader(NamedTuple):
 
 
 _new = tuple.__new__
-"""Makes a header of a tuple that has as many fields, without looking."""
+"""Creates a `BatchHeader` from a tuple of its fields, without checking their number."""
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:

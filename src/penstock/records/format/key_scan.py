@@ -1,6 +1,6 @@
 """Find the keys and the byte spans of the records of a batch of magic 2, for compaction.
 
-Values and headers are stepped over, and a record that stays can be copied byte by byte. Imports nothing that
+Values and headers are skipped: compaction copies the bytes of a record that it keeps. Imports nothing that
 is slow to load: compaction runs in brokers. `penstock.records.kernels.key_scanner` chooses a compiled
 version.
 """
@@ -28,7 +28,7 @@ def scan_keys(data: bytes, count: int) -> list[RecordSpan]:
     """Return the spans of the `count` records that `data` holds back to back.
 
     Raises:
-        CorruptRecordError: the records do not fit their lengths.
+        CorruptRecordError: a record does not fit into its length, or bytes are left after the last one.
     """
     try:
         return _scan(data, count)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from penstock.errors import CorruptRecordError
 
 SHORT_MAX = 1 << 13
-"""Numbers below this one are in `short_varints`."""
+"""Numbers from 0 to below this limit have their encoding in `short_varints`."""
 
 
 def encode_varint(number: int) -> bytes:
@@ -63,6 +63,6 @@ def read_unsigned(data: bytes | bytearray | memoryview, position: int, bits: int
 
 
 def read_varint(data: bytes | bytearray | memoryview, position: int, bits: int = 32) -> tuple[int, int]:
-    """Read a zig-zag varint; return (number, next position). Raises as `read_unsigned` does."""
+    """Read a zig-zag varint; return (number, next position). Raises the errors of `read_unsigned`."""
     result, position = read_unsigned(data, position, bits)
     return (result >> 1) ^ -(result & 1), position
