@@ -72,7 +72,7 @@ OF_ONE_BROKER = frozenset(
         ),
     )
 )
-"""APIs that each broker answers for itself alone, so that another broker must not answer for it."""
+"""APIs whose response describes only the broker that answers: another broker must not answer for it."""
 
 CODES = {
     int(ApiKey.LIST_GROUPS): ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -93,7 +93,7 @@ def code_for(key: int) -> ErrorCode:
 
 
 def absent_response(message: Any, version: int, nodes: Nodes, host: str) -> Any:
-    """Return the error response for a request without a broker, or None if its API has no place for one."""
+    """Return the error response if no broker can be reached, or None if the API has no field for an error."""
     key: int = message.API_KEY
     if key == ApiKey.METADATA:
         return _metadata(message, version, nodes, host)
@@ -141,11 +141,11 @@ def _metadata(asked: Any, version: int, nodes: Nodes, host: str) -> MetadataResp
 
 
 def answered_absent(body: memoryview, key: int, version: int, nodes: Nodes, host: str) -> Any:
-    """Return the error response for a request for which there is no broker. `body` is without its size.
+    """Return the error response for a request if no broker can be reached. `body` is without the size field.
 
     Raises:
-        DecodeError, UnsupportedVersionError: the request cannot be decoded, or its API has no place for an
-            error.
+        DecodeError, UnsupportedVersionError: the request cannot be decoded, or its response has no field for
+            an error.
     """
     api = API_TABLE.get(key)
     name = f"API {key}" if api is None else api.name

@@ -1,4 +1,4 @@
-"""Addresses in responses: those of brokers are replaced by those of the gateway's ports.
+"""Replace the addresses of brokers in responses by those of the gateway's ports.
 
 Responses with addresses are Metadata, FindCoordinator and DescribeCluster, and the endpoints of new leaders
 (KIP-951) in Produce from version 10, Fetch from 16, and the APIs of share groups.
@@ -42,7 +42,7 @@ def host_of(host: str, node_id: int) -> str:
 
 
 class ServerNames:
-    """The names by which clients with TLS ask for brokers at one port (SNI): a host with ``{id}`` in it."""
+    """The TLS server names (SNI) that identify brokers at one port: a host name with ``{id}`` in it."""
 
     def __init__(self, host: str) -> None:
         before, _, behind = host.partition(ID)
@@ -62,10 +62,11 @@ def has_addresses(api_key: int, version: int) -> bool:
 
 
 def moved(frame: bytearray, code: int, nodes: Nodes, host: str) -> bytes | bytearray:
-    """Return a response, with its size, in which brokers are at `host` and the gateway's ports.
+    """Replace the brokers' addresses in an encoded response by `host` and the gateway's ports; return it.
 
-    `code` is ``(api_key << 16) | version``. A response that equals an earlier one, except for its correlation
-    id, is not decoded again. The brokers in the response are noted.
+    `frame` includes the size field; `code` is ``(api_key << 16) | version``. A response that equals an
+    earlier one, except for its correlation id, is not decoded again. The brokers in the response are added to
+    `nodes`.
 
     Raises:
         DecodeError: the response cannot be decoded.
@@ -89,10 +90,10 @@ def moved(frame: bytearray, code: int, nodes: Nodes, host: str) -> bytes | bytea
 
 
 def rewrite(message: Any, nodes: Nodes, host: str) -> bool:
-    """Replace the addresses in a response by `host` and the gateway's ports; return True if it changed.
+    """Replace the addresses in a decoded response by `host` and the gateway's ports; return True if changed.
 
-    The brokers in the response are noted. A broker without a port at the gateway is left out, so that its
-    partitions have no leader for the client.
+    The brokers in the response are added to `nodes`. A broker without a port at the gateway is removed, so
+    that its partitions have no leader for the client.
     """
     key = message.API_KEY
     if key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):

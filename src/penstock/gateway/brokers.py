@@ -1,8 +1,8 @@
 """The brokers behind a gateway: their connections, and their current addresses.
 
-A relay gets a connection to the broker of its port. If that broker is away, the relay gets a connection to
-another one, which answers requests for the first with the errors after which clients look for leaders and
-coordinators again. Meanwhile the gateway tries to reach the first broker in the background.
+A client is connected to the broker of its port. If that broker cannot be reached, the client is connected to
+another broker, whose errors (such as NOT_LEADER_OR_FOLLOWER) make clients look up leaders and coordinators
+again. Meanwhile the gateway tries to reach the first broker in the background.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ FOLLOW_EVERY_S = 10.0
 """The seconds between refreshes of the cluster's brokers. Responses to clients name brokers as well."""
 
 FOLLOW_AGAIN_S = 0.5
-"""The seconds until the next refresh after a failure, and between attempts to reach a broker that is away."""
+"""Seconds until the next refresh after a failure, and between attempts to reach an unreachable broker."""
 
 HOME_PATIENCE_S = 5.0
-"""How many seconds the broker of a port is waited for, if there are other brokers."""
+"""Timeout in seconds for a connection to the broker of a port, if there are other brokers to try."""
 
 STAND_INS_MAX = 3
-"""How many other brokers are tried in the place of one that is away."""
+"""Most other brokers that are tried in place of an unreachable one."""
 
 FAILED_AGAIN_S = 0.1
 """The least seconds between attempts while no broker can be reached."""
 
 VERSIONS_KEPT_S = 60.0
-"""How many seconds a broker's versions are cached, unless the broker closes a connection."""
+"""Seconds for which a broker's API versions are cached, unless the broker closes a connection."""
 
 ROUTES_MAX = 100
-"""The most sets of versions whose routes are cached: one for each release in a cluster, and one more each
-time that a broker is upgraded."""
+"""Most `BrokerRoutes` that are cached. Each release of Kafka in a cluster has its own; each upgrade of a
+broker adds one."""
 
 SIDE = "gateway"
-"""The purpose of connections for calls to other brokers than the connected one."""
+"""The purpose (in `AsyncClient.peer`) of shared connections to brokers other than a client's own broker."""
 
 T = TypeVar("T")
 
@@ -66,9 +66,9 @@ log = logger_named("penstock.gateway")
 
 
 class Brokers:
-    """Opens the connections of the gateway's clients to brokers.
+    """Opens connections to brokers for the gateway's clients.
 
-    `sockets` counts buffered bytes, and has the buffer for reading.
+    `sockets` has the read buffer that all sockets share, and limits the buffered bytes.
     """
 
     def __init__(
@@ -83,12 +83,12 @@ class Brokers:
         self._sockets = sockets
         self._routes: dict[tuple[tuple[int, tuple[int, int]], ...], BrokerRoutes] = {}
         self._versions: dict[Address, tuple[NodeVersions, float]] = {}
-        """The cached versions of brokers, with their times, for gateways whose clients log in at brokers."""
+        """Cached (API versions, time of request) by broker, for a gateway whose clients log in at brokers."""
         self._asking: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
         self._clients: dict[Account, AsyncClient] = {}
         """The client that logs in with each account."""
         self._refused: dict[Account, tuple[AuthenticationError, float]] = {}
-        """The error for accounts that the cluster has refused, and until when no other attempt is made."""
+        """(error, time of the next attempt) for each account whose login the cluster has refused."""
         self._failed_at = float("-inf")
         self._looking: dict[int, asyncio.Task[None]] = {}
 
@@ -151,7 +151,7 @@ class Brokers:
     # --- connections ------------------------------------------------------------------------------------
 
     async def open(self, relay: Attachable) -> UpstreamSocket:
-        """Return a connection to a broker for a client: to the broker of its port if that can be reached.
+        """Connect a client to the broker of its port, or to another one if that cannot be reached.
 
         Raises:
             PenstockError: no broker can be reached.
@@ -168,7 +168,7 @@ class Brokers:
         return self._handed_over(relay, node_id, client, peer)
 
     async def versions(self, home: int | None) -> BrokerRoutes:
-        """Return the routes of a broker for a client that has not logged in yet. This needs no account.
+        """Request a broker's API versions without a login, for a client that has not logged in yet.
 
         Raises:
             PenstockError: no broker can be reached.
@@ -179,7 +179,7 @@ class Brokers:
     async def _first(
         self, home: int | None, attempt: Callable[[Address], Awaitable[T]]
     ) -> tuple[int | None, T]:
-        """Return the id of the first broker at which `attempt` succeeds, and its result.
+        """Call `attempt` for one broker after another; return (broker id, result) of the first success.
 
         Raises PenstockError.
         """
@@ -205,7 +205,7 @@ class Brokers:
         raise failure
 
     def _targets(self, home: int | None) -> list[tuple[int | None, Address]]:
-        """Return the addresses to try in order: the broker of the port, other brokers, bootstrap servers."""
+        """Return (broker id, address) to try, in order: broker of the port, others, bootstrap servers."""
         nodes = self._nodes.by_id
         found: list[tuple[int | None, Address]] = []
         if home is not None and (node := nodes.get(home)) is not None and not node.is_away:
@@ -218,10 +218,10 @@ class Brokers:
         return found + [(None, address) for address in bootstrap]
 
     async def _connect(self, address: Address) -> Peer:
-        """Return a new connection to a broker, with the broker's versions.
+        """Return a new connection to a broker, with the broker's API versions.
 
-        Before a login, a broker answers ApiVersions only once on a connection, and that one is left for the
-        client. So a gateway without an account asks on a separate connection from time to time.
+        Before a login, a broker answers ApiVersions only once on a connection, and the client may need that
+        one. So a gateway without credentials requests the versions on a separate connection.
         """
         if self._has_account:
             return await self.client.greet(address)
@@ -229,7 +229,7 @@ class Brokers:
         return Peer(await self.client.connect(address), versions)
 
     async def _greeted(self, address: Address) -> NodeVersions:
-        """Return a broker's versions, asked for again if the last answer is too old. Raises PenstockError."""
+        """Return a broker's API versions, cached for `VERSIONS_KEPT_S` seconds. Raises PenstockError."""
         loop = asyncio.get_running_loop()
         # Clients that are not logged in cause this: all at once cause one question.
         async with self._asking.setdefault(address, asyncio.Lock()):
@@ -263,7 +263,7 @@ class Brokers:
         return peer
 
     async def keep_only(self, accounts: Container[Account]) -> None:
-        """Close the clients of accounts that are not in `accounts` any more."""
+        """Close the connections of accounts that are not in `accounts` any more."""
         self._refused = {each: refusal for each, refusal in self._refused.items() if each in accounts}
         for account in [each for each in self._clients if each not in accounts]:
             await self._clients.pop(account).close(0)

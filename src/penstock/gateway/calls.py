@@ -1,4 +1,4 @@
-"""The steps of the work on one request, which its generator yields, and the ways in which it may end."""
+"""The steps that a generator yields while it handles one request, and the ends that it returns."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class NodeCall:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A step: a pause of so many seconds before the next step."""
+    """A step: wait for `seconds` before the next step."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Overtaken:
-    """A step: let the next request of the connection go first, if one comes within so many seconds."""
+    """A step: let the next request of the connection go first, if one arrives within `seconds`."""
 
     seconds: float
 
@@ -52,14 +52,14 @@ class HangUp:
 
     reason: str
     is_reset: bool = False
-    """Whether the client gets a TCP reset."""
+    """True if the client gets a TCP reset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """An end: the response is sent as the bytes that `change` returns for its bytes, including the size."""
+    """An end: the gateway encodes `answer` with its size field, and sends the bytes that `change` returns."""
 
     answer: Message
     change: Callable[[bytes], bytes]
     is_cut: bool = False
-    """Whether the connection is closed after the response."""
+    """True if the connection is closed after the response."""

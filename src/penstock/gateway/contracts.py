@@ -24,9 +24,9 @@ class Pause(IntFlag):
     """Reasons not to read from a socket."""
 
     HELD = auto()
-    """Bytes that have been read have not been processed yet."""
+    """Earlier bytes of the socket have not been processed yet."""
     CLOGGED = auto()
-    """The other side does not read what it is sent."""
+    """The other side (client or broker), to which the bytes would be forwarded, reads too slowly."""
 
 
 class Side(Protocol):
@@ -42,7 +42,7 @@ class Side(Protocol):
         """Remove one reason to pause, and resume reading if there is no other."""
 
     def close(self) -> None:
-        """Close the connection, after all sent bytes have left."""
+        """Close the connection after all bytes passed to `send` have been transmitted."""
 
     def reset(self) -> None:
         """Close the connection at once, so that the peer gets a TCP reset."""
@@ -65,22 +65,22 @@ class Attachable(Protocol):
     login: Login | None
 
     def greeted(self, routes: BrokerRoutes) -> None:
-        """Take the routes of a broker, for a client that has not logged in yet."""
+        """Set the routes of a broker, for a client that has not logged in yet."""
 
     def attached(self, upstream: Upstream) -> None:
-        """Take a connection to a broker."""
+        """Use `upstream` as the client's connection to a broker."""
 
     def unreachable(self, error: PenstockError) -> None:
         """Note that no broker can be reached."""
 
     def answer_call(self, answer: Any) -> None:
-        """Take the response to a call that went to another broker than the connected one."""
+        """Process the response to a request that the gateway has sent by `RelayHost.call_node`."""
 
     def worked(self, outcome: NodeCall | Ended | Exception) -> None:
-        """Take the outcome of a step that has run in a thread."""
+        """Process the outcome of a step that has run in a thread."""
 
     def upstream_bytes(self, data: memoryview) -> None:
-        """Take writable bytes from the broker, which the caller overwrites after the call."""
+        """Process bytes from the broker, in a writable buffer that the caller overwrites after the call."""
 
     def upstream_clogged(self, is_clogged: bool) -> None:
         """Note that the broker reads too slowly, or has caught up."""
@@ -110,7 +110,7 @@ class RelayHost(Protocol):
 
     @property
     def has_account(self) -> bool:
-        """Whether the gateway itself logs in at brokers."""
+        """True if the gateway itself logs in at brokers."""
 
     def new_login(self, answer_versions: Callable[[memoryview], bytes]) -> Login | None:
         """Return the login of a client that connects, or None if the gateway has no users."""
@@ -122,32 +122,32 @@ class RelayHost(Protocol):
         """Return the routes to brokers that have these versions."""
 
     def attach(self, relay: Attachable) -> None:
-        """Connect a client's relay to a broker. Its `attached` or `unreachable` is called later."""
+        """Connect a client's relay to a broker. Later `relay.attached` or `relay.unreachable` is called."""
 
     def is_back(self, node_id: int) -> bool:
-        """Return True if a broker that was away may be reachable now."""
+        """Return True if a broker that could not be reached may be reachable now."""
 
     def call_node(self, relay: Attachable, call: NodeCall) -> None:
-        """Send a call to another broker than the connected one. `answer_call` or `close` is called later."""
+        """Send a request to another broker; later `relay.answer_call` or `relay.close` is called."""
 
     def in_thread(self, relay: Attachable, work: Callable[[], NodeCall | Ended | Exception]) -> None:
         """Call `work` in a thread; the relay's `worked` is called later with the result."""
 
     def hold(self, size: int) -> bool:
-        """Reserve `size` bytes of the buffer limit; return False if the limit is passed."""
+        """Reserve `size` bytes of `Limits.held_bytes_max`; return False if the limit is exceeded."""
 
     def let_go(self, size: int) -> None:
         """Release `size` bytes that were reserved by `hold`."""
 
     def note_end(self, level: int, client: str, reason: str) -> None:
-        """Log why a connection ends."""
+        """Log the reason why a client's connection ends, or a request is refused."""
 
     def caught(self, what: str) -> None:
         """Log the exception that is being handled, with its traceback."""
 
 
 class Due(NamedTuple):
-    """A response that the gateway still has to send to a client, in order."""
+    """An entry in the queue of a client's pending responses; `chunks` is the gateway's own response."""
 
     kind: ResponseKind
     correlation_id: int
@@ -156,13 +156,13 @@ class Due(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of the work on a request: the response, None for no response, or another end of `calls`."""
+    """The result of handling a request: a response, None for no response, or an end of `gateway.calls`."""
 
     answer: Any
 
 
 def advanced(steps: Generator[NodeCall, Any, Any], answer: Any) -> NodeCall | Ended | Exception:
-    """Send a generator the response to its last call; return its next call, its end, or its exception."""
+    """Resume a generator with the response to its last step; return its next step, end or exception."""
     try:
         return steps.send(answer)
     except StopIteration as end:
@@ -172,7 +172,10 @@ def advanced(steps: Generator[NodeCall, Any, Any], answer: Any) -> NodeCall | En
 
 
 class RelayJob(NamedTuple):
-    """The steps for one request of a client, or for the gateway's re-authentication if `code` is -1."""
+    """The handling of one client request, or of the gateway's re-authentication if `code` is -1.
+
+    `steps` is the generator of its steps (see `gateway.calls`).
+    """
 
     steps: Generator[Any, Any, Any]
     code: int
@@ -180,7 +183,7 @@ class RelayJob(NamedTuple):
     request: Any = None
     """The decoded request of the client."""
     frame: bytearray | None = None
-    """The request's bytes with their size, if it may still be forwarded unchanged; else None."""
+    """The encoded request with its size field, if it may still be forwarded unchanged; else None."""
     client_id: str | None = None
     blocks: bool = False
-    """Whether each step may block, so that it runs in a thread."""
+    """True if a step may block, so that each step runs in a thread."""

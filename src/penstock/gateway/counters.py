@@ -10,33 +10,33 @@ from penstock.gateway.limits import CLIENTS_MAX
 from penstock.protocol.api import API_TABLE, ApiKey
 
 OTHERS = ("others", "")
-"""The software under which all kinds of clients beyond `CLIENTS_MAX` are counted."""
+"""Software name and version under which all kinds of clients beyond `CLIENTS_MAX` are counted."""
 
 NAME_CHARACTERS_MAX = 200
 
 SOFTWARE_SINCE = 3
-"""The first version of ApiVersions in which clients name their software."""
+"""The first version of ApiVersions requests with the client's software name and version (KIP-511)."""
 
 
 class ClientCount(NamedTuple):
-    """The requests of one kind of client in one version of one API.
+    """The number and size of the requests of one kind of client, in one version of one API.
 
     `software` and `software_version` are those of ApiVersions 3 and later (KIP-511), and empty for clients
-    that send none. Such clients are distinguished by `client_id`, which is empty for all others.
+    that send none. Clients without software name are distinguished by `client_id`, which is empty for others.
     """
 
     software: str
     software_version: str
     client_id: str
     address: str
-    """The address of the machine, without the port."""
+    """The client's IP address, without the port."""
     api: str
     version: int
     requests: int
     request_bytes: int
     response_bytes: int
     is_spoken: bool
-    """Whether the broker that was connected last has this version, so that it needs no translation."""
+    """True if the broker that was connected last supports this version, so that no translation is needed."""
 
 
 class Counts:
@@ -46,7 +46,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.by_code: dict[int, list[int]] = {}
-        """For each API and version: the number of requests, their bytes, and the bytes of responses."""
+        """[number of requests, their total size, total size of the responses] by API and version."""
 
     def asked(self, code: int, size: int) -> None:
         """Count a request of `size` bytes."""
@@ -57,14 +57,14 @@ class Counts:
         counted[1] += size
 
     def answered(self, code: int, size: int) -> None:
-        """Count the bytes of a response, if its request was counted."""
+        """Add the size of a response, if its request was counted."""
         counted = self.by_code.get(code)
         if counted is not None:
             counted[2] += size
 
 
 class Counters:
-    """The counts of all kinds of clients. Connections of the same kind share a `Counts`."""
+    """The counts of all kinds of clients: by software, client id and address. A kind has one `Counts`."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str, str, str], Counts] = {}
@@ -104,11 +104,11 @@ class Counters:
 
 
 class CountedClient:
-    """The client of one connection: the names it has sent, and its counts.
+    """The client of one connection: its software name and client id, and the counts of its requests.
 
     Args:
         counters: the counts of all clients.
-        peer: its address with the port, as ``host:port``.
+        peer: the client's address, as ``host:port``.
     """
 
     def __init__(self, counters: Counters, peer: str) -> None:
@@ -122,7 +122,7 @@ class CountedClient:
         self._counts = Counts()
 
     def introduce(self, body: memoryview, version: int) -> None:
-        """Take name and version of the client's software from an ApiVersions request, without its size.
+        """Set name and version of the client's software from an ApiVersions request (without size field).
 
         Raises:
             DecodeError: the request cannot be decoded.
@@ -135,14 +135,14 @@ class CountedClient:
         self.client_id = ""
 
     def asked(self, code: int, data: memoryview, position: int) -> None:
-        """Count a request that begins in `data` with its size at `position`."""
+        """Count a request that begins in `data` with its size field at `position`."""
         if self.client_id is None:
             self.client_id = client_id_of(data[position:])
             self._counts = self._counters.of(*self.software, self.client_id, self._peer)
         self._counts.asked(code, 4 + int.from_bytes(data[position : position + 4], "big"))
 
     def answered(self, code: int, size: int) -> None:
-        """Count the response to a request that was counted."""
+        """Add the size of a response, if its request was counted."""
         self._counts.answered(code, size)
 
     @property

@@ -1,8 +1,8 @@
-"""The endpoints of new leaders (KIP-951) in responses of Produce and Fetch: found, and hidden.
+"""Find or hide the endpoints of new leaders (KIP-951) in responses of Produce and Fetch.
 
 In a Fetch response they follow the records, in a tagged field that clients may ignore. Replacing them would
 change the size at the beginning of the frame, which may have been sent already. So `EndpointsHider` walks
-over the bytes as they pass, and changes the number of the field to one that no version has: clients then find
+over the bytes as they pass, and changes the tag of the field to one that no version has: clients then find
 the leader by its id, with the address from Metadata.
 """
 
@@ -22,10 +22,10 @@ ENDPOINTS_TAG = 0
 """The tag of NodeEndpoints at the end of a Fetch response."""
 
 HIDDEN_TAG = 127
-"""The tag that replaces that of the endpoints: the highest number that takes one byte, as the other does."""
+"""The tag that replaces `ENDPOINTS_TAG`: the highest that takes one byte, so that the size stays the same."""
 
 SHORT_COUNT_MAX = 126
-"""The highest count or length that takes one byte."""
+"""The highest count or length whose varint takes one byte (varints have the count plus 1)."""
 
 TOPIC_IDS = 13
 """The first version of Produce that names topics by their ids."""
@@ -34,15 +34,15 @@ Walk = Generator[None, None, None]
 
 
 class EndpointsHider:
-    """Hides the leader endpoints, if there are any, in one response while its bytes pass.
+    """Hides the leader endpoints (KIP-951) of one Fetch response while its bytes are forwarded.
 
-    `frame_bytes` is the length of the response in bytes, including its size field.
+    `frame_bytes` is the size of the response in bytes, including its size field.
     """
 
     def __init__(self, version: int, frame_bytes: int) -> None:
         self._data: memoryview = memoryview(b"")
         self._position = 8
-        """The position of the next byte to read; behind `_data` if a field continues in the next bytes."""
+        """The index in `_data` of the next byte to read; beyond its end if that byte has not arrived."""
         self._left = frame_bytes
         steps = codec_for(FetchResponse, version).layout.steps()
         self._walk: Walk | None = self._response(steps)
@@ -102,7 +102,7 @@ class EndpointsHider:
             self._position += size
 
     def _varint(self) -> Generator[None, None, int]:
-        """Read and return an unsigned varint of up to five bytes, waiting for bytes where necessary."""
+        """Read an unsigned varint of up to five bytes; yield while bytes of it have not arrived."""
         value = 0
         for shift in range(0, 35, 7):
             if self._position >= len(self._data):
@@ -126,8 +126,8 @@ class EndpointsHider:
 def is_plain(whole: bytearray, key: int, version: int) -> bool:
     """Return True if a Produce or Fetch response has no errors, no endpoints and no other tagged fields.
 
-    `whole` is the response with its size. Nearly every response is plain, and then need not be decoded. This
-    function walks over it by hand, and returns False for anything unexpected, including malformed bytes.
+    `whole` is the encoded response with its size field. Most responses are plain, and need not be decoded to
+    replace addresses. Returns False for anything unexpected, including malformed bytes.
     """
     frame = memoryview(whole)
     walk = _behind_produced if key == ApiKey.PRODUCE else _behind_fetched
@@ -138,10 +138,17 @@ def is_plain(whole: bytearray, key: int, version: int) -> bool:
 
 
 _PRODUCED = struct.Struct(">4xH24xBBB")
-"""Error, positions, then empty record errors (1), no message (0), no tagged fields (0)."""
+"""The fixed fields of a partition in a Produce response without errors.
+
+The fields to check are the error code, the count of record errors (1: empty), the error message (0: null),
+and the number of tagged fields.
+"""
 
 _FETCHED = struct.Struct(">4xH24xB4x")
-"""Error, positions, then the aborted transactions, and the preferred replica."""
+"""The fixed fields of a partition in a Fetch response without aborted transactions.
+
+The fields to check are the error code, and the count of aborted transactions (0: null, 1: empty).
+"""
 
 
 def _behind_produced(frame: Data, position: int, version: int) -> int:

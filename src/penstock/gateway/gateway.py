@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 DEFAULT_PORTS = 100
-"""How many ports after the bootstrap port are for brokers by default."""
+"""Default number of ports for brokers, after the bootstrap port."""
 
 CLIENT_NAME, SERVERS = "client.id", "bootstrap.servers"
 
@@ -67,7 +67,7 @@ class Gateway(Served):
         ports: the ports of the brokers. By default the 100 after `port`, or free ones if that is 0.
         advertised_host: the host in responses; None for the address that a client has connected to. ``{id}``
             in it stands for the id of a broker.
-        one_port: whether all brokers are at `port`, distinguished by the server names of clients with TLS
+        one_port: True serves all brokers at `port`, distinguished by the TLS server names that clients send
             (SNI): this needs `tls_cert`, and ``{id}`` in `advertised_host`.
         config: settings of the connections to the cluster by Kafka's names, such as ``security.protocol``.
         accounts: users that log in at the gateway, and the cluster credentials of each: the path of a file,
@@ -75,17 +75,17 @@ class Gateway(Served):
         tls_cert: a PEM file or text with the gateway's certificate, followed by its chain; None for clients
             without TLS.
         tls_key: the private key of the certificate, as a file or text; None if it is in the same file.
-        limits: what peers may make the gateway hold.
+        limits: the limits of connections, request sizes, memory and times.
         translation: answers requests in versions that the cluster does not have; by default
             `penstock.gateway.translation`. `penstock.gateway.versions.NoTranslation()` refuses them.
         hooks: functions that are called for requests, responses and records (`penstock.gateway.hooks`).
-        seen: what is written about clients: metrics, an access log, conversations.
+        seen: settings of what the gateway records about clients: metrics, an access log, captures.
         v07_port: the port for clients of Kafka 0.7; 0 takes a free one, None serves no such clients.
         v07_zookeeper: the ZooKeeper at which the gateway registers as a broker of 0.7, as
             ``host:port,host:port/chroot``.
         v07_broker_id: the broker id that it registers under.
-        v07_slot_bytes: the least bytes that a record takes for readers of 0.7, from 4096 to 524288; it is
-            rounded up to a power of two. Topics with larger records have larger slots.
+        v07_slot_bytes: the least size in bytes that each record has in the byte offsets of Kafka 0.7, from
+            4096 to 524288; it is rounded up to a power of two. Topics with larger records get larger slots.
         v07_messages: ``"wrapped"`` for readers of 0.7 that decompress gzip; ``"plain"`` for those that do
             not, and get values padded with spaces.
 
@@ -191,7 +191,7 @@ class Gateway(Served):
         return [GatewayPort(node.node_id, str(node.address), node.port, node.is_away) for node in nodes]
 
     def clients(self) -> list[ClientCount]:
-        """Return the requests of clients since the start: by software, address, API and version."""
+        """Return the counts of client requests since the start: by software, address, API and version."""
         return [] if self._server is None else self._server.client_counts()
 
     @property
@@ -263,7 +263,7 @@ class Gateway(Served):
 
     @property
     def held_bytes(self) -> int:
-        """The bytes in buffers: what sockets have not sent yet, and frames that are being decoded."""
+        """Total size in bytes of unsent data in buffers, and of frames that are being decoded."""
         return 0 if self._server is None else self._server.held_bytes
 
     def start(self) -> Self:
@@ -345,7 +345,7 @@ class _V07(NamedTuple):
 
 
 def _client_id(config: Mapping[str, object] | None) -> str | None:
-    """Return the client id of the gateway's own requests, or None if the settings have one."""
+    """Return the default client id of the gateway's own requests, or None if `config` sets a client id."""
     given = config or {}
     return None if "client.id" in given or "client_id" in given else CLIENT_ID
 

@@ -1,4 +1,4 @@
-"""The parts of a request that the gateway reads and then forwards as bytes: header, and acks of a Produce."""
+"""Read the header of a request, and the acks of a Produce, from bytes that the gateway forwards unchanged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REQUEST_BYTES_MIN = 8
 """The size of the shortest request: API key, version and correlation id."""
 
 HEAD_BYTES_MAX = 128 << 10
-"""The most bytes before the acks of a Produce: client id and transactional id have less than 32 KiB each."""
+"""Largest position of the acks in a Produce: client id and transactional id have less than 32 KiB each."""
 
 PRODUCE_FLEXIBLE = 9
 """The first version of Produce with a header of version 2."""
@@ -40,13 +40,13 @@ TRANSACTIONAL = 3
 
 
 class Incomplete(Exception):
-    """More bytes of the request are needed."""
+    """Raised if the bytes that have arrived do not contain the requested field; more bytes are needed."""
 
 
 def client_id_of(head: Data) -> str:
-    """Return the client id of a request as far as it has arrived, or an empty string.
+    """Return the client id of a request, as far as its bytes have arrived, or an empty string.
 
-    `head` is the request from its size on. ControlledShutdown 0, which only brokers send, has no client id.
+    `head` begins with the size field. ControlledShutdown 0, which only brokers send, has no client id.
     """
     if len(head) < 14:
         return ""
@@ -55,7 +55,7 @@ def client_id_of(head: Data) -> str:
 
 
 def produce_acks(head: Data, start: int, version: int) -> int:
-    """Return the acks of a Produce request that begins in `head` with its size at `start`.
+    """Return the acks of a Produce request that begins in `head` with its size field at `start`.
 
     Raises:
         Incomplete: the acks have not arrived yet.
@@ -94,7 +94,7 @@ def _behind_tags(head: Data, position: int) -> int:
 
 
 def is_kafka_request(start: Data) -> bool:
-    """Return True if the bytes after a size begin a request of an existing API and version.
+    """Return True if `start`, the bytes after a size field, begins with an existing API key and version.
 
     SASL tokens without a header (before Kafka 1.0) do not: those of SCRAM begin with a letter and a comma,
     those of Kerberos with 0x60 or 0x05 0x04, those of PLAIN with a zero and the user's name.
@@ -107,13 +107,13 @@ def is_kafka_request(start: Data) -> bool:
 
 
 KERBEROS_TOKEN = 0x60
-"""The first byte of the token with which clients of 0.9 begin, without a handshake."""
+"""The first byte of the GSSAPI token that clients of Kafka 0.9 send first, without a SaslHandshake."""
 
 SASL_KEYS = frozenset((int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)))
 
 
 def no_request(size: int, most: int) -> DecodeError:
-    """Return the error for bytes that begin with a size that no request has."""
+    """Return the error for a connection whose next four bytes are not a valid request size."""
     if size >> 16 == TLS_RECORD:
         return DecodeError(
             "it begins with TLS, and the gateway takes clients without TLS only (see --tls-cert)"
@@ -122,7 +122,7 @@ def no_request(size: int, most: int) -> DecodeError:
 
 
 def check_short(head: Data, least: int, most: int) -> None:
-    """Raise DecodeError at once if a size is invalid, before the rest of the frame has arrived.
+    """Check the size field of a frame, if it has arrived, before the rest of the frame arrives.
 
     Raises:
         DecodeError: the size is below `least` or above `most`.
@@ -134,7 +134,7 @@ def check_short(head: Data, least: int, most: int) -> None:
 
 
 def decoded_request(body: memoryview) -> tuple[RequestHeader, Any]:
-    """Return the header and the message of a request, given without its size.
+    """Decode a request without its size field; return (header, message).
 
     Raises:
         DecodeError, UnsupportedVersionError: the request cannot be decoded.

@@ -1,4 +1,4 @@
-"""The limits of a gateway: the connections and bytes that peers can make it hold."""
+"""The limits of a gateway: connections, sizes of requests and buffers, and times."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields
 from penstock.errors import ConfigError
 
 READ_BYTES = 256 << 10
-"""How many bytes are read from a socket at a time, into one buffer that all connections share."""
+"""Size in bytes of the read buffer, which all connections share."""
 
 INLINE_BYTES_MAX = 64 << 10
 """The largest frame that is translated on the event loop; larger ones are translated in a thread."""
 
 DECODED_FETCH_BYTES = 64 << 10
-"""The largest Fetch response that is decoded because it may have endpoints; larger ones are forwarded as they
-arrive."""
+"""The largest Fetch response that is decoded to replace addresses of leaders (KIP-951); in larger ones these
+are hidden while the bytes are forwarded."""
 
 DUE_MAX = 1000
 """The most requests of a connection that await responses; further requests are not read."""
@@ -26,7 +26,7 @@ CLIENTS_MAX = 1000
 """The most kinds of client software that are counted separately; further ones are counted together."""
 
 ANSWERS_BYTES_MAX = 1 << 20
-"""The most bytes of cached responses with replaced addresses."""
+"""Largest total size of the cached responses with replaced addresses."""
 
 TOKEN_BYTES_MAX = 512 << 10
 """The largest SASL token without a header, as in Apache Kafka (`sasl.server.max.receive.size`)."""
@@ -47,14 +47,13 @@ class Limits:
     """The largest request that is forwarded as bytes: as much as brokers accept
     (`socket.request.max.bytes`)."""
     held_bytes_max: int = 512 << 20
-    """The most bytes of frames that are being decoded, and of unsent bytes, of all connections together. A
+    """Largest total size of frames being decoded and of unsent data, of all connections together. A
     connection that needs more ends. Above half of this limit every connection reads 16 KiB at a time."""
     idle_ms: int = 900_000
-    """How long a client that awaits no response may send nothing before it is disconnected."""
+    """Milliseconds without traffic after which a client without pending requests is disconnected."""
 
     login_ms: int = 30_000
-    """How long a client may take to log in, if clients log in at the gateway, and how long a TLS handshake
-    may take."""
+    """Timeout in milliseconds of TLS handshakes, and of logins if clients log in at the gateway."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,8 +1,8 @@
 """The brokers behind a gateway: the address of each, and its port at the gateway.
 
-This module does no I/O: `listen` is called with a broker and a port, and opens the port. A broker keeps its
-port while it is away. With a range of ports, broker N has the N-th port, modulo their number, so that ports
-are the same after a restart, and at another gateway of the same cluster.
+This module does no I/O: it calls a function `listen` to open the port of a broker. A broker keeps its port
+while it cannot be reached. With a range of ports, broker N gets the N-th port, modulo the number of ports, so
+that ports are the same after a restart, and at another gateway of the same cluster.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ class GatewayNode:
         self.address = address
         self.port = port
         self.is_away = False
-        """Whether the last attempt to reach the broker failed; the gateway then tries again in the
-        background."""
+        """True if the last attempt to reach the broker failed; the gateway then retries in the background."""
         self.seen = 0
-        """The number of the last response that has named this broker."""
+        """The value of a counter when a response last contained this broker, to find the oldest broker."""
 
 
 class NodeAddress(NamedTuple):
@@ -43,10 +42,10 @@ class NodeAddress(NamedTuple):
 
 
 class MovedAnswers:
-    """A cache of responses with replaced addresses, which is valid as long as no broker moves.
+    """A cache of responses with replaced addresses, which is valid until the address of a broker changes.
 
-    Clients ask for Metadata again and again, and a cluster gives the same response. Beyond
-    `ANSWERS_BYTES_MAX` bytes, all entries are dropped.
+    Clients request Metadata often, and mostly get the same response. Beyond `ANSWERS_BYTES_MAX` bytes, all
+    entries are dropped.
     """
 
     def __init__(self) -> None:
@@ -55,15 +54,15 @@ class MovedAnswers:
         self.clearings = 0
 
     def of(self, code: int, host: str, rest: bytes) -> bytes | None:
-        """Return the cached response with replaced addresses, or None.
+        """Return the cached response with replaced addresses, without size and correlation id, or None.
 
-        `rest` is the original, without its size and correlation id. `code` is ``(api_key << 16) | version``,
-        and `host` the advertised host.
+        `rest` is the original response, without size and correlation id. `code` is
+        ``(api_key << 16) | version``, and `host` the advertised host.
         """
         return self._moved.get((code, host, rest))
 
     def keep(self, code: int, host: str, rest: bytes, moved: bytes) -> None:
-        """Add a response and its version with replaced addresses."""
+        """Add to the cache an original response, and the same response with replaced addresses."""
         size = len(rest) + len(moved)
         if self._size + size > ANSWERS_BYTES_MAX:
             self.clear()
@@ -79,12 +78,12 @@ class MovedAnswers:
 
 
 class Nodes:
-    """The brokers that responses have named, by id.
+    """The brokers of the cluster that responses have contained, by id, with their ports at the gateway.
 
     Args:
         ports: the ports for brokers; empty for any free port.
-        listen: opens the port of a broker, 0 for any, and returns its number; raises OSError.
-        stop: closes the port of a broker.
+        listen: opens a port (0 for any) for a broker id, and returns the port number; raises OSError.
+        stop: closes the port of a broker id.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class Nodes:
         self._responses = 0
 
     def learn(self, broker: NodeAddress) -> GatewayNode | None:
-        """Note a broker's address and return its node, or None for an invalid address or a lack of ports."""
+        """Store a broker's address; return its node, or None if the address is invalid or no port is left."""
         node_id = broker.node_id
         if node_id < 0 or not broker.host or not 0 < broker.port < 65536:
             return None
@@ -121,9 +120,9 @@ class Nodes:
         return node
 
     def _open(self, node_id: int) -> int | None:
-        """Open a port for a new broker, and return it, or None if there are too many.
+        """Open a port for a new broker, and return it, or None if no port is left.
 
-        A broker that no response has named for the longest time is dropped for it.
+        If there are too many brokers, the unreachable one that was longest in no response loses its port.
         """
         most = len(self._ports) or NODES_MAX
         if len(self.by_id) >= most:

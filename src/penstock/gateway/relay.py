@@ -1,11 +1,11 @@
 """The traffic between one client and the cluster: requests one way, responses the other, in order.
 
-A `Relay` gets the bytes of both sides and writes to both; it has no socket. A forwarded frame is never held:
-its bytes leave as they come, and only the first twelve are read. A frame that must be decoded is collected
-first. While a request is translated, or no broker is connected, later requests are not read.
+A `Relay` gets the bytes of both sides and writes to both; it has no socket. A forwarded frame is never
+buffered: its bytes are sent as they arrive, and only the first twelve are read. A frame that must be decoded
+is collected first. While a request is translated, or no broker is connected, later requests are not read.
 
-Every request that a broker answers has an entry in a queue. Since brokers answer in order, the first entry
-says what the next response is. A response that the gateway makes itself waits for its turn in the same queue.
+Every request that a broker answers has an entry in a queue. Since brokers answer in order, the first entry is
+that of the next response. A response that the gateway makes itself waits in the same queue.
 """
 
 from __future__ import annotations
@@ -78,8 +78,7 @@ class Relay:
         self.upstream: Upstream | None = None
         self.is_closed = False
         self.is_logged_in = False
-        """Whether the client has logged in at a broker itself, so that it cannot move to another
-        connection."""
+        """True if the client has logged in at a broker itself: then its connection cannot be replaced."""
         self._host = host
         self._client = client
         self._advertised_host = advertised_host
@@ -89,32 +88,31 @@ class Relay:
         """The client's login at the gateway; None if it needs none, or logs in at brokers."""
         # --- requests
         self._waiting = b""
-        """Bytes that are not processed yet: the beginning of a request, or what has arrived while one is
-        held."""
+        """Unprocessed bytes from the client: the beginning of a request, or bytes after a pending one."""
         self._is_paused = False
-        """Whether the client is not read, because its earlier bytes still wait."""
+        """True if reading from the client is paused, because its earlier bytes are not processed yet."""
         self._request_left = 0
-        """The bytes of the current request that have not arrived."""
+        """Number of bytes of the current request that have not arrived."""
         self._collected: bytearray | None = None
-        """The part of the current request that has arrived, with its size, if it is collected; else None."""
+        """The arrived part of a request that is collected to be decoded, with its size field; else None."""
         self._absent = False
-        """Whether the gateway answers requests with errors, because no broker can be reached."""
+        """True while the gateway answers requests with errors, because no broker can be reached."""
         self._job: RelayJob | None = None
         self._job_bytes = 0
-        """The bytes of frames that the job works on."""
+        """Total size of the frames that `_job` processes, which is reserved at the host by `hold`."""
         self._worker: RelayJob | None = None
         """The job whose step runs in a thread."""
         self._is_attaching = False
         self._takes_tokens = False
         self._is_first = True
         self._is_silent = False
-        """Whether nothing is answered any more, and bytes of the client are read and dropped."""
+        """True after a `Silence`: nothing is answered any more, and the client's bytes are dropped."""
         self._parked: RelayJob | None = None  # the next request overtakes it
         self._number = 0  # of the connection, for hooks; 0 before the first request that one is for
         # --- responses
         self._due: deque[Due] = deque()
         self._head = b""
-        """The first bytes of a response, until there are enough of them to find its request."""
+        """The first bytes of a response, until its correlation id has arrived."""
         self._response_left = 0
         self._response: bytearray | None = None
         self._responding: Due | None = None
@@ -123,14 +121,14 @@ class Relay:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether everything waits for the client: no response is due, or the client does not read."""
+        """True if only the client can continue: no response is pending, or the client does not read."""
         owes = self._due or self._job or self._response_left or self._is_attaching
         return self._client_is_clogged or self._is_silent or not owes
 
     # --- requests ---------------------------------------------------------------------------------------
 
     def client_bytes(self, data: memoryview) -> None:
-        """Process bytes from the client, which the caller overwrites after the call."""
+        """Process bytes from the client, in a buffer that the caller overwrites after the call."""
         if self._is_silent:
             return
         if self._is_held:
@@ -194,7 +192,7 @@ class Relay:
     def _begin(self, data: memoryview, position: int, end: int, run: int) -> int:
         """Begin the request at `position`; return 0, or -1 if the request has to wait.
 
-        Bytes between `run` and the position are forwarded before anything else is written.
+        Forward `data[run:position]` before a request is collected instead of forwarded.
         """
         request_bytes_max = self._host.limits.request_bytes_max
         begun = self._logins.begin(data, position, end, needs_routes=not self._absent)
@@ -256,7 +254,7 @@ class Relay:
         return 0
 
     def _begin_token(self, data: memoryview, position: int, end: int) -> int | None:
-        """Forward a SASL token without a header; return None if this is a request, -1 to wait for bytes."""
+        """Begin to forward a SASL token without header; return None for a request, -1 to wait for bytes."""
         if end - position < 4:
             return -1
         size = int.from_bytes(data[position : position + 4], "big", signed=True)
@@ -290,7 +288,7 @@ class Relay:
         return self.home is not None and upstream.node_id not in (self.home, None)
 
     def _moves_home(self, upstream: Upstream) -> bool:
-        """Disconnect a substitute broker if the broker of this port is back; return True if that was done."""
+        """Disconnect a substitute broker if the broker of this port is reachable again; return True if so."""
         if self.home is None or not self._is_other(upstream) or not self._host.is_back(self.home):
             return False
         if self._due or self._response_left or self.is_logged_in:
@@ -300,16 +298,16 @@ class Relay:
         return True
 
     def attach(self) -> None:
-        """Ask for a broker; take no more requests until there is an outcome."""
+        """Connect to a broker; read no more requests until `attached` or `unreachable` is called."""
         self._is_attaching = True
         self._host.attach(self)
 
     def hold_back(self) -> None:
-        """Take no more requests, because a login has failed and its response is delayed."""
+        """Read no more requests, because a login has failed and its response is delayed."""
         self._is_attaching = True
 
     def collect(self, size: int, most: int) -> None:
-        """Begin to collect a frame of `size` bytes. `most` bytes are allowed; 0 means `frame_bytes_max`."""
+        """Begin to collect a frame. Raise DecodeError if `size` exceeds `most` (0: `frame_bytes_max`)."""
         limit = most or self._host.limits.frame_bytes_max
         if size > limit:
             raise DecodeError(f"a request of {size} bytes has to be decoded, and {limit} are allowed")
@@ -324,7 +322,7 @@ class Relay:
     # --- requests that are not passed on ----------------------------------------------------------------
 
     def _take_whole(self, frame: bytearray) -> None:
-        """Process a collected request, with its size."""
+        """Process a collected request, including its size field."""
         self._host.let_go(len(frame))
         body = memoryview(frame)[4:]
         if self._logins.takes(int.from_bytes(body[:2], "big")):
@@ -411,7 +409,7 @@ class Relay:
             self.go_on()
 
     def _unpark(self, job: RelayJob) -> None:
-        """Continue the work on a request that was to let the next request go first."""
+        """Continue with a request that has let the next request go first (`Overtaken`)."""
         if self._parked is job and self._job is None and not self.is_closed:
             self._parked, self._job = None, job
             self._resume(job)
@@ -429,7 +427,7 @@ class Relay:
         upstream.send(job.frame)
 
     def _respond_refusal(self, message: Any, version: int, correlation_id: int, reason: str) -> None:
-        """Answer with UNSUPPORTED_VERSION (35), or close the connection if the API has no place for it."""
+        """Answer with UNSUPPORTED_VERSION (35); close the connection if the response has no error field."""
         name = message.NAME.removesuffix("Request")
         self._host.note_end(
             logging.WARNING, self._counted.described, f"{name} {version} is refused: {reason}"
@@ -441,9 +439,9 @@ class Relay:
             self.respond(encode_response(response, version, correlation_id))
 
     def _step(self, answer: Any, size: int = 0) -> None:
-        """Pass a response to the work on a request, and act on its next call or its end.
+        """Resume the generator of the current job with a response, and execute its next step or end.
 
-        `size` is the number of bytes to work on: a large frame is processed in a thread.
+        `size` is the size of the frame to process: a large one is processed in a thread.
         """
         job = self._job
         assert job is not None
@@ -455,7 +453,7 @@ class Relay:
             answer = None
 
     def worked(self, outcome: NodeCall | Ended | Exception) -> None:
-        """Act on the outcome of a step that has run in a thread."""
+        """Execute the step or end that a generator has returned in a thread."""
         job, self._worker = self._worker, None
         assert job is not None
         if self.is_closed:
@@ -470,7 +468,7 @@ class Relay:
         self.go_on()
 
     def _settle(self, job: RelayJob, outcome: Any) -> bool:
-        """Act on the outcome of a step; return True if the next step can follow at once."""
+        """Execute a step or end of a job; return True if the next step can follow at once."""
         if isinstance(outcome, NodeCall):
             return self._call(outcome, job)
         if isinstance(outcome, Ended):
@@ -495,7 +493,7 @@ class Relay:
         self._job_bytes = 0
 
     def _call(self, call: NodeCall, job: RelayJob) -> bool:
-        """Send the request of a call; return True if it has no response."""
+        """Send the request of a `NodeCall`; return True if it has no response (acks=0)."""
         upstream = self.upstream
         if upstream is None:
             self.close("the broker has gone while a request was translated")
@@ -512,13 +510,13 @@ class Relay:
         return is_silent
 
     def answer_call(self, answer: Message) -> None:
-        """Take the response to a call that went to another broker than the connected one."""
+        """Continue the job with the response to a request that was sent by `RelayHost.call_node`."""
         if self._job is not None and not self.is_closed:
             self._guarded(lambda: self._step(answer))
             self.go_on()
 
     def _keep_for_job(self, size: int) -> None:
-        """Reserve the bytes of a frame that is being translated. Raises DecodeError beyond the limit."""
+        """Reserve memory for a frame of the current job. Raises DecodeError beyond the limit."""
         self._job_bytes += size
         if not self._host.hold(size):
             raise DecodeError("frames that are being translated take too much memory (held_bytes_max)")
@@ -565,7 +563,7 @@ class Relay:
             self.close(str(error))
 
     def respond(self, chunks: list[Any]) -> None:
-        """Send a response that the gateway has made, after the responses that are due before it."""
+        """Send a response that the gateway has made, after the responses to earlier requests."""
         if self._due or self._response_left or self._head:
             self._due.append(Due(ResponseKind.HERE, 0, 0, [bytes(chunk) for chunk in chunks]))
         else:
@@ -575,7 +573,7 @@ class Relay:
     # --- the broker -------------------------------------------------------------------------------------
 
     def attached(self, upstream: Upstream) -> None:
-        """Take a connection to a broker, and continue with the bytes that have waited for it."""
+        """Use `upstream` as the connection to a broker, and process the bytes that have waited for it."""
         self._is_attaching = False
         if self.is_closed:
             upstream.close()
@@ -586,7 +584,7 @@ class Relay:
         self.go_on()
 
     def greeted(self, routes: BrokerRoutes) -> None:
-        """Take the routes of a broker, for a client that has not logged in yet."""
+        """Set the routes of a broker, for a client that has not logged in yet."""
         self._is_attaching = False
         self._logins.greeted(routes)
         self.go_on()
@@ -602,9 +600,9 @@ class Relay:
         self._absent = False
 
     def upstream_lost(self, reason: str) -> None:
-        """Handle the end of the broker's connection.
+        """Handle the end of the broker's connection: close the client's, unless nothing is pending.
 
-        Requests without a response may have had their effect.
+        A broker may have executed requests that it has not answered.
         """
         self.upstream = None
         if self.is_closed:
@@ -615,7 +613,7 @@ class Relay:
             self.close(reason)
 
     def reauthenticate(self, steps: Generator[NodeCall, Any, Any]) -> bool:
-        """Authenticate the gateway again (KIP-368); return False while a request is in flight."""
+        """Begin to re-authenticate the gateway (KIP-368); return False while a request is in flight."""
         if self._job is not None or self._request_left or self._waiting or self._is_attaching:
             return False
         self._job = RelayJob(steps, -1, 0)
@@ -636,7 +634,7 @@ class Relay:
     # --- responses --------------------------------------------------------------------------------------
 
     def upstream_bytes(self, data: memoryview) -> None:
-        """Process writable bytes from the broker, which the caller overwrites after the call."""
+        """Process bytes from the broker, in a writable buffer that the caller overwrites after the call."""
         self._guarded(lambda: self._take_responses(data))
         if self._waiting or self._is_paused:
             self.go_on()
@@ -693,13 +691,13 @@ class Relay:
             self._client.send(data[start:stop])
 
     def _send_own(self) -> None:
-        """Send the gateway's own responses whose turn has come."""
+        """Send the gateway's own responses at the head of the queue."""
         while self._due and self._due[0].kind is ResponseKind.HERE:
             for chunk in self._due.popleft().chunks or ():
                 self._client.send(chunk)
 
     def _begin_response(self, data: memoryview, position: int, end: int) -> None:
-        """Begin the response at `position`: find its request, and how the response is processed."""
+        """Begin the response at `position`: check its correlation id, and decide how to process it."""
         if not self._due:
             raise DecodeError(f"{end - position} bytes have come while no request was in flight")
         due = self._due[0]
@@ -732,7 +730,7 @@ class Relay:
         self._responding = due
 
     def _take_response(self, frame: bytearray) -> None:
-        """Process a collected response, with its size."""
+        """Process a collected response, including its size field."""
         due = self._responding
         assert due is not None
         key, version = due.code >> 16, due.code & 0xFFFF

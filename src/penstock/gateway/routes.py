@@ -1,4 +1,4 @@
-"""Routes of requests by API and version: forwarded, rewritten, translated, answered here, or refused."""
+"""Routes: how the gateway handles a request, by API and version: forward, translate, answer or refuse it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 ENDPOINTS_STREAMED = 16
-"""The first version of Fetch whose responses may have endpoints of leaders."""
+"""The first version of Fetch whose responses may have the endpoints of new leaders (KIP-951)."""
 
 
 class GatewayRoute(IntEnum):
@@ -37,10 +37,10 @@ class GatewayRoute(IntEnum):
     VERSIONS_HERE = auto()
     """ApiVersions in a version that the broker does not have: the gateway answers it."""
     LOGIN = auto()
-    """A SASL request of the client."""
+    """A SASL request: forwarded to the broker, or refused if the gateway itself logs in there."""
     TRANSLATE = auto()
     HOOKED = auto()
-    """The request is collected for hooks, and then takes its route without hooks."""
+    """The request is collected and passed through hooks, and then handled like a request without hooks."""
     REFUSE = auto()
     """The API or its version does not exist."""
 
@@ -55,19 +55,19 @@ class ResponseKind(IntEnum):
     REWRITE = auto()
     FETCH = auto()
     CALL = auto()
-    """The response is to a call of the gateway."""
+    """The response answers a request of the gateway itself, made by a translation or hook."""
     HANDSHAKE = auto()
-    """The response says whether tokens without headers follow."""
+    """A response to SaslHandshake 0; after a success, SASL tokens without headers follow."""
     TOKEN = auto()
     """The response is a token without a header."""
     HERE = auto()
-    """The gateway has made the response, which waits for its turn."""
+    """The gateway's own response, which waits until earlier requests are answered."""
 
 
 class BrokerRoutes:
-    """The routes to one broker, by `(api_key << 16) | version`.
+    """The routes for requests to one broker, by `(api_key << 16) | version`.
 
-    `upstream` has the versions that it offers.
+    `upstream` are the API versions that the broker supports.
     """
 
     def __init__(self, upstream: Mapping[int, tuple[int, int]], translation: Translation) -> None:
@@ -106,9 +106,9 @@ class BrokerRoutes:
         )  # clients without ApiVersions ask in versions that they were not offered
 
     def kind_of(self, code: int, data: memoryview, position: int) -> ResponseKind | None:
-        """Return what to do with the response to a forwarded request, or None if it has no response.
+        """Return how to handle the response to a forwarded request, or None if it has no response.
 
-        The request begins in `data` with its size at `position`.
+        The request begins in `data` with its size field at `position`.
 
         Raises:
             Incomplete: more bytes of a Produce are needed.
@@ -127,9 +127,9 @@ class BrokerRoutes:
     def put_versions(
         self, response: ApiVersionsResponse, here: Mapping[int, tuple[int, int]] | None = None
     ) -> None:
-        """Put the versions that clients are offered into an ApiVersions response.
+        """Replace the API versions in an ApiVersions response by those that clients may use.
 
-        `here` are the APIs that the gateway answers itself.
+        `here` has the versions of APIs that the gateway answers itself.
         """
         response.api_keys = [
             ApiVersion(api_key=key, min_version=low, max_version=high)
@@ -140,7 +140,7 @@ class BrokerRoutes:
 def versions_response(
     routes: BrokerRoutes, version: int, correlation_id: int, here: Mapping[int, tuple[int, int]] | None = None
 ) -> list[bytes | bytearray | memoryview]:
-    """Return the gateway's own response to ApiVersions. `here` are APIs that the gateway answers itself."""
+    """Encode the gateway's own ApiVersions response. `here` has the APIs that the gateway answers itself."""
     response = ApiVersionsResponse()
     routes.put_versions(response, here)
     low, high = routes.offered.get(ApiKey.API_VERSIONS, (0, -1))
@@ -151,7 +151,7 @@ def versions_response(
 
 
 def clamped(versions: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
-    """Return the part of `versions` that the gateway can decode. Newer ones may have unseen addresses."""
+    """Limit API versions to those that the gateway can decode: others may have addresses to replace."""
     found = {}
     for key, (low, high) in versions.items():
         api = API_TABLE.get(key)

@@ -45,7 +45,7 @@ BACKLOG = 512
 """The most connections that may wait to be accepted, at each port."""
 
 START_PATIENCE_S = 2.0
-"""How many seconds a start waits for the cluster to name its brokers."""
+"""Seconds that a start waits at most for the cluster's first Metadata response."""
 
 SWEEP_EVERY_S = 5.0
 """The most seconds between searches for idle connections."""
@@ -57,7 +57,7 @@ logger = logger_named("penstock.gateway")
 
 
 class GatewayServer:
-    """Serves a cluster at the gateway's ports: the host of its sockets and relays."""
+    """Serves a cluster at the gateway's ports; has the methods that sockets and relays of clients call."""
 
     def __init__(
         self,
@@ -90,10 +90,10 @@ class GatewayServer:
         self.nodes = Nodes(ports, self._listen, self._stop_listening)
         self.port = 0
         self.held_bytes = 0
-        """The bytes of frames that are being decoded, and unsent bytes."""
+        """Total size in bytes of frames that are being decoded, and of unsent data."""
         self.clients: set[ClientSocket] = set()
         self.connections = 0
-        """The number of accepted connections, including those that have not become clients yet."""
+        """The number of accepted connections, including those that are not in `clients` yet."""
         self._brokers = Brokers(config, self.nodes, translation, self)
         self._book = book
         self._tls = tls
@@ -106,7 +106,7 @@ class GatewayServer:
         self._log = LimitedLog(self.loop.time, logger)
 
     async def start(self, port: int) -> None:
-        """Listen, and begin to look for the cluster, which need not be reachable yet.
+        """Listen, and begin to connect to the cluster, which need not be reachable yet.
 
         Raises:
             NetworkError: the gateway cannot listen on the address.
@@ -146,7 +146,7 @@ class GatewayServer:
         return page(self.client_counts(), len(self.clients), self.held_bytes)
 
     def client_counts(self) -> list[ClientCount]:
-        """Return the requests of clients since the start, by kind of client, API and version."""
+        """Return the counts of client requests since the start, by kind of client, API and version."""
         routes = self.last_routes
         return self.counters.rows({} if routes is None else routes.upstream) + self.more_counts()
 
@@ -217,7 +217,7 @@ class GatewayServer:
     # --- ports ------------------------------------------------------------------------------------------
 
     def _listen(self, node_id: int | None, port: int) -> int:
-        """Open the port of a broker, or the bootstrap port for None; return its number. Raises OSError.
+        """Open the port of a broker (the bootstrap port for None); return the port number. Raises OSError.
 
         If brokers are distinguished by server names (SNI), all of them have the bootstrap port.
         """

@@ -1,8 +1,9 @@
 """The sockets of a gateway, for asyncio: one for each client, and one to a broker for each client.
 
-All sockets read into one shared buffer, whose bytes are forwarded before the next socket is read. Bytes that
-the kernel does not take are copied, and the other side is not read until they have left. So a peer that does
-not read stops only itself, and the gateway holds one read of it at most.
+All sockets read into one shared buffer, whose bytes are forwarded before the next socket is read. If the
+kernel does not accept all bytes, the rest is copied, and the sender's socket is not read until the rest is
+sent. So a peer that does not read blocks only its own connection, and the gateway buffers at most one read
+for it.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ if TYPE_CHECKING:
     from penstock.security.tls import TlsConnection
 
 SHORT_READ_BYTES = 16 << 10
-"""How many bytes are read at a time while buffers are more than half full."""
+"""Size in bytes of a read while more than half of `Limits.held_bytes_max` is used."""
 
 LINGER_S = 5.0
-"""How many seconds a closed connection may take to send its unsent bytes."""
+"""Seconds that a closed connection may take to send its unsent bytes."""
 
 REAUTHENTICATE_AGAIN_S = 0.02
 """The seconds until the next attempt to authenticate again, while a request is in flight."""
 
 HAS_POSIX_WRITE = os.name == "posix"
-"""Whether a socket is a descriptor that can be written to."""
+"""True if `os.write` can write to a socket's file descriptor."""
 
 
 class SocketHost(Protocol):
@@ -54,19 +55,19 @@ class SocketHost(Protocol):
 
     @property
     def is_short(self) -> bool:
-        """Whether buffers are so full that sockets should read only little at a time."""
+        """True if buffers are so full that sockets should read only `SHORT_READ_BYTES` at a time."""
 
     def hold(self, size: int) -> bool:
-        """Reserve `size` bytes of the buffer limit; return False if the limit is passed."""
+        """Reserve `size` bytes of `Limits.held_bytes_max`; return False if the limit is exceeded."""
 
     def let_go(self, size: int) -> None:
         """Release `size` bytes that were reserved by `hold`."""
 
 
 class Socket:
-    """The writing half of a protocol object, which can also stop reading.
+    """Writes to the transport of one connection, and pauses reading from it.
 
-    The host counts unsent bytes. If they pass the limit, the connection ends.
+    The host counts the unsent bytes of all connections. If they exceed the limit, the connection ends.
     """
 
     def __init__(self, host: SocketHost, transport: asyncio.Transport) -> None:
@@ -75,11 +76,11 @@ class Socket:
         self._fd = transport.get_extra_info("socket").fileno()
         self._why_paused = Pause(0)
         self._unsent = 0
-        """The unsent bytes that were reserved at the host."""
+        """Number of unsent bytes that are reserved at the host by `hold`."""
         transport.set_write_buffer_limits(high=0)
 
     def send(self, data: Buffer) -> bool:
-        """Send bytes; return False if too many are unsent."""
+        """Send bytes; return False if the limit of unsent bytes is exceeded."""
         transport = self._transport
         if transport.is_closing():
             return True
@@ -107,7 +108,7 @@ class Socket:
         return True
 
     def written(self) -> None:
-        """Note that the kernel has taken all unsent bytes, or that the connection has ended."""
+        """Release the reserved bytes: all unsent bytes have been sent, or the connection has ended."""
         self._host.let_go(self._unsent)
         self._unsent = 0
 
@@ -141,12 +142,12 @@ class Socket:
 
 
 class SocketOwner(SocketHost, Protocol):
-    """The owner of the sockets of clients."""
+    """The interface of the gateway that its client sockets call."""
 
     def tap_of(self, peer: str, local: str) -> Tap | None:
-        """Return the object that gets the bytes of a client's connection, or None if nothing is recorded.
+        """Return the tap that records a client's connection, or None if nothing is recorded.
 
-        Addresses are ``host:port``; `local` is the gateway's address that the client has connected to.
+        Addresses are ``host:port``; `local` is the gateway's address of the connection.
         """
 
     def enter(self, client: ClientSocket) -> None:
@@ -159,8 +160,8 @@ class SocketOwner(SocketHost, Protocol):
 class ClientSocket(asyncio.BufferedProtocol):
     """The connection of one client, through TLS if `tls` is given.
 
-    `home` is the id of the broker of its port, or None for the bootstrap port. With `names`, it is the broker
-    whose server name the client has asked for (SNI).
+    `home` is the id of the broker whose port the client has connected to, or None for the bootstrap port.
+    With `names`, `home` follows from the TLS server name (SNI) that the client has sent.
     """
 
     def __init__(
@@ -198,7 +199,7 @@ class ClientSocket(asyncio.BufferedProtocol):
 
     @property
     def is_shaking_hands(self) -> bool:
-        """Whether a TLS handshake is in progress."""
+        """True if a TLS handshake is in progress."""
         return self._tls is not None and not self._tls.is_ready
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -334,7 +335,7 @@ class UpstreamSocket(asyncio.BufferedProtocol):
         self._is_closed = False
 
     def take_over(self, transport: asyncio.Transport) -> None:
-        """Become the protocol object of a connection that is open and authenticated."""
+        """Become the asyncio protocol of `transport`, a connection that is open and authenticated."""
         transport.set_protocol(self)
         self._socket = Socket(self._host, transport)
 
@@ -344,7 +345,7 @@ class UpstreamSocket(asyncio.BufferedProtocol):
             self._renewal = asyncio.get_running_loop().call_later(seconds, begin)
 
     def show(self, credentials: Generator[NodeCall, object, object]) -> None:
-        """Authenticate again (KIP-368), as soon as no request is in flight."""
+        """Re-authenticate (KIP-368) by the requests in `credentials`, as soon as no request is in flight."""
         if not (self._is_closed or self._relay.reauthenticate(credentials)):
             self.renew_after(REAUTHENTICATE_AGAIN_S, lambda: self.show(credentials))
 
@@ -444,5 +445,5 @@ class UpstreamSocket(asyncio.BufferedProtocol):
 
 
 def new_buffer(size: int = READ_BYTES) -> memoryview:
-    """Return the buffer that all sockets of a gateway read into."""
+    """Allocate a read buffer, which all sockets of a gateway share."""
     return memoryview(bytearray(size))

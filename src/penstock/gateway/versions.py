@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 class Translation(Protocol):
-    """Answers requests in versions that the cluster does not have. A module may implement it."""
+    """Translates requests of versions that the cluster does not support. A module may implement it."""
 
     @property
     def Refused(self) -> type[Exception]:  # noqa: N802
         """The exception for a request that cannot be translated. Its text is the reason."""
 
     def spoken(self, advertised: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
-        """Return the versions that a broker really supports, out of its response to ApiVersions."""
+        """Return the API versions that a broker really supports; `advertised` are those in ApiVersions."""
 
     def offered(self, upstream: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
-        """Return the first and last version of each API that clients may be offered.
+        """Return the first and last version of each API that clients may use.
 
-        `upstream` is what `spoken` has returned for the broker behind the gateway, by API key.
+        `upstream` are the versions of the broker, by API key, as returned by `spoken`.
         """
 
     def translate(
@@ -31,7 +31,7 @@ class Translation(Protocol):
     ) -> Generator[NodeCall, Message, Message | None]:
         """Yield requests to the cluster, and return the response in the client's version.
 
-        The response is None if the protocol has none (acks=0). Raises `Refused`, a class of the translation.
+        The response is None if the protocol has none (acks=0). Raises `Refused` if there is no translation.
         """
 
 

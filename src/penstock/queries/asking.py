@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Answer(Iterator["pa.RecordBatch"]):
-    """The rows of a query as a lazy iterator of batches, and as an Arrow stream."""
+    """The result of `penstock.sql` with ``stream=True``: a lazy iterator of batches, and an Arrow stream."""
 
     def __init__(self, session: SqlSession, reader: pa.RecordBatchReader) -> None:
         self._session = session
@@ -142,8 +142,8 @@ def sql(
 ) -> pa.Table | Answer | LiveQuery:
     """Query topics in SQL, on DuckDB: ``penstock.sql("select count(*) from orders", servers)``.
 
-    A topic is a table under its name, in double quotes where the name is no identifier of SQL. It has the
-    columns of records, of which ``"offset"`` is a keyword and needs quotes. Keys and values are text, and the
+    A topic is a table under its name, in double quotes if the name is no identifier of SQL. Its columns are
+    those of records; ``"offset"`` is a keyword of SQL and needs quotes. Keys and values are text, and the
     fields of JSON objects are columns. The conditions on partitions, offsets and times, and the columns that
     the query uses, decide what is fetched: ``explain select …`` shows it. ``insert into topic select …``
     writes records from the columns key, value, headers, partition and timestamp.
@@ -151,22 +151,21 @@ def sql(
     Args:
         query: one or more statements of DuckDB's SQL; the rows of the last one are returned.
         bootstrap_servers: ``host:port``, or several; None if the query reads no topics.
-        stream: return an `Answer`, whose batches are read while they are taken, in bounded memory.
-        follow: go on with new records, without end, and return an iterator of batches; see docs/how-
-            to/sql.md.
+        stream: return an `Answer`, which reads in bounded memory while it is iterated over.
+        follow: continue with new records, without end, and return an iterator of batches; see
+            docs/how-to/sql.md.
         tables: more tables by their names: frames of pandas and Polars, tables and data sets of Arrow,
             `penstock.topic_dataset` of another cluster, `penstock.log_dataset`.
         value_format: ``"auto"`` decides by the newest values: the fields of JSON objects become columns,
-            other
-            values text; or a format as in `penstock.topic_dataset`.
+            other values text; or a format as in `penstock.topic_dataset`.
         value_schema, isolation, max_lateness, key_partitioner, dense, config: as in `penstock.topic_dataset`,
             for all topics.
         registry: the URL of a schema registry, its settings, or a `penstock.registry.RegistryClient`: the
-            fields of values with a schema in it are columns; ``value_error`` says why a value does not
-                decode.
+            fields of values with a schema in it are columns; the column ``value_error`` has the reason if a
+            value does not decode.
         memory_limit: how much memory DuckDB may use, as ``"2GB"``, before it writes to temporary files; by
             default 80 % of the machine's.
-        progress: whether to show a progress line on stderr; by default if stderr is a terminal.
+        progress: True shows a progress line on stderr, False does not; by default terminals show it.
 
     Raises:
         ConfigError: DuckDB refuses the query, a table does not exist, or an argument is wrong.
@@ -219,7 +218,7 @@ def sql(
 
 
 def followed(query: str, bootstrap_servers: str | Sequence[str] | None, options: TopicOptions) -> LiveQuery:
-    """Return a query that goes on with new records; `options` say how topics become tables.
+    """Return a query that continues with new records; `options` set how records become columns.
 
     Raises:
         ConfigError: the query cannot be followed.

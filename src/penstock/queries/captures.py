@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.model import TopicPartition
 
 CAPTURE_BYTES_MAX = 2 << 30
-"""How large a capture may be: it is read into memory, as its connections are put together there."""
+"""Largest capture that can be read: its TCP connections are reassembled in memory."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CaptureSource:
         return f"{self.topic or 'the records'} in {self.path}"
 
     def plan(self, ask: Ask) -> list[OffsetRange]:
-        """Return no ranges, because a capture does not have the offsets of partitions."""
+        """Return no ranges, because the offsets in a capture are found only by reading it."""
         return []
 
     def batches(self, ask: Ask, watch: Watch) -> Generator[pa.RecordBatch, None, None]:

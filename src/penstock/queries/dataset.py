@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
-    """The records of a topic, log directory or capture as an Arrow data set, read anew by each scan.
+    """The records of a topic, log directory or capture as an Arrow data set; each scan reads them anew.
 
-    Sorting reads all records. It has no fragments.
+    `sort_by` reads all records. The data set has no fragments (Arrow's word for its files).
     """
 
     def __init__(self, source: Source, shape: Shape, watch: Watch | None = None) -> None:
@@ -133,7 +133,7 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     @property
     def partition_expression(self) -> pc.Expression:
-        """The expression that holds for all rows: true."""
+        """The expression ``true``, because no other condition holds for all rows of the data set."""
         return pc.scalar(True)
 
     def join(self, *_: Any, **__: Any) -> ds.InMemoryDataset:
@@ -173,7 +173,10 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     def batches_of(
         self, columns: Sequence[str], wanted: Wanted, limit: int | None = None
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield some columns of all records in `wanted`, and perhaps of others. Raises as `batches`."""
+        """Yield some columns of all records in `wanted`, and perhaps of further records.
+
+        Raises as `penstock.read_topic`.
+        """
         needed = dict.fromkeys(self._shape.needs(columns))
         return self._made(Ask(wanted, tuple(needed), limit), columns)
 
@@ -195,13 +198,13 @@ class RecordDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     ) -> Ask:
         """Return the request to the source: the ranges derived from the filter, and the record columns.
 
-        Conditions on columns that are made from values do not narrow it.
+        Conditions on columns that are decoded from values do not narrow the ranges.
         """
         needed = self._shape.needs(self.decoded(columns, filter))
         return Ask(wanted_by(filter), tuple(dict.fromkeys(needed)), limit, newest)
 
     def decoded(self, columns: Sequence[str], filter: pc.Expression | None) -> list[str]:
-        """Return the requested columns and those that the filter uses."""
+        """Return the columns to decode: the requested ones, and those that the filter uses."""
         if filter is None:
             return list(columns)
         looked_at = columns_of(filter)
@@ -223,7 +226,7 @@ class FilteredDataset(RecordDataset):
         return FilteredDataset(self._source, self._shape, watch, self._filter)
 
     def filter(self, expression: pc.Expression) -> FilteredDataset:
-        """Return this data set with both filters."""
+        """Return this data set with its own filter and `expression`: rows must fulfil both."""
         return FilteredDataset(self._source, self._shape, self._watch, self._filter & expression)
 
     def scanner(self, columns: Any = None, filter: pc.Expression | None = None, **options: Any) -> Any:
@@ -275,7 +278,7 @@ class RecordScanner:
         return iter(self.to_reader())
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the batches as a stream, which raises Arrow's errors."""
+        """Return the batches as a `pyarrow.RecordBatchReader`, which raises errors of Arrow."""
         rows = self._dataset.batches(self._columns, self._filter, self._limit, self._newest)
         schema = pa.schema([self._dataset.schema.field(name) for name in self._columns])
         reader = pa.RecordBatchReader.from_batches(schema, rows)
@@ -312,7 +315,7 @@ class RecordScanner:
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:
-        """Return how many rows there are. Raises as `penstock.read_topic`."""
+        """Return the number of rows of the scan. Raises as `penstock.read_topic`."""
         return sum(batch.num_rows for batch in self.to_batches())
 
 
@@ -349,20 +352,19 @@ def topic_dataset(
         value_format: ``"bytes"``; ``"text"``, keys and values as text; ``"json"``, fields of JSON objects as
             further columns; ``"cloudevents"``, attributes of events as further columns; ``"avro"``,
             ``"protobuf"``, and ``"json"`` with a registry: fields of the reader's schema as further columns,
-            null where a value does not decode, and ``value_error``, which says why.
+            null where a value does not decode, and ``value_error`` with the reason.
         value_schema: the fields of JSON objects and their types; by default those of a sample of the newest
             records. A field that does not fit is null.
-        text: whether keys and values are text with any format; U+FFFD replaces invalid UTF-8.
+        text: True makes keys and values text with any format; U+FFFD replaces invalid UTF-8.
         isolation: ``"read_committed"`` leaves out the records of aborted and of open transactions.
         max_lateness: how much older a record may be than an earlier one of its partition: a duration
-            such as ``"10m"``. With it, reading stops when a filter's end time has passed by that duration,
-                and a
-            record that is later is left out. Without it, reading goes on to the end of the partition, since a
-            late record may be there.
+            such as ``"10m"``. With it, a read up to an end time stops at the first record that is newer than
+            the end time plus this duration; records that come later are left out. Without it,
+            reading continues to the end of the partition, since a late record may be there.
         key_partitioner: how producers chose partitions by keys, as `partitioner` of `penstock.read_topic`: a
             filter for keys then reads only their partitions.
-        dense: your promise that each offset has a record (never any compaction or transactions), so that
-            counts and offsets are answered without reading. No broker can confirm that.
+        dense: True promises that each offset has a record (never any compaction or transactions), so that
+            queries for counts and offsets read no records. No broker can confirm that.
         config: more options of a consumer, by their dotted names.
         registry: the URL of a schema registry, its settings, or a `penstock.registry.RegistryClient`.
         schema: the reader's schema of values; by default the newest that the registry has for the topic.

@@ -13,10 +13,10 @@ COLUMNS = ("key", "value", "headers", "partition", "timestamp")
 
 
 def records_in(reader: pa.RecordBatchReader, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield the batches of a query with the columns of records, as `penstock.write_topic` takes them.
+    """Yield the batches of a query as tables that `penstock.write_topic` accepts.
 
-    `columns` are the names that the statement gives them; by default they have their own. A map of texts
-    becomes headers.
+    `columns` are the names of the columns in the statement; by default those of the query are used. A map of
+    texts becomes headers.
 
     Raises:
         EncodeError: a column is not one of a record, or there are more or fewer columns than names.

@@ -1,9 +1,9 @@
-"""Queries that go on with new records: rows as they are written, and time windows as they close.
+"""Queries that continue with new records: they return rows as they are written, and windows as they close.
 
-A window is closed when the watermark has passed it: the greatest time that has been read, less
-`max_lateness`. Partitions that have not been read up to where they ended at the start hold the watermark
-back, so that old records do not count as late. Rows that arrive after their window was closed are left out,
-and counted.
+A window is closed when the watermark has passed it: the greatest timestamp that has been read, less
+`max_lateness`. Partitions that are not yet read up to the end that they had at the start of the query hold
+the watermark back, so that old records do not count as late. Rows that arrive after their window was closed
+are left out, and counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.queries.session import SqlSession
 
 OPEN_ROWS_MAX = 5_000_000
-"""Rows in windows that are open; more are refused."""
+"""Most rows in open windows; more are an error."""
 
 OPEN_BYTES_MAX = 1 << 30
 BATCH_BYTES = 1 << 20
@@ -46,10 +46,10 @@ class LiveQuery:
     """A query that follows one topic: an iterator of batches, which any thread can end by `close`."""
 
     def __init__(self, session: SqlSession, query: str) -> None:
-        """Check that the query can be followed, and find where to begin.
+        """Check that the query can be followed, and derive the columns and ranges to read.
 
         Raises:
-            ConfigError: the query cannot be followed; the message says why.
+            ConfigError: the query cannot be followed; the message has the reason.
         """
         self._session = session
         self._query = query
@@ -65,7 +65,7 @@ class LiveQuery:
         self._ask = noting.asks[0] if noting.asks else Ask(EVERYTHING, ("partition", "timestamp"))
         self._columns = self._needed(noting)
         self.late_rows = 0
-        """Rows that came after their window was closed."""
+        """Number of rows that were left out, because their window was closed before they arrived."""
         self._follower: TopicFollower | None = None
         self._batches = self._rows()
 
@@ -144,7 +144,7 @@ class LiveQuery:
             self.late_rows += late
 
     def _window_at(self, moment: datetime) -> Any:
-        """Return the window that contains the time `moment`."""
+        """Return the window that contains the time `moment`: the value of the query's window expression."""
         micros = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         asked = f"select ({self._window}) from (select make_timestamptz({micros}) as timestamp)"
         return self._session.connection.sql(asked).to_arrow_table().column(0)[0]
@@ -157,9 +157,9 @@ class LiveQuery:
         yield from (batch for batch in found.to_batches() if batch.num_rows)
 
     def _places(self) -> tuple[dict[int, int], dict[TopicPartition, int]]:
-        """Return (the offset where each partition begins, the present ends of those with older records).
+        """Return (start offset of each partition, current end offset of partitions with records to read).
 
-        The beginnings follow from the query's conditions on offsets and times.
+        The start offsets follow from the query's conditions on offsets and times.
         """
         whole = self._source.plan(Ask(EVERYTHING, ()))
         wanted = {one.partition: one.start for one in self._source.plan(self._ask)}
@@ -170,13 +170,12 @@ class LiveQuery:
 
 
 class OpenWindows:
-    """The rows whose windows are open, and the watermark that closes these. No I/O."""
+    """Keeps the rows of the windows that are open, and the watermark that closes windows. Does no I/O."""
 
     def __init__(self, ends: dict[TopicPartition, int], lateness: timedelta) -> None:
-        """Begin without rows.
+        """Begin without rows. `lateness` is the `max_lateness` of the query.
 
-        `ends` are the end offsets of partitions when the query began; a partition that is missing had no
-        records.
+        `ends` are the end offsets at the start of the query, of the partitions that had records to read.
         """
         self._left = dict(ends)
         self._lateness = lateness
@@ -184,10 +183,10 @@ class OpenWindows:
         self._rows: list[pa.Table] = []
         self._count = self._bytes = 0
         self._closed_before: Any = None
-        """The first window that is open; None before one has been closed."""
+        """The start of the first open window; None before any window has been closed."""
 
     def add(self, tp: TopicPartition, rows: pa.Table) -> int:
-        """Add rows of a partition; return how many are late and were left out.
+        """Add rows of a partition; leave out the late ones, and return their number.
 
         Raises:
             ConfigError: too many rows are in open windows.
@@ -208,12 +207,12 @@ class OpenWindows:
         return late
 
     def reached(self, tp: TopicPartition, next_offset: int) -> None:
-        """Note that a partition has been read up to before `next_offset`."""
+        """Note that all offsets of a partition before `next_offset` have been read."""
         if next_offset >= self._left.get(tp, next_offset):
             self._left.pop(tp, None)
 
     def watermark(self) -> datetime | None:
-        """Return the time before which records are complete, or None if that is not known yet."""
+        """Return the time before which all records have been read, or None if it cannot be computed yet."""
         if not self._greatest:
             return None
         if self._left:
@@ -223,7 +222,7 @@ class OpenWindows:
         return max(self._greatest.values()) - self._lateness
 
     def closed(self, window: Any) -> pa.Table:
-        """Remove and return the rows of all windows before `window`."""
+        """Close the windows before the one that starts at `window`; remove and return their rows."""
         if self._closed_before is not None and window.as_py() <= self._closed_before.as_py():
             window = self._closed_before
         self._closed_before = window

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _LIMITS = ("STREAMING_LIMIT", "LIMIT")
 _SCAN = "PYTHON_ARROW_SCAN"
 _SCAN_INFO = {"Function", "Projections", "Estimated Cardinality", "Text"}
-"""What is said of a scan that nothing filters."""
+"""The entries in DuckDB's plan of a scan without a filter."""
 
 ROWS_MAX = 1_000_000
-"""Larger limits are left to DuckDB, which ends the scan when it has enough."""
+"""Largest LIMIT that is passed to a scan. With a larger one, DuckDB ends the scan when it has enough rows."""
 
 
 class Rows(NamedTuple):
-    """How many rows of a table a query takes: the first ones, the newest of each partition, or all."""
+    """The rows of a table that a query needs: the first `limit`, the `newest` of each partition, or all."""
 
     limit: int | None = None
     newest: int | None = None
@@ -37,9 +37,9 @@ ALL_ROWS = Rows()
 
 
 def rows_taken(plan_json: str) -> Rows:
-    """Return how many first rows of its only table a plan takes, if no filter or order needs more.
+    """Return the rows that a plan needs: the first n if it is a LIMIT over one unfiltered scan, else all.
 
-    A plan of an unknown form takes all.
+    `plan_json` is DuckDB's plan; one of an unknown form needs all rows.
     """
     try:
         (node,) = json.loads(plan_json)
@@ -66,7 +66,7 @@ def _is_plain_scan(node: dict[str, Any]) -> bool:
 
 
 class NotingDataset(RecordDataset):
-    """A data set without rows that records the requests of scans."""
+    """A data set without rows. It stores the requests of scans, to learn what a query would fetch."""
 
     def __init__(self, dataset: RecordDataset, rows: Rows = ALL_ROWS) -> None:
         super().__init__(dataset.source, dataset.shape)
@@ -82,7 +82,7 @@ class NotingDataset(RecordDataset):
         limit: int | None = None,
         newest: int | None = None,
     ) -> Any:
-        """Record the request, and return no batches."""
+        """Store the request in `asks` and `columns`, and return no batches."""
         self.columns.append(self.decoded(columns, filter))
         self.asks.append(self.ask(columns, filter, self._rows.limit, self._rows.newest))
         return iter(())
@@ -91,7 +91,8 @@ class NotingDataset(RecordDataset):
 def fetch_table(noted: Mapping[str, NotingDataset], sizes: Mapping[TopicPartition, int]) -> pa.Table:
     """Return the ranges that a query would fetch: one row for each range of each scan of a table.
 
-    `sizes` has the bytes of whole partitions, if known. Raises as `penstock.read_topic`.
+    `sizes` are the sizes of whole partitions in bytes, as far as brokers report them. Raises as
+    `penstock.read_topic`.
     """
     rows: list[dict[str, Any]] = []
     for name, dataset in noted.items():
@@ -150,7 +151,7 @@ def _reading(
 
 
 def cut(ranges: Sequence[OffsetRange], ask: Ask) -> list[OffsetRange]:
-    """Return the parts of `ranges` to read first: enough for the limit if each offset has a record."""
+    """Shorten `ranges` to the offsets that are enough for the limit of `ask` if each offset has a record."""
     if ask.newest is not None:
         return [one._replace(start=max(one.start, one.end - ask.newest)) for one in ranges]
     if ask.limit is None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OPERATORS = {"Eq": "==", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
 MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 UNITS = {"Nanoseconds": 1_000, "Microseconds": 1, "Milliseconds": -1_000}
-"""What one microsecond is in each unit; negative where the unit is the longer one."""
+"""Units per microsecond of each time unit of Polars; -n if the unit is n microseconds."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING = object()
@@ -51,7 +51,7 @@ def scan_polars(
         KafkaError, NetworkError, RequestTimeoutError: as `penstock.topic_dataset`.
         MissingDependencyError: Polars, pyarrow or numpy is not installed.
 
-    An error of reading while Polars collects is raised as an error of Polars with the same text.
+    An error while Polars reads the topic (in `collect`) is raised as an error of Polars with the same text.
     """
     try:
         import polars as pl
@@ -102,7 +102,7 @@ def _source(dataset: RecordDataset) -> Callable[..., Iterator[pl.DataFrame]]:
 
 
 def wanted_by(predicate: pl.Expr) -> Wanted:
-    """Return the ranges that a predicate may select; `EVERYTHING` if its form is unknown."""
+    """Return a superset of the records that a predicate selects; `EVERYTHING` if its form is unknown."""
     import warnings
 
     try:
@@ -162,7 +162,7 @@ def _comparison(operator: str, left: Any, right: Any) -> Wanted:
 
 
 def _literal(node: Mapping[str, Any]) -> object:
-    """Return the value of a literal, or `_NOTHING` for one of an unknown kind."""
+    """Return the value of a literal in a predicate's JSON form, or `_NOTHING` if its type is unknown."""
     literal = node.get("Literal")
     if not isinstance(literal, dict):
         return _NOTHING

@@ -1,4 +1,4 @@
-"""A progress line for a query: how much of the needed records is fetched."""
+"""A progress line for a query: the number of records that are fetched, and of those that are needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.tables.progress import ProgressLine
 
 
 class QueryProgress:
-    """Shows the progress of a query's scans, by `penstock.tables.progress`. For any thread."""
+    """Shows the progress of a query's scans, by `penstock.tables.progress`. Methods are thread-safe."""
 
     def __init__(self, wanted: bool | None) -> None:
         self._line = ProgressLine("query", "records", None, wanted)

@@ -49,7 +49,7 @@ SHOWN: pa.Schema = pa.schema([("name", pa.string()), ("kind", pa.string())])
 RESULT_ROWS = 1 << 16
 RECORD_COLUMNS = frozenset(name.lower() for name in COLUMN_NAMES)
 TABLES_MAX = 200
-"""Tables that one statement may name."""
+"""Most tables that one statement may name."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class SqlSession:
     ) -> None:
         """Open a session of DuckDB.
 
-        `tables` are more tables by their names: frames, Arrow tables and data sets, scans.
+        `tables` are the caller's tables by their names: frames, Arrow tables and data sets, scans.
 
         Raises:
             ConfigError: a table has no form that DuckDB reads, or the memory limit is invalid.
@@ -95,9 +95,9 @@ class SqlSession:
         self._options = options
         self._on_progress = on_progress
         self._topics: dict[str, RecordDataset] = {}
-        """The data sets of topics whose values have been looked at, by their names."""
+        """Cached data sets with the columns of a topic's values, by the table's name in statements."""
         self._registered: set[str] = set()
-        """Names of topics that are tables of DuckDB's now."""
+        """Names of the topics that are currently registered as tables in DuckDB."""
         self._names: list[str] | None = None
         self._watch = Watch()
         self._worker = DaemonWorker()
@@ -266,9 +266,9 @@ class SqlSession:
     # -- tables
 
     def _register(self, statement: str, tree: Any) -> dict[str, RecordDataset]:
-        """Register the topics in a statement as tables; return their data sets by their names in it.
+        """Register the topics in a statement as tables; return the data sets by table name.
 
-        `tree` is the statement in the form of `_tree`.
+        `tree` is the statement in DuckDB's JSON form, from `_tree`.
         """
         for name, dataset in self._tables.items():
             self.put(name, dataset.watched(self._watch))
@@ -290,7 +290,10 @@ class SqlSession:
         return datasets
 
     def _like_views(self, tree: Any) -> set[str]:
-        """Return the topics in a query that have the name of an internal view of DuckDB, as ``pg_class``."""
+        """Return the topics in a query whose names are also internal views of DuckDB, such as ``pg_class``.
+
+        DuckDB does not report these as missing tables.
+        """
         named = table_names(tree)
         if not named:
             return set()
@@ -335,13 +338,13 @@ class SqlSession:
         return ConfigError(f"there is no table {name!r}{where}{hint}")
 
     def put(self, name: str, dataset: object) -> None:
-        """Register a table under `name`, replacing an older one."""
+        """Register a table in DuckDB under `name`, replacing one of that name."""
         with suppress(self._duckdb.Error):
             self._connection.unregister(name)
         self._connection.register(name, dataset)
 
     def _is_table(self, name: str) -> bool:
-        """Return whether DuckDB has a table or view of that name, made by a statement or the caller."""
+        """Return True if DuckDB has a table or view of that name that is not a registered topic."""
         asked = "select 1 from duckdb_tables() where lower(table_name) = lower(?) union all "
         asked += "select 1 from duckdb_views() where lower(view_name) = lower(?) and not internal"
         is_there = bool(self._connection.execute(asked, [name, name]).fetchall())
@@ -365,7 +368,7 @@ class SqlSession:
         return self._connection
 
     def followed(self, query: str) -> tuple[str, RecordDataset]:
-        """Return (name in the query, data set) of a query's only topic. Raises ConfigError otherwise."""
+        """Return (table name, data set) of a query's topic. Raises ConfigError unless it has exactly one."""
         try:
             datasets = self._register(query, self._tree(query))
             if not datasets:  # its tables come to light when it is bound
@@ -383,9 +386,9 @@ class SqlSession:
         self._topics.clear()
 
     def _topic_of(self, name: str) -> str | None:
-        """Return the topic for a table's name: the same name, or the only one that differs only in case.
+        """Return the topic with a table's name, or else the only topic whose name differs only in case.
 
-        None if there is no such topic.
+        Return None if no topic fits. Raises ConfigError if several topics differ only in case.
         """
         names = self.topic_names()
         if name in names:
@@ -400,7 +403,7 @@ class SqlSession:
         return list(self._dataset(name).schema.names)
 
     def _dataset(self, name: str, *, looks_inside: bool = True) -> RecordDataset:
-        """Return the data set of a topic; without the fields of its values unless `looks_inside`."""
+        """Return the data set of a topic; with `looks_inside`, fields of its values are columns."""
         found = self._topics.get(name)
         if found is None:
             topic = self._topic_of(name)
@@ -507,14 +510,14 @@ class SqlSession:
 
 
 class _Cut(RecordDataset):
-    """A data set of which a query takes only the first or newest rows."""
+    """A data set that yields only the first or newest rows, because the query needs no others."""
 
     def __init__(self, dataset: RecordDataset, rows: Rows) -> None:
         super().__init__(dataset.source, dataset.shape, dataset.watch)
         self._rows = rows
 
     def batches(self, columns: Any, filter: Any, limit: Any = None, newest: Any = None) -> Any:
-        """Yield batches up to the number of rows, unless the scan has a filter after all."""
+        """Yield batches up to the number of rows; all rows if DuckDB passes a filter after all."""
         rows = self._rows if filter is None else Rows()
         return super().batches(columns, filter, rows.limit, rows.newest)
 
@@ -533,5 +536,5 @@ def _where(servers: str | Sequence[str]) -> str:
 
 
 def table_reference(name: str) -> str:
-    """Return a topic's name as SQL takes it: in quotes if needed."""
+    """Return a topic's name as it has to be written in SQL: in double quotes if needed."""
     return name if name.isidentifier() and name.islower() and name.isascii() else quoted(name)

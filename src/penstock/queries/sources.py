@@ -1,7 +1,7 @@
 """Sources of records: a topic, or a log directory; each reads only the requested ranges.
 
-A source yields every record of `Wanted` that exists when reading begins, and perhaps others: its
-caller filters the batches again.
+A source yields every record in the requested `Wanted` set that exists when reading begins, and perhaps
+others: its caller filters the batches again.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 SMALL_FETCH_BYTES = 64 << 10
 LIKELY_RECORD_BYTES = 1 << 10
 SYNTHETIC_ROWS = 1 << 16
-"""Rows of a batch whose columns are known without reading."""
+"""Rows per batch if the columns are generated from offsets, without reading records."""
 
 PLACE_COLUMNS = frozenset(("topic", "partition", "offset"))
-"""The columns that offsets say, where each offset has a record."""
+"""The columns that can be generated from offset ranges if each offset has a record."""
 
 
 class Ask(NamedTuple):
@@ -42,7 +42,7 @@ class Ask(NamedTuple):
     columns: tuple[str, ...]
     limit: int | None = None
     newest: int | None = None
-    """So many records of each partition are enough, counted from its end."""
+    """Number of records that are enough, counted from the end of each partition."""
 
 
 class Source(Protocol):
@@ -67,10 +67,10 @@ class TopicSource:
     config: ConsumerConfig
     isolation: str = "read_uncommitted"
     max_lateness_ms: int | None = None
-    """No record is older than one before it, in its partition, by more than this; None: nothing is known."""
+    """The most by which a record is older than an earlier one of its partition; None if unknown."""
     key_partitioner: Partitioner | None = None
     is_dense: bool = False
-    """The caller's word that each offset has a record: no compaction and no transactions, ever."""
+    """True if the caller promises that each offset has a record: no compaction and no transactions, ever."""
     batch_bytes: int = BATCH_BYTES
 
     @property
@@ -78,7 +78,7 @@ class TopicSource:
         return f"topic {self.topic}"
 
     def plan(self, ask: Ask) -> list[OffsetRange]:
-        """Return the offset ranges that would be read. Raises as `penstock.read_topic`."""
+        """Return the offset ranges that `batches` would read now. Raises as `penstock.read_topic`."""
         if on_topic(ask.wanted, self.topic).is_nothing:
             return []
 
@@ -89,7 +89,7 @@ class TopicSource:
         return run(planned())
 
     def answers_without_reading(self, ask: Ask) -> bool:
-        """Return whether offsets suffice for the requested columns, without fetching records."""
+        """Return True if the requested columns can be generated from offsets, without fetching records."""
         return self.is_dense and PLACE_COLUMNS.issuperset(ask.columns)
 
     async def _plan(self, client: AsyncClient, wanted: Wanted) -> ReadPlan:
@@ -122,8 +122,8 @@ class TopicSource:
     ) -> dict[TopicPartition, int | None]:
         """Return each partition's first offset with a record at `time_ms` or later, or None if there is none.
 
-        Every record before it is older. The result is empty for brokers before 0.10.1, which cannot look up
-        times.
+        Every record before that offset is older. The result is empty for brokers before 0.10.1, which cannot
+        look up times.
         """
         try:
             found = await fetch_offsets(client, dict.fromkeys(tps, time_ms)) if tps else {}
@@ -163,7 +163,7 @@ class TopicSource:
 
 @dataclass
 class _Fetching:
-    """One read of a topic: rounds of ranges, each fetched and decoded."""
+    """One read of a topic: fetches and decodes offset ranges, step by step if a limit is set."""
 
     source: TopicSource
     client: AsyncClient
@@ -176,7 +176,7 @@ class _Fetching:
         background_loop().call_soon_threadsafe(self._stopped.set)
 
     def wait(self, begin: Callable[[], Any]) -> Any:
-        """Run a coroutine and return its result. Raises its errors, and StoppedError after `stop`."""
+        """Run the coroutine that `begin` returns, and return its result. Raises StoppedError after `stop`."""
 
         async def race() -> Any:
             work = asyncio.ensure_future(begin())
@@ -203,10 +203,10 @@ class _Fetching:
             yield from self._read(plan, plan.ranges, FETCH_BYTES)
 
     def _first(self, plan: ReadPlan, limit: int) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the first `limit` records, partition by partition.
+        """Yield the first `limit` records that are found, partition by partition.
 
-        Of each partition, first only as many offsets as records are needed, then the rest, if compaction or
-        transactions have left gaps.
+        First reads only as many offsets of each partition as records are needed; then the rest of them, if
+        records are still missing because of gaps by compaction or transactions.
         """
         left = limit
         size = _fetch_size(limit)
@@ -358,7 +358,7 @@ class LogSource:
                 yield batch
 
     def _there(self, wanted: Wanted) -> list[int] | None:
-        """Return the existing partitions that are wanted, or None if all partitions are."""
+        """Return the existing partitions that are in `wanted`, or None if `wanted` does not limit them."""
         if wanted.partitions is None and not wanted.partition_min and wanted.partition_end is None:
             return None
         from penstock.log.disk.data_directory import find_partitions

@@ -18,7 +18,7 @@ _WORDS = re.compile(
     r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | \$(\w*)\$.*?\$\1\$ | [()] | \w+""",
     re.DOTALL | re.VERBOSE,
 )
-"""Texts, names, comments, parentheses and words of a statement."""
+"""Matches one token of a statement: a string, quoted name, comment, parenthesis or word."""
 _EXPLAIN = re.compile(rf"{_SPACE}explain\b{_SPACE}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _SHOW = re.compile(rf"{_SPACE}show{_SPACE}tables{_SPACE};?{_SPACE}", re.IGNORECASE | re.DOTALL)
 _ANALYZE = re.compile(r"(analyze|\()", re.IGNORECASE)
@@ -37,7 +37,7 @@ class Insert(NamedTuple):
 def insert_of(statement: str) -> Insert | None:
     """Return the parts of an INSERT statement, or None for another statement.
 
-    A ``with`` before it becomes a part of the query of the rows.
+    A ``with`` before the INSERT becomes a part of the query for the rows.
     """
     begin = _behind_with(statement)
     found = _INSERT.match(statement, begin)
@@ -82,9 +82,9 @@ def is_show_tables(statement: str) -> bool:
 
 
 def names_only(tree: object, columns: frozenset[str]) -> bool:
-    """Return whether a query (DuckDB's JSON form) uses only columns in `columns`, without star or join.
+    """Return True if a query (DuckDB's JSON form) uses only the columns `columns`: no star, no natural join.
 
-    False if the form is unknown.
+    Return False if the form is unknown.
     """
     if not isinstance(tree, dict) or tree.get("error") is not False:
         return False
@@ -105,7 +105,7 @@ def names_only(tree: object, columns: frozenset[str]) -> bool:
 
 
 def table_names(tree: object) -> set[str]:
-    """Return the tables without a schema in a query (DuckDB's JSON form), those of WITH included."""
+    """Return the names of the tables in a query (DuckDB's JSON form) without a schema, CTEs included."""
     if not isinstance(tree, dict) or tree.get("error") is not False:
         return set()
     return {
@@ -118,8 +118,8 @@ def table_names(tree: object) -> set[str]:
 def newest_rows(tree: Any) -> int | None:
     """Return n for a query of the form ``select … from t order by "offset" desc limit n``, else None.
 
-    The n newest rows of each partition are enough for such a query, which is given in DuckDB's JSON form.
-    DuckDB's plan cannot be used instead: a column's name there may be the alias of another one.
+    The n newest rows of each partition are enough for that query. `tree` is the query in DuckDB's JSON form.
+    DuckDB's plan cannot be used instead: a column's name in it may be the alias of another column.
     """
     try:
         (statement,) = tree["statements"]
@@ -148,7 +148,7 @@ def newest_rows(tree: Any) -> int | None:
 
 
 def _is_as_it_is(column: dict[str, Any]) -> bool:
-    """Return whether an item of a select list is a column under its own name, or a plain star."""
+    """Return True if an item of a select list is a column without alias, or a star without changes."""
     if column["class"] == "STAR":
         return not any(column[part] for part in ("exclude_list", "replace_list", "rename_list", "expr"))
     return column["class"] == "COLUMN_REF" and not column["alias"] and len(column["column_names"]) == 1

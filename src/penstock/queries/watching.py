@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Watch:
     """Counts the records and bytes that a query's scans read, keeps the first error, and can stop the scans.
 
-    All methods are for any thread.
+    All methods are thread-safe.
     """
 
     def __init__(self, on_progress: Callable[[Watch], None] | None = None) -> None:
@@ -28,12 +28,12 @@ class Watch:
         self._enders: list[Callable[[], None]] = []
         self.is_stopped = False
         self.failure: Exception | None = None
-        """The first error of a scan. Libraries that take batches make errors of their own of it."""
+        """The first error of a scan. DuckDB and Polars replace it by errors of their own."""
         self.offsets = 0
-        """Offsets between the first and the last of what has been planned to be read."""
+        """Total number of offsets in the ranges that have been planned."""
         self.records = 0
         self.wire_bytes = 0
-        """Bytes of record batches that came over the network."""
+        """Size of the record batches that were fetched over the network."""
         self.ranges: list[OffsetRange] = []
 
     def planned(self, ranges: list[OffsetRange]) -> None:
@@ -61,7 +61,7 @@ class Watch:
                 self.failure = error
 
     def when_stopped(self, end: Callable[[], None]) -> None:
-        """Call `end` when the scans are stopped; at once, if they are already."""
+        """Register a function for `stop` to call; call it at once if the scans are already stopped."""
         with self._lock:
             if not self.is_stopped:
                 self._enders.append(end)
@@ -83,7 +83,7 @@ class Watch:
 
 
 class DaemonWorker:
-    """Runs calls one after another in a daemon thread, for which the process's exit does not wait."""
+    """Runs calls one after another in a daemon thread. The process can exit while a call is running."""
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
@@ -91,7 +91,7 @@ class DaemonWorker:
         self._end = weakref.finalize(self, self._calls.put, None)
 
     def run(self, work: Callable[[], T]) -> T:
-        """Run `work` in the thread and return its result. KeyboardInterrupt leaves the call running."""
+        """Run `work` in the thread and return its result. On KeyboardInterrupt, `work` continues to run."""
         if self._thread is None:
             self._thread = threading.Thread(
                 target=_serve, args=(self._calls,), name="penstock-sql", daemon=True

@@ -1,6 +1,6 @@
 """Decide whether a query can be followed: row by row, or by time windows that close.
 
-The decision uses DuckDB's own tree and plan of the query. A form that is unknown here is refused, since a
+The decision uses DuckDB's syntax tree and plan of the query. A query of an unknown form is refused, since a
 query that is followed wrongly gives wrong answers without end.
 """
 
@@ -27,14 +27,14 @@ TO_SPARK = (
 )
 
 MONOTONE = {"time_bucket": 1, "date_trunc": 1}
-"""Functions that put times into windows in order, and which argument is the time."""
+"""SQL functions that assign times to windows monotonically, with the index of their time argument."""
 
 
 def window_of(connection: DuckDBPyConnection, query: str) -> str | None:
-    """Return the window expression that a query groups by, or None for a query that goes row by row.
+    """Return the window expression that a query groups by, or None for a query without grouping.
 
     Raises:
-        ConfigError: the query cannot be followed; the message says why, and what can be.
+        ConfigError: the query cannot be followed; the message has the reason, and queries that can.
     """
     operators = list(_operators(_plan(connection, query)))
     names = {name for name, _ in operators}

@@ -1,7 +1,8 @@
 """Prepare batches of one log for another: copy a batch whole if nothing changes, else encode it anew.
 
-Promises the records that a reader would get, in their order, with keys, values, headers, timestamps and
-codec; without control batches, aborted transactions and records before the start.
+The copied batches contain the records that a consumer would read, in the same order, with their keys, values,
+headers, timestamps and codec. Left out are control batches, records of aborted transactions, and records
+before the start offset.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from penstock.records.format.batch_header import (
 from penstock.records.legacy import read_message
 
 ROWS_MAX = 10_000
-"""Records that exist as objects at a time, where a batch has to be written anew."""
+"""Most records that exist as Python objects at a time while a batch is encoded anew."""
 
 
 class BatchCopy(NamedTuple):
     """A batch to send, or None if there is nothing to copy; and the source offset at which to continue.
 
-    `spans` says where its records were in the source, in their order: a first offset and a count each.
+    `spans` are the source offsets of the batch's records, ascending, as (first offset, count of offsets).
     """
 
     batch: EncodedBatch | None
@@ -55,15 +56,16 @@ def batch_copies(
     """Yield the batches of a fetched part, ready for a producer.
 
     A `codec` of None keeps that of each batch. Records without a timestamp (magic 0) get `now_ms`. A batch is
-    encoded anew if the start lies within it, compaction has left gaps in it, its records have the
+    encoded anew if the part begins within it, compaction has left gaps in it, its records have the
     log-append time of the source's broker, it has another codec than `codec`, or it has an older format.
 
     With `keep_offsets`, batches have the offsets of the source, with the gaps of compaction;
-    without, each is numbered from 0 and has no gaps.
+    without, the offsets of each batch begin at 0 and have no gaps.
 
     Raises:
         CorruptRecordError: a batch is damaged; those before it were yielded.
-        UnpackLimitError: a compressed batch that must be encoded anew holds more than `unpack` allows.
+        UnpackLimitError: a compressed batch that must be encoded anew decompresses to more than `unpack`
+            allows.
     """
     try:
         with naming_place(part.tp):

@@ -22,20 +22,23 @@ duration before now (``"1h"``, a timedelta).
 """
 
 Bound = Point | Mapping[int, Point]
-"""A point, or one for each partition by its number."""
+"""A `Point` for all partitions, or a mapping of partition numbers to points."""
 
 Last = int | str | timedelta
-"""How many records of each partition, or the duration before now in which they were written."""
+"""The last part of each partition to read: a number of records, or a duration before now such as "1h"."""
 
 KnownPoint = str | int | datetime
 KnownBound = KnownPoint | Mapping[int, KnownPoint]
-"""A checked bound: ``"earliest"``, ``"latest"``, an offset that is not negative, or a time with its zone."""
+"""A checked bound: ``"earliest"``, ``"latest"``, an offset of 0 or more, a datetime; or one per partition."""
 
 _NAMES = {"earliest": "earliest", "latest": "latest", EARLIEST: "earliest", LATEST: "latest"}
 
 
 class Bounds(NamedTuple):
-    """Checked bounds of a read. `last`, if set, is how many offsets before each partition's end to start."""
+    """Checked bounds of a read. If `last` is set, each partition is read from `last` offsets before its end.
+
+    `limit` is the most records to return.
+    """
 
     start: KnownBound
     end: KnownBound
@@ -44,10 +47,10 @@ class Bounds(NamedTuple):
 
 
 class ReadPlan(NamedTuple):
-    """The offset ranges to read of the topics with these ids. `starts` has every partition, also empty ones.
+    """The offset ranges to read, the topic ids, and the start offset of every partition, also of empty ones.
 
-    Retention may remove the first records of a partition meanwhile. If its start was not given as an offset,
-    reading continues with the remaining records: `may_begin_later` has these partitions.
+    Retention may remove the first records of a partition during the read. For the partitions in
+    `may_begin_later`, whose start was not given as an offset, reading continues with the remaining records.
     """
 
     ranges: list[OffsetRange]
@@ -57,7 +60,7 @@ class ReadPlan(NamedTuple):
 
     @property
     def offsets(self) -> int:
-        """How many offsets are read: at least as many as there are records."""
+        """The number of offsets in the ranges: an upper bound of the number of records."""
         return sum(wanted.size for wanted in self.ranges)
 
 
@@ -69,7 +72,7 @@ def checked_bounds(
     *,
     needs_zones: bool = False,
 ) -> Bounds:
-    """Return checked bounds, with durations made times; `needs_zones` refuses datetimes without a zone.
+    """Return checked bounds, durations converted to times; `needs_zones` refuses datetimes without a zone.
 
     Raises:
         ConfigError: an argument is not a bound, or `start` and `last` are both given.
@@ -154,15 +157,15 @@ async def plan_reading(
     numbers_of: Callable[[str, Collection[int]], list[int]],
     isolation: str,
 ) -> ReadPlan:
-    """Return the offsets that topics now hold between two bounds.
+    """Return the offset ranges to read: what the topics contain now between two bounds.
 
-    `numbers_of` chooses the partitions of each topic.
+    `numbers_of(topic, existing partitions)` returns the numbers of the partitions to read.
 
     Raises:
-        ConfigError: a topic does not have a partition that was chosen.
+        ConfigError: a topic does not have a partition that `numbers_of` returned.
         KafkaError: a topic does not exist.
         NetworkError, RequestTimeoutError: no broker answers.
-        ProtocolViolationError: a broker says that a log ends before it begins.
+        ProtocolViolationError: a broker answers that a log ends before it begins.
     """
     what = f"getting to know topic {', '.join(map(repr, topics))}"
     infos = await client.retrying(what, lambda: client.topics_of(topics))
@@ -217,7 +220,10 @@ async def _offsets_at(
     first: Mapping[TopicPartition, int],
     last: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Return the offset of a bound in each partition, within the log; `default` if it leaves one out."""
+    """Resolve a bound to an offset within the log of each partition, for example by ListOffsets for a time.
+
+    `default` ("earliest" or "latest") applies to partitions that are missing in a mapping.
+    """
     known: dict[TopicPartition, int] = {}
     times: dict[TopicPartition, int] = {}
     for tp in tps:

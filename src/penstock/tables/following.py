@@ -1,7 +1,7 @@
 """Follow topics: yield batches without end as records arrive, in bounded memory.
 
-New partitions of topics, and new topics that fit a pattern, are read from their first record. A topic
-that was deleted and created anew is read on from its beginning, with a warning that has both ids.
+New partitions of topics, and new topics that fit a pattern, are read from their first record. If a topic
+was deleted and created anew, the new topic is read from its beginning, after a warning with both topic ids.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from penstock.client.cluster.metadata import TopicInfo
 
 LOOK_EVERY_S = 5.0
-"""How often new partitions and topics are looked for; more often where ``metadata.max.age.ms`` is less."""
+"""Seconds between two looks for new partitions and topics; ``metadata.max.age.ms`` applies if it is less."""
 
 log = logger_named("penstock.tables")
 
 
 class TopicFollower:
-    """Fetches new records of topics, part by part. Runs on one event loop; any thread may call `stop`."""
+    """Fetches new records of topics without end. Runs on one event loop; any thread may call `stop`."""
 
     def __init__(self, reading: CheckedRead) -> None:
         self._reading = reading
@@ -56,7 +56,7 @@ class TopicFollower:
         return self._opened
 
     async def start(self) -> None:
-        """Start fetching. Raises as `plan_reading`."""
+        """Start fetching at the start bound of each partition. Raises the errors of `plan_reading`."""
         self._loop = asyncio.get_running_loop()
         config = self._reading.config
         limits = FetchLimits(
@@ -114,7 +114,7 @@ class TopicFollower:
             await self._opened.close()
 
     def decoded(self, part: FetchedPart, batch_bytes: int) -> Iterator[pa.RecordBatch]:
-        """Yield the requested rows of a part. Raises CorruptRecordError and UnpackLimitError."""
+        """Decode a fetched part; yield its requested rows. Raises CorruptRecordError and UnpackLimitError."""
         config = self._reading.config
         batches = decode_part(
             part,
@@ -130,7 +130,7 @@ class TopicFollower:
         fetcher.start(Cursor(tp, offset, None, FETCH_BYTES, topic_id))
 
     async def _look(self, fetcher: Fetcher) -> None:
-        """Start to follow new partitions and topics. If no broker answers, the next look tries again."""
+        """Follow new partitions and topics. Retry in the next call if no broker answers."""
         try:
             topics = await topics_of(self._client, self._spec)
             await self._client.refresh(topics)
@@ -178,7 +178,7 @@ class TopicFollower:
 
 
 class FollowedBatches(Iterator["pa.RecordBatch"]):
-    """The batches of followed topics. The iteration ends when any thread calls `close`."""
+    """An endless iterator of the batches of followed topics. It ends when any thread calls `close`."""
 
     def __init__(self, reading: CheckedRead, batch_bytes: int) -> None:
         self._follower = TopicFollower(reading)
@@ -218,7 +218,7 @@ def _batches_of(
 
 
 class AsyncFollowedBatches:
-    """The batches of followed topics, with their partitions; decoded in another thread.
+    """An endless async iterator of (partition, batch) of followed topics; decodes in another thread.
 
     The iteration ends when `aclose` is called, also while another task waits for the next batch.
     """

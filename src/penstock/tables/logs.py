@@ -126,16 +126,16 @@ def scan_log(
         start: where to begin: "earliest", "latest", an offset, a time ("2026-01-31T12:00:00Z", a `datetime`
             with a zone, a `date`), a duration before now ("1h", a `timedelta`), or a mapping of partition
             numbers to these, in which a partition that is missing begins at the earliest. A time means the
-            first record at or after it. Offsets before the log's start mean its start. With Kafka 0.7 offsets
-            are bytes, at which a message must begin, and there are no times.
+            first record at or after it. Offsets before the log's start mean its start. With Kafka 0.7 an
+            offset is the byte position at which a message begins, and there are no times.
         end: where to stop, exclusive, in the forms of `start`; partitions missing in a mapping end at the
             latest.
         last: in place of `start`: how many offsets before the end of each partition to start, or a duration
             before now.
         limit: the most records to return: the first by topic, partition and offset.
         columns: names of `COLUMN_NAMES`, in the order wanted; all by default.
-        key: return only the records with this key. All partitions are read, because a directory does not say
-            how many partitions a topic has, and so not which of them has the key.
+        key: return only the records with this key. All partitions are read: a directory may lack partitions
+            of the topic, so that the key's partition cannot be computed.
         isolation: "read_committed" leaves out aborted transactions, and stops at the first open
             transaction. It reads all batch headers of the partition first.
         batch_bytes: approximate size of the columns of an Arrow batch; a batch of the log is never
@@ -235,9 +235,10 @@ def _values_of(
     *,
     needs_types: bool,
 ) -> Values | None:
-    """Return how to decode keys and values of a log, or None if they stay bytes. Raises as `Values.checked`.
+    """Return the decoders of a log's keys and values, or None if they stay bytes.
 
-    If `topic` is None, the only topic in the directory gives the subject of its schemas.
+    If `topic` is None, the name of the only topic in the directory selects the subject in the registry.
+    Raises the errors of `Values.checked`.
     """
     given: tuple[object, ...] = (value, key_format, registry, schema, message, dead_letters)
     if all(each is None for each in given):
@@ -266,7 +267,7 @@ def _only_topic(path: str) -> str:
 
 
 def _names_in(found: Collection[str], spec: ReadSpec) -> Sequence[str | None]:
-    """Return the topics to read; [None] stands for the only topic in the directory."""
+    """Return the topics to read, `found` being those in the directory; [None] stands for its only topic."""
     if spec.pattern is not None:
         fits = spec.pattern.fullmatch
         return sorted(name for name in found if fits(name) and not name.startswith("__"))
@@ -300,7 +301,7 @@ def _scan_07(
 
 
 def _directories_07(path: str) -> dict[tuple[str, int], str]:
-    """Return the partition directories of Kafka 0.7 in `path`; empty for a directory of a later release."""
+    """Return the Kafka 0.7 partition directories in `path` by (topic, partition); {} for newer releases."""
     from penstock.v07.files import is_log_directory, partition_directories, partition_of
 
     if is_log_directory(path):
@@ -351,7 +352,7 @@ def _check_07(bounds: Bounds) -> None:
 
 
 def _byte(bound: KnownBound, partition: int, latest: int | None) -> int | None:
-    """Return a checked bound as a byte offset; `latest` if the bound leaves out the partition."""
+    """Return a bound of a Kafka 0.7 log as a byte offset; `latest` if a mapping lacks the partition."""
     point = bound.get(partition) if isinstance(bound, Mapping) else bound
     if point is None or (point == "earliest" and latest == 0) or (point == "latest" and latest is None):
         return latest

@@ -1,9 +1,9 @@
 """Copy a topic of Kafka 0.7 into any newer Kafka, each record once, however often the copy is interrupted.
 
-Two headers of every record say where it came from: the byte offset of its outermost message, and its
-index inside that message, 0 unless it was compressed. A copy that is started again reads the last record
-of each partition of the target and continues behind it, so that no record is there twice. For that, the copy
-must be the only program that writes to the target.
+Two headers of every record contain its origin: the byte offset of the outermost message in the source, and
+the record's index inside that message (0 unless the message is compressed). A copy that is started again
+reads the last record of each target partition, and continues in the source after that record, so that no
+record is copied twice. For that, the copy must be the only program that writes to the target.
 
 Partitions keep their order: the first of the source, by broker and number, becomes partition 0 and so on.
 """
@@ -36,23 +36,23 @@ OFFSET_HEADER = "kafka-0.7-offset"
 PLACE_HEADER = "kafka-0.7-place"
 
 POLL_INTERVAL_S = 1.0
-"""How long to wait at the end of the source when following it."""
+"""Seconds to wait at the end of the source before the next fetch, if the copy follows the source."""
 
 SIGNS = 4
-"""How often both ends are asked for a sign of life in that time."""
+"""Number of requests to source and target in `POLL_INTERVAL_S`, to find out whether they still answer."""
 
 LAST_RECORD_TIMEOUT_S = 30.0
 
 
 class Position07(NamedTuple):
-    """The position of a message in the source: byte of its outermost message, and index inside that."""
+    """The position of a message in the source: byte offset of its outermost message, and index inside it."""
 
     offset: int
     place: int
 
 
 class MirrorProgress(NamedTuple):
-    """How many records of one partition have been copied so far, and where the source ends."""
+    """The progress of one partition: records copied so far, and the source's reached and end byte offset."""
 
     source_partition: int
     partition: int
@@ -113,8 +113,8 @@ class Mirror:
         """Copy all records that the source has, and with `follow` also those that arrive later, without end.
 
         Yields the progress after each chunk, whose records are acknowledged by then. With `follow`, a source
-        that cannot be reached is tried again. While it has nothing new, a request is sent to the target, so
-        that observers of its client see whether the target answers (`penstock.client.cluster.obstacles`).
+        that cannot be reached is tried again. While the source has no new records, requests are sent to the
+        target, so that `penstock.client.cluster.obstacles` can report a target that does not answer.
         """
         partitions = self._source.partitions(self.topic)
         with Admin(self._target) as admin:
@@ -137,7 +137,7 @@ class Mirror:
 
     @contextlib.contextmanager
     def _source_may_be_away(self) -> Iterator[None]:
-        """Record a failure to reach the source in its `troubles`, and its end when the source answers."""
+        """Suppress a `_SourceAwayError` of the block, but note it in `Topics07.troubles` until a success."""
         try:
             yield
         except _SourceAwayError as error:

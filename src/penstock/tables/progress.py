@@ -1,9 +1,9 @@
 """A progress line for calls that take seconds, on terminals and in notebooks.
 
 The line is written to stderr after the first second, updated four times a second at most, and removed when
-the call ends. In a notebook it is an output of the cell, which is updated, and shows at the end what the call
-has done, because a carriage return would leave an empty line on red ground there. No thread, no library but
-IPython, if the notebook has it already. Elsewhere (pipes, files, services) nothing is written.
+the call ends. In a notebook, the line is an output of the cell, and shows a summary when the call ends
+(a carriage return would leave an empty line on a red background there). The line needs no thread, and no
+library except the IPython of the notebook. Elsewhere (pipes, files, services) nothing is written.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from types import TracebackType
 from typing import Any
 
 SHOWN_AFTER_S = 1.0
-"""What is faster shows nothing."""
+"""Duration of a call after which the line appears."""
 
 INTERVAL_S = 0.25
 BAR_COLUMNS = 24
 SWITCH = "PENSTOCK_PROGRESS"
-"""The environment variable that decides where a call does not: 0 never, 1 always."""
+"""The environment variable that applies to calls without a `progress` argument: 0 never, 1 always."""
 
 
 def is_wanted(wanted: bool | None) -> bool:
-    """Return whether to show progress; None means as the environment says, or else as stderr allows."""
+    """Return True if progress is to be shown.
+
+    If `wanted` is None, ``PENSTOCK_PROGRESS`` decides; without it, a terminal or notebook gets a line.
+    """
     if wanted is not None:
         return wanted
     switch = os.environ.get(SWITCH, "")
@@ -60,10 +63,10 @@ class ProgressLine:
         self._began_at = time.monotonic()
         self._next_at = self._began_at + SHOWN_AFTER_S
         self._shown = 0
-        """Columns of the line that is shown; 0 where there is none."""
+        """Width in characters of the line on the screen; 0 if no line is shown."""
         self._is_in_notebook = self.is_wanted and _is_notebook()
         self._output: Any = None
-        """The output of the notebook's cell that is replaced."""
+        """IPython's handle of the cell's output, which is used to replace the line; None before the first."""
 
     def __enter__(self) -> ProgressLine:
         return self

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 KAFKA = "kafka"
 PROTOCOLS = (KAFKA, "0.7")
-"""The protocol of brokers: that of Kafka since 0.8, or that of 0.7, which shares nothing with it."""
+"""The protocols of brokers: that of Kafka since 0.8, and the unrelated one of Kafka 0.7."""
 
 SMALL_FETCH_BYTES = 64 << 10
 LIKELY_RECORD_BYTES = 1 << 10
-"""With a limit, no more is fetched at a time than so many records of this size are likely to take."""
+"""Assumed size of a record: a fetch for a read with a limit asks for `limit` times this size."""
 
 Place = tuple[int, int, int]
-"""Which topic of those read, which partition, and which of its batches: what tables are sorted by."""
+"""The sort key of a batch: (index of its topic, partition number, index of the batch in its partition)."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class CheckedRead:
     def scan(
         self, batch_bytes: int, wants_progress: bool | None
     ) -> Generator[tuple[Place, pa.RecordBatch], None, None]:
-        """Yield batches, each with its place in the order of topic, partition and offset.
+        """Yield (sort key, batch), where the keys sort the batches by topic, partition and offset.
 
         Raises: as `penstock.read_topic`.
         """
@@ -109,7 +109,7 @@ class CheckedRead:
             run(client.close())
 
     def scan07(self) -> Generator[tuple[Place, pa.RecordBatch], None, None]:
-        """Yield the messages of a topic of Kafka 0.7 as batches with their places, as `scan` does."""
+        """Yield (sort key, batch) of the messages of a topic of Kafka 0.7; see `scan`."""
         from penstock.tables.topics07 import scan_topic07
 
         spec, limit = self.spec, RowLimit(self.spec.bounds.limit)
@@ -144,7 +144,7 @@ class CheckedRead:
     async def scan_async(
         self, batch_bytes: int
     ) -> AsyncGenerator[tuple[TopicPartition, pa.RecordBatch], None]:
-        """Yield batches with their partitions; fetches on the running loop, decodes in another thread.
+        """Yield (partition, batch); fetch on the running event loop, decode in another thread.
 
         Raises: as `penstock.read_topic`.
         """
@@ -176,7 +176,7 @@ class CheckedRead:
             await client.close()
 
     async def plan(self, client: AsyncClient) -> ReadPlan:
-        """Return the offset ranges to read, from the topics' current state. Raises as `plan_reading`."""
+        """Resolve topics and bounds to offset ranges, as of now. Raises the errors of `plan_reading`."""
         spec = self.spec
         if spec.bounds.limit == 0:
             return ReadPlan([], frozenset(), {}, {})
@@ -184,9 +184,9 @@ class CheckedRead:
         return await plan_reading(client, topics, spec.bounds, spec.numbers_of, spec.isolation)
 
     def _rounds(self, plan: ReadPlan) -> list[list[OffsetRange]]:
-        """Return the offset ranges to read together: one by one if there is a limit, else all at once.
+        """Group the offset ranges by what is fetched in parallel: all of them, or with a limit one at a time.
 
-        With a limit, that makes the first records the same in every call.
+        With a limit, one partition is read after another, so that every call returns the same records.
         """
         return [plan.ranges] if self.spec.bounds.limit is None else [[one] for one in plan.ranges]
 

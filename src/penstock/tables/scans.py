@@ -42,15 +42,16 @@ class PlacedBatches(Protocol):
 class ArrowScan(Iterator["pa.RecordBatch"]):
     """A lazy sequence of record batches with one schema: an iterator, and an Arrow stream.
 
-    It can be iterated once. As an Arrow stream (``duckdb.sql("FROM scan")``, `pyarrow.table`,
-    ``polars.DataFrame(scan)``, ``pandas.DataFrame.from_arrow(scan)``) it reads anew each time, with the
-    bounds as they are then, independent of the iteration.
+    It can be iterated once. Each use as an Arrow stream (``duckdb.sql("FROM scan")``, `pyarrow.table`,
+    ``polars.DataFrame(scan)``, ``pandas.DataFrame.from_arrow(scan)``) is a new read, independent of the
+    iteration: it resolves bounds such as "latest" again.
     """
 
     def __init__(self, schema: pa.Schema, begin: Callable[[bool], Batches], name: str) -> None:
         """Prepare a scan with this schema; `name` is shown in its repr.
 
-        `begin` starts a read; its argument is True if a library takes the batches, False for a loop.
+        `begin` starts a read; its argument is True if a library consumes the batches as an Arrow stream,
+        False if a Python loop does.
         """
         self._schema = schema
         self._begin = begin
@@ -78,7 +79,7 @@ class ArrowScan(Iterator["pa.RecordBatch"]):
         self._begun().close()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Start a new read; return a `pyarrow.RecordBatchReader`, which raises errors batch by batch."""
+        """Start a new read; return a `pyarrow.RecordBatchReader`, which raises the errors of the read."""
         import pyarrow
 
         return pyarrow.RecordBatchReader.from_batches(self._schema, self._begin(True))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WRITE_BATCH_BYTES = 8 << 20
-"""Small batches are put together up to this size before they are written."""
+"""Small batches of a stream are joined into one table of about this size before they are written."""
 
 ADVICE = (
     "a table is needed: of pyarrow, pandas, Polars or DuckDB, anything with __arrow_c_stream__, or an "
@@ -31,7 +31,7 @@ class ArrowStream(Protocol):
 
 
 class ArrowArray(Protocol):
-    """A batch of any library that Arrow's PyCapsule interface can read."""
+    """A single batch of any library that exports it by Arrow's PyCapsule interface."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 

@@ -35,7 +35,7 @@ Topics = str | re.Pattern[str] | Iterable[str]
 
 
 class ScanOptions(TypedDict, total=False):
-    """The arguments of a scan, whether it ends or follows; see `penstock.scan_topic`."""
+    """The arguments that bounded scans and scans with `follow` have in common; see `penstock.scan_topic`."""
 
     start: Bound
     last: Last | None
@@ -50,7 +50,7 @@ class ScanOptions(TypedDict, total=False):
 
 
 ValueFormat = Literal["avro", "json", "protobuf"]
-"""What keys and values of a topic are written in."""
+"""The serialization format of a topic's keys or values."""
 
 
 class DecodingScanOptions(ScanOptions, total=False):
@@ -69,7 +69,7 @@ class ReadSpec:
     """The specification of a read: the topics, partitions, bounds, columns and key."""
 
     names: tuple[str, ...]
-    """In the order given; empty where there is a pattern, or where a log has but one topic."""
+    """Topic names in the order given; empty if there is a pattern, or for the only topic of a directory."""
     pattern: re.Pattern[str] | None
     columns: tuple[str, ...]
     bounds: Bounds
@@ -125,7 +125,7 @@ class ReadSpec:
 
     @property
     def title(self) -> str:
-        """The name of the topics, for messages."""
+        """The words for the topics in messages, such as "topic orders" or "topics a, b"."""
         if self.pattern is not None:
             return f"topics {self.pattern.pattern}"
         return f"topic {self.names[0]}" if len(self.names) == 1 else f"topics {', '.join(self.names)}"
@@ -138,11 +138,11 @@ class ReadSpec:
 
     @property
     def may_be_small(self) -> bool:
-        """Whether the limit also bounds the records to decode, because no key selects among them."""
+        """True if a limit is set and no key: then at most `limit` records have to be decoded."""
         return self.bounds.limit is not None and self.key is None
 
     def numbers_of(self, topic: str, known: Collection[int]) -> list[int]:
-        """Return the numbers of the partitions to read of a topic that has those in `known`.
+        """Return the partitions to read of a topic, by number; `known` are the partitions that it has.
 
         Raises:
             ConfigError: the partitioner returns a partition that does not exist.

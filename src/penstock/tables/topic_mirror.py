@@ -1,15 +1,15 @@
 """Copy a topic of one Kafka into another: keys, values, headers, timestamps and partitions stay the same.
 
-The positions of the copy are offsets of a group in the target, committed in one transaction with the
+The positions of the copy are source offsets that a group in the target commits, in one transaction with the
 records: a copy that is killed at any moment and started again has every record once. If the target has no
 transactions (before Kafka 0.11), records that were written and not yet committed are written twice.
 
-A map of where each record went is stored in the target as well (`penstock.tables.mirroring`), so that the
-offsets of groups can be moved exactly. A target that keeps the offsets of the source (a topic of Penstock
-with ``penstock.keep.offsets``) needs no map and no positions: its end offsets are the positions.
+A map from source offsets to target offsets is stored in the target as well (`penstock.tables.mirroring`), so
+that the offsets of groups can be moved exactly. A target that keeps the offsets of the source (a topic of
+Penstock with ``penstock.keep.offsets``) needs no map and no positions: its end offsets are the positions.
 
-Batches are copied unchanged, without decoding their records, where that changes nothing
-(`penstock.tables.batch_copies` describes where).
+Batches are copied without decoding their records if possible; `penstock.tables.batch_copies` lists the
+exceptions.
 """
 
 from __future__ import annotations
@@ -54,42 +54,42 @@ from penstock.tables.mirroring.settings import shared_settings
 log = logger_named("penstock.tables")
 
 STEP_BYTES_MAX = 32 << 20
-"""How many bytes of batches one transaction has, but for one batch more."""
+"""Size of the batches after which a transaction is committed; the last batch may exceed it."""
 
 STEP_S_MAX = 5.0
-"""After so many seconds a transaction is committed: brokers abort those of a minute."""
+"""Duration after which a transaction is committed; brokers abort transactions after a minute by default."""
 
 ANOTHER_MS = 100.0
-"""How long a transaction waits for more, where the source has more."""
+"""Milliseconds that a transaction waits for the next batch if the source has more records."""
 
 CHECK_EVERY_S = 1.0
-"""How often a copy that has nothing to do asks whether its topics are still the same."""
+"""Interval at which an idle copy checks that both topics still have the same topic ids."""
 
 TRIM_EVERY_S = 60.0
-"""How often maps are shortened by what the target no longer has."""
+"""Interval at which records that retention has removed from the target are removed from the offset maps."""
 
 FETCH_OPTIONS = {"max.partition.fetch.bytes": 4 << 20, "fetch.max.bytes": 16 << 20}
-"""What is fetched at a time unless the settings of the source say otherwise."""
+"""Defaults of the source's consumer; `source_config` overrides them."""
 
 RECORD_BYTES_MAX = 128 << 20
-"""What a record may have unless the settings of the producer say otherwise: the source took it, after all."""
+"""Default ``max.request.size`` of the producer: large, because the source has accepted these records."""
 
 FENCED = ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
 """Names of the errors after which another producer has the transactional id."""
 
 NOT_COPIED = ("min.insync.replicas", "confluent.", "penstock.")
-"""Settings of topics, or beginnings of them, that depend on the brokers rather than on the topic."""
+"""Names or prefixes of topic settings that are not copied, because they depend on the brokers."""
 
 INT_MAX = 2**31 - 1
 
 KEEP_OFFSETS = "penstock.keep.offsets"
-"""The setting with which a topic of Penstock takes batches with their offsets."""
+"""The topic setting with which a Penstock broker stores batches at the offsets that the producer sets."""
 
 
 class CopyProgress(NamedTuple):
-    """The progress of one partition's copy: records copied, the next source offset, the source's end.
+    """The progress of one partition's copy: records copied, the next source offset, the source's end offset.
 
-    `moved` is how many offsets of groups were committed in the target.
+    `moved` is the number of group offsets that were committed in the target.
     """
 
     partition: int
@@ -103,9 +103,9 @@ class TopicMirror:
     """Copies one topic of the cluster `source` into the cluster `target`.
 
     The target topic is created if it does not exist, with as many partitions as the source topic and with
-    those of its settings that are not default. `name` is the group in the target whose offsets are the
-    positions, and the transactional id; a second copy under the same name fences the first. A `compression`
-    of None keeps the codec of each batch.
+    those of its settings that are not default. `name` is the transactional id, and the group in the target
+    that commits the positions; a second copy with the same name fences the first. A `compression` of None
+    keeps the codec of each batch.
 
     `groups` are shell patterns for the groups of the source whose offsets `move_groups` moves. With
     `keep_offsets`, records keep the offsets that they have in the source: the target must be a topic of
@@ -151,22 +151,22 @@ class TopicMirror:
         self._keeps_offsets = keep_offsets
         self._ids = CopyNote()
         self._maps: MapTopic | None = None
-        """Where each record went; None where that is not kept."""
+        """The maps from source to target offsets; None if no maps are stored."""
         self._groups: GroupMoves | None = None
         self._checked_at = self._trimmed_at = float("-inf")
         self._copied: dict[int, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._positions: dict[TopicPartition, int] = {}
         self._fetched: dict[TopicPartition, int] = {}
-        """Where the next part of a partition is due to begin."""
+        """The source offset at which the next fetched part of each partition should begin."""
         self._edges: dict[int, tuple[int, int]] = {}
-        """Where the partitions of the target began and ended when groups were moved last."""
+        """First and end offset of each target partition at the last `move_groups`."""
         self._firsts: dict[int, int] = {}
-        """Where partitions begin whose offsets are kept, until their copies do."""
+        """With `keep_offsets`: the source's first offsets at which target partitions have yet to begin."""
         self._ends_of_target: dict[int, int] = {}
-        """Where partitions whose offsets are kept end, once what was sent is there."""
+        """With `keep_offsets`: end offsets of target partitions after all batches that were sent."""
         self._under_way: tuple[TopicPartition, Iterator[BatchCopy]] | None = None
-        """The part of the source that is being copied: a transaction may end within it."""
+        """The partition and remaining batches of the part being copied: a transaction may end within it."""
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> TopicMirror:
@@ -197,7 +197,7 @@ class TopicMirror:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether everything is copied up to the source's end as `look_at_end` last found it."""
+        """True if all records are copied up to the end offsets that `look_at_end` has last looked up."""
         return all(self._positions[tp] >= end for tp, end in self._ends.items())
 
     def look_at_end(self) -> None:
@@ -233,9 +233,9 @@ class TopicMirror:
         self._admin.describe_cluster()
 
     def _begin_as_source(self, partitions: Iterable[int]) -> None:
-        """Delete records before the source's first offset in the target, so that both begin alike.
+        """Set the log start offsets of the target to those of the source by DeleteRecords.
 
-        For a target that keeps offsets. Compacted topics refuse this and keep their beginning.
+        For a target that keeps offsets. Compacted topics refuse the request: their log starts stay.
         """
         starts = {TopicPartition(self.target_topic, n): self._firsts.pop(n, 0) for n in partitions}
         for tp, start in starts.items():
@@ -244,9 +244,9 @@ class TopicMirror:
                     self._admin.delete_records({tp: start})
 
     def move_groups(self) -> int:
-        """Commit in the target what the source's groups have committed; return how many offsets have changed.
+        """Commit the offsets of the source's groups in the target, translated; return how many have changed.
 
-        Only offsets that the copy has reached are moved; `waiting_offsets` is how many were left.
+        Only offsets that the copy has reached are moved; `waiting_offsets` counts the others.
 
         Raises:
             KafkaError: the source does not list its groups.
@@ -261,7 +261,7 @@ class TopicMirror:
 
     @property
     def waiting_offsets(self) -> int:
-        """How many group offsets the last `move_groups` left, because the copy had not reached them."""
+        """Number of group offsets that the last `move_groups` did not move: the copy had not reached them."""
         return 0 if self._groups is None else self._groups.waiting
 
     @property
@@ -270,9 +270,9 @@ class TopicMirror:
         return [] if self._groups is None else sorted(self._groups.groups)
 
     def step(self, timeout_ms: float = 200.0) -> int:
-        """Copy the records that arrive within `timeout_ms`, in one transaction; return how many.
+        """Wait `timeout_ms` for records of the source, and copy them in one transaction; return their number.
 
-        On return, the records are acknowledged, and committed with their positions.
+        On return, the records are acknowledged, and committed with the copy's positions.
 
         Raises:
             CorruptRecordError: a batch of the source is damaged.
@@ -405,7 +405,7 @@ class TopicMirror:
             )
 
     def _another_copy(self) -> tuple[TopicPartition, BatchCopy] | None:
-        """Return the next batch for this transaction; at the end of the source, None without waiting."""
+        """Return (partition, next batch) for the open transaction; at the end of the source, None at once."""
         is_due = any(at < self._ends[tp] for tp, at in self._fetched.items())
         return self._next_copy(ANOTHER_MS if is_due else 0)
 
@@ -416,7 +416,7 @@ class TopicMirror:
         counts: dict[int, int],
         sent: _Sent,
     ) -> None:
-        """Send batches up to the size of one transaction; fill `positions` and the record `counts`."""
+        """Send batches up to the limits of one transaction; fill `positions`, record `counts` and `sent`."""
         deadline = time.monotonic() + STEP_S_MAX
         size = 0
         for tp, copy in copies:
@@ -432,9 +432,10 @@ class TopicMirror:
                 break
 
     def _chain(self, batch: EncodedBatch, delivery: TableDelivery) -> None:
-        """Make the target accept a batch only right after the previous one, by the leader epoch field.
+        """Write the gap to the previous batch into the leader epoch field of a batch with its own offsets.
 
-        Otherwise a batch could follow one that was refused, and the refused batch would never be copied.
+        The target then accepts the batch only right after the previous one. Otherwise it could accept a batch
+        that follows a refused one, and the refused batch would never be copied.
         """
         header = read_header(batch.data)
         gap = header.base_offset - self._ends_of_target[batch.partition]
@@ -451,21 +452,21 @@ class TopicMirror:
         }
 
     def _note(self, partition: int) -> str:
-        """Return the metadata to commit with a position: the topic ids and the ends of the map."""
+        """Return the metadata to commit with a position: the `CopyNote` of the partition as JSON."""
         if self._maps is None or self._keeps_offsets:
             return self._ids.to_json()
         found = self._maps.maps[partition]
         return self._ids._replace(map=(found.floor, found.end)).to_json()
 
     def _look_at_end_of_target(self, partition: int) -> int:
-        """Store and return the end offset of a target partition that keeps offsets."""
+        """Look up the end offset of a target partition; store it in `_ends_of_target` and return it."""
         end = self._ends_of_target[partition] = self._edges_of_target([partition])[partition][1]
         return end
 
     def _go_on_behind_others(self) -> bool:
-        """Continue after the records that another copy of the same name has written to the target.
+        """Set the positions behind the records that another copy of the same name has written to the target.
 
-        Return whether there were any.
+        Return True if there are such records. For a target that keeps offsets.
         """
         self._under_way = None
         has_moved = False
@@ -490,7 +491,7 @@ class TopicMirror:
         """Return the target offset for a group's source offset, or None if the copy has not reached it.
 
         Raises:
-            ValueError: the offset is below the floor of the map.
+            ValueError: the offset is lower than those that the map covers.
         """
         if offset > self._positions[TopicPartition(self.topic, partition)]:
             return None
@@ -502,7 +503,7 @@ class TopicMirror:
         return end if found is None else max(begin, found)
 
     def _check_topics(self) -> None:
-        """Raise TopicRecreatedError if source or target topic is a new one; skip this if none answers."""
+        """Raise TopicRecreatedError if source or target topic was recreated, unless no broker answers."""
         with contextlib.suppress(NetworkError, RequestTimeoutError):
             (described,) = self._source_admin.describe_topics([self.topic])
             self._refuse_others(described.topic_id, self._id_of_target())
@@ -569,7 +570,7 @@ class TopicMirror:
         return partitions
 
     def _check_keeping(self, admin: Admin) -> None:
-        """Raise ConfigError if only one of the target topic and this copy keeps offsets."""
+        """Raise ConfigError if the target's ``penstock.keep.offsets`` differs from `keep_offsets`."""
         try:
             found = admin.describe_config(self.target_topic).get(KEEP_OFFSETS)
         except (KafkaError, UnsupportedVersionError):
@@ -586,10 +587,10 @@ class TopicMirror:
         )
 
     def _prepare_maps(self) -> MapTopic | None:
-        """Return the topic of the maps and group offsets, created if missing; None if it is not needed.
+        """Create the topic of the offset maps if it is missing; return None if the copy works without maps.
 
         Raises:
-            KafkaError: groups shall be moved, and the target refuses to create the topic.
+            KafkaError: group offsets are to be moved, and the target refuses to create the topic.
         """
         if self._keeps_offsets and not self._group_patterns:
             return None
@@ -630,8 +631,8 @@ class TopicMirror:
     def _open_producer(self, stack: contextlib.ExitStack, config: Mapping[str, object]) -> Producer:
         """Return a producer with the copy's name as transactional id, if the target has transactions.
 
-        A target that keeps offsets has no room for the markers of transactions, and needs none: no batch can
-        be written twice. Another producer then writes the group offsets.
+        A target that keeps offsets has no free offsets for transaction markers. It needs no transactions: its
+        end offset shows which batches are written. The producer is then only idempotent.
         """
         if self._keeps_offsets:
             self.is_exactly_once = False
@@ -658,7 +659,7 @@ class TopicMirror:
         log.warning("%s has %d partitions now, and all are copied", self.topic, count)
 
     def _begin(self, partitions: Sequence[TopicPartition]) -> None:
-        """Include these partitions, from their committed positions or else from their first offsets."""
+        """Start to copy these partitions, at their committed positions or else at their first offsets."""
         committed = self._admin.list_group_offsets(self.name)
         first = self._consumer.beginning_offsets(partitions)
         self._ends |= dict(self._consumer.end_offsets(partitions))
@@ -702,7 +703,7 @@ class TopicMirror:
 
 
 class _Sent:
-    """The source offsets of the records of one step, and once acknowledged, their target offsets."""
+    """The batches sent in one `step`: source offsets of their records, and the pending acknowledgements."""
 
     def __init__(self, delivery: TableDelivery) -> None:
         self.delivery = delivery
@@ -715,10 +716,10 @@ class _Sent:
     def runs(self) -> dict[int, list[tuple[int, int, int]]]:
         """Return (source offset, target offset, count) of the acknowledged records, by partition.
 
-        Empty if a batch failed: the transaction then raises the error, and nothing of it enters the map.
+        Return {} if a batch failed: then the transaction raises the error, and the map stays unchanged.
 
         Raises:
-            PenstockError: the target has not returned the offset of a batch.
+            PenstockError: the target has acknowledged a batch without its offset.
         """
         places: dict[int, list[tuple[int, int]]] = {}
         for partition, base_offset, count in self.delivery.places():
@@ -740,7 +741,10 @@ class _Sent:
 def _side_by_side(
     spans: Sequence[tuple[int, int]], places: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield runs (source offset, target offset, count) for spans of two logs with the same records."""
+    """Yield runs (source offset, target offset, count) from the (offset, count) spans of the same records.
+
+    `spans` are their offsets in the source, `places` those in the target.
+    """
     at, left = 0, 0
     targets = iter(places)
     for span_start, length in spans:

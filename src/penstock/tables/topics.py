@@ -1,8 +1,7 @@
 """Read, scan and write whole topics as tables.
 
-These calls block; `penstock.tables.async_topics` has them for asyncio. The records to read are fixed when a
-read begins: those between two bounds that the log holds then, so that a read ends even if the topic is
-written all the time.
+These calls block; `penstock.tables.async_topics` has the same calls for asyncio. A read resolves its bounds
+to offsets when it begins, so that it ends even if producers write to the topic all the time.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def read_topic(
         start: where to begin: ``"earliest"``, ``"latest"``, an offset, a time (``"2026-01-31T12:00:00Z"``, a
             `datetime` or `date`), a duration before now (``"1h"``, ``"7d"``, a `timedelta`), or one of these
             for each partition by its number; a partition left out begins at the earliest. A time means the
-            first record that is not older. Offsets outside the log are cut to what it holds. Text without a
+            first record that is not older. Offsets outside the log mean its start or end. Text without a
             zone is UTC, a `datetime` without one local time.
         end: where to stop, exclusive, in the forms of `start`. A time that no record has reached means the
             latest.
@@ -87,7 +86,7 @@ def read_topic(
         columns: names of `penstock.model.COLUMN_NAMES`; fewer are faster. All by default.
         partitions: the numbers of the partitions, or one number; all by default. They apply to each topic.
         key: return only the records with this key. All partitions are read for that, unless `partitioner`
-            or `partitions` says which.
+            or `partitions` is given.
         partitioner: how the producers of the topic chose partitions by keys: a partitioner's name
             (``"murmur2_random"`` is the default of Java's producer and of this package's,
             ``"consistent_random"`` that of librdkafka), or a function of the key and the number of
@@ -96,12 +95,11 @@ def read_topic(
         isolation: ``"read_committed"`` leaves out the records of aborted and of open transactions.
         config: more options of a consumer, by their dotted names.
         protocol: ``"0.7"`` for brokers of Kafka 0.7: ``host:port``, ``id:host:port,id:host:port`` or
-            ``zookeeper://host:port/chroot``. Offsets are bytes then, a time means the segment written at that
-            time, and with several brokers a partition's number is the broker's id times 65,536 plus its own.
+            ``zookeeper://host:port/chroot``. Then offsets are byte positions, a time means the start of the
+            segment written at that time, and partition N of broker B has the number B * 65,536 + N.
             One topic is read at a time, and there are no keys.
-        progress: whether to show a progress line on stderr; by default after a second, if stderr is a
-            terminal
-            or a notebook (see docs/how-to/tables.md).
+        progress: True shows a progress line on stderr after a second, False does not; by default it is shown
+            in terminals and notebooks (see docs/how-to/tables.md).
         value: ``"avro"``, ``"json"`` or ``"protobuf"``: decode values into columns (see
             docs/how-to/schemas.md).
         key_format: the same for keys.
@@ -122,7 +120,7 @@ def read_topic(
         KafkaError: the topic does not exist, or records from a named offset on vanished while it was read.
         TopicRecreatedError: the topic was deleted and created anew while it was read.
         NetworkError: no broker answers.
-        RequestTimeoutError: nothing comes any more for ``default.api.timeout.ms``; the message has the last
+        RequestTimeoutError: no data arrives for ``default.api.timeout.ms``; the message has the last
             obstacle.
         MissingDependencyError: pyarrow or numpy is not installed.
     """
@@ -211,15 +209,15 @@ def scan_topic(
     can also read the scan by Arrow's PyCapsule interface, as in ``duckdb.sql("SELECT count(*) FROM scan")``;
     each such use reads the topic anew.
 
-    With `follow`, the scan goes on with new records, without end: it ends by ``break``, by `close` (from
-    another thread, too), or after `limit` records. Partitions that topics get, and topics that come to fit a
-    pattern, are read from their first record. A topic that is deleted and created anew is read on from its
-    beginning, with a warning. Brokers that are away are waited for. `end` cannot be given.
+    With `follow`, the scan continues with new records, without end: it ends by ``break``, by `close` (from
+    another thread, too), or after `limit` records. New partitions of the topics, and new topics that fit a
+    pattern, are read from their first record. A topic that is deleted and created anew is read from its
+    beginning, after a warning. The scan waits for brokers that do not answer. `end` cannot be given.
 
     The other arguments and the errors are those of `read_topic`. The call checks the arguments; all other
-    errors are raised when batches are taken. A library that takes them raises errors of its own
-    (`pyarrow.ArrowException`, `duckdb.Error`), with the same text. By default `progress` is shown only for a
-    library, because a loop may print.
+    errors are raised during the iteration. A library that reads the Arrow stream raises errors of its own
+    (`pyarrow.ArrowException`, `duckdb.Error`), with the same text. By default `progress` is shown only for an
+    Arrow stream, because the body of a loop may print.
     """
     need_arrow("scan_topic")
     from penstock.records.arrow import schema_for
@@ -269,9 +267,9 @@ def values_of(
     *,
     needs_types: bool,
 ) -> Values | None:
-    """Return how to decode the keys and values of a topic, or None if they stay bytes.
+    """Return the decoders of a topic's keys and values, or None if they stay bytes.
 
-    Raises as `Values.checked`.
+    Raises the errors of `Values.checked`.
     """
     from penstock.tables.values import Values
 
@@ -299,17 +297,17 @@ def write_topic(
     config: ProducerOptions | Mapping[str, object] | None = None,
     progress: bool | None = None,
 ) -> WriteSummary:
-    """Write one or several tables; return what was written once all of it is acknowledged.
+    """Write one or several tables to a topic; return a summary once all records are acknowledged.
 
     `data` is a table of any library with Arrow's PyCapsule interface (``__arrow_c_stream__`` or
     ``__arrow_c_array__``) or the dataframe interchange protocol: of pyarrow, pandas, Polars, DuckDB, or a
     `scan_topic` of another topic; or an iterable of such tables. Streams are written in bounded memory.
 
     The columns ``key``, ``value``, ``headers``, ``partition`` and ``timestamp`` are written, as far as the
-    table has them; `fields` maps these names to others, as in ``fields={"key": "user"}``. Rows with a
-    partition go there, those with a key where Java would send them, the others are spread over all
-    partitions. Any other column would be lost, and is refused, except ``topic``, ``offset`` and
-    ``timestampType`` of a topic that was read, and the unnamed index of a pandas frame.
+    table has them; `fields` maps these names to others, as in ``fields={"key": "user"}``. A row goes to its
+    ``partition`` if it has one, else to the partition that Java's producer chooses for its key; rows without
+    both are spread over all partitions. Any other column would be lost, and is refused, except ``topic``,
+    ``offset`` and ``timestampType`` of a topic that was read, and the unnamed index of a pandas frame.
 
     With ``transactional.id`` in `config` everything is written in one transaction: all of it, or nothing.
 
@@ -354,7 +352,7 @@ def write_topic(
 def compressing(
     compression: str, config: ProducerOptions | Mapping[str, object] | None
 ) -> Mapping[str, object]:
-    """Return the producer's configuration with `compression`, unless `config` names a codec itself."""
+    """Return `config` of a producer with `compression` added, unless `config` sets a compression type."""
     if config is None:
         return {"compression_type": compression}
     if _says_how(config):
@@ -363,7 +361,7 @@ def compressing(
 
 
 def _says_how(config: object) -> bool:
-    """Return whether `config` names a codec, or is no mapping (the producer then refuses it)."""
+    """Return True if `config` sets a compression type, or is no mapping (the producer then refuses it)."""
     return not isinstance(config, Mapping) or bool(COMPRESSION_NAMES & config.keys())
 
 

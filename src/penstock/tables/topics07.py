@@ -1,8 +1,8 @@
 """Read whole topics of Kafka 0.7 as Arrow batches, from brokers or from a log directory.
 
-Offsets are bytes. A partition belongs to one broker: with several brokers (``0:host:port,1:host:port``, or
-ZooKeeper) its number here is the broker's id times 65,536 plus its own, so that the numbers of broker 0 are
-unchanged.
+Offsets are byte positions. Each broker of Kafka 0.7 numbers its own partitions from 0. With several brokers
+(``0:host:port,1:host:port``, or ZooKeeper) partition N of broker B has the number B * 65,536 + N here, so
+that the numbers of broker 0 are unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Range07(NamedTuple):
 
 
 def split_partition(number: int) -> tuple[int, int]:
-    """Return (broker id, number on that broker) of a partition number."""
+    """Return (broker id, partition number on that broker) for a number of a `Topics07` partition."""
     return divmod(number, PARTITIONS_PER_BROKER)
 
 
@@ -110,12 +110,12 @@ class Topics07:
         ]
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """Return (first byte, end) of a partition."""
+        """Return (first byte offset, end byte offset) of a partition."""
         driver, number = self._at(partition)
         return driver.earliest(topic, number), driver.latest(topic, number)
 
     def offset_before(self, topic: str, partition: int, time_ms: int) -> int:
-        """Return the first byte of the segment that was being written at `time_ms`."""
+        """Return the byte offset at which the segment begins that was being written at `time_ms`."""
         driver, number = self._at(partition)
         return driver.offset_before(topic, number, time_ms)
 
@@ -141,7 +141,7 @@ class Topics07:
         )
 
     def chunks(self, wanted: Range07) -> Iterator[tuple[int, memoryview]]:
-        """Yield (offset of the first byte, complete messages as bytes) of a range, in pieces."""
+        """Yield a range in pieces: (byte offset of the piece, bytes of complete messages)."""
         driver, number = self._at(wanted.partition)
         return driver.chunks(wanted.topic, number, wanted.start, wanted.end)
 
@@ -164,7 +164,7 @@ def scan_topic07(
     check_crcs: bool = True,
     unpack: UnpackLimits = DEFAULT_LIMITS,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield (partition, batch) of the messages between two bounds, as `penstock.scan_topic` does.
+    """Yield (partition, batch) of the messages between two bounds; see `penstock.scan_topic`.
 
     A datetime means the start of the segment that was being written then: 0.7 has no finer index.
     """
@@ -215,12 +215,13 @@ def scan_log07(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages from byte `start` to `end` in the memory-mapped segments of one partition.
 
-    An incomplete message at the very end, of a broker that runs or was killed, is left out.
+    An incomplete message at the end of the last segment is left out: a running broker may be writing it, or
+    a broker was killed while writing it.
 
     Raises:
         StorageError: the files cannot be read.
         CorruptRecordError: a message is damaged, or a segment that another follows ends inside a message.
-        UnpackLimitError: a wrapper holds more than `unpack` allows.
+        UnpackLimitError: a compressed message decompresses to more than `unpack` allows.
     """
     from penstock.v07.columns import to_batches
 
@@ -255,7 +256,7 @@ CHUNK_BYTES = 16 << 20
 
 
 def _chunks(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Yield a segment in pieces of about `CHUNK_BYTES` that end between messages, with their positions."""
+    """Yield (position, piece) of a segment: pieces of about `CHUNK_BYTES` that end between messages."""
     from penstock.v07.columns import complete_size
 
     position = 0

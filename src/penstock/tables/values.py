@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from penstock.tables.spec import Topics
 
 PLACES = ("topic", "partition", "offset")
-"""What a dead letter says, also where a reader leaves these columns out."""
+"""The columns that identify a dead letter: they are fetched even if the caller does not request them."""
 
 
 @dataclass(frozen=True)
 class Values:
-    """How to decode the keys and values of a read: decoders by column, and the columns to fetch."""
+    """Decodes the keys and values of a read: has the requested columns, and a decoder per decoded column."""
 
     columns: tuple[str, ...]
     decoders: Mapping[str, Decoder]
@@ -50,13 +50,14 @@ class Values:
         dead_letters: DeadLetters | None,
         needs_types: bool,
     ) -> Values | None:
-        """Return how to decode the keys and values, or None if no format is given.
+        """Check the decoding arguments of a read; return None if neither keys nor values have a format.
 
-        `needs_types` looks up the types of the columns before anything is read.
+        `needs_types` requires that the types of the decoded columns are found before any record is read.
 
         Raises:
-            ConfigError: the arguments do not fit each other, or the registry has no such subject.
-            RegistryError, NetworkError: the registry cannot be asked.
+            ConfigError: the arguments do not fit each other, a required type is not found, or the registry
+                has no such subject.
+            RegistryError, NetworkError: the registry refuses the request, or does not answer.
         """
         formats = {"key": key_format, "value": value}
         wanted = {field: each for field, each in formats.items() if each is not None}
@@ -93,7 +94,10 @@ class Values:
 
     @property
     def fetched(self) -> tuple[str, ...]:
-        """The columns to fetch: requested ones, topic, partition and offset, and headers for a registry."""
+        """The columns to fetch: those requested, topic, partition, offset; with a registry also the headers.
+
+        The headers may have the schema id.
+        """
         more = (*PLACES, *(("headers",) if self.has_registry else ()))
         return (*self.columns, *(name for name in more if name not in self.columns))
 
@@ -110,7 +114,7 @@ class Values:
         """Return a table with its keys and values decoded, without the rows that do not decode.
 
         Raises:
-            DecodeError: a row does not decode, and there are no dead letters; the message has its place.
+            DecodeError: a row does not decode, and `dead` is None; the message has the partition and offset.
         """
         if any(decoder.type is None for decoder in self.decoders.values()):
             # The reader's schema is the newest that any row names, or what all rows show together.

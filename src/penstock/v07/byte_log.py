@@ -1,8 +1,8 @@
-"""The log of one topic and partition in Kafka 0.7: message sets in files named by their first byte.
+"""The log of one topic and partition in Kafka 0.7: message sets in files named by their first byte offset.
 
-- A position is a byte offset in an endless log; a segment file holds exactly the bytes from its name on.
-- Readers see only flushed bytes, if the settings require that.
-- One read never crosses from one segment to the next.
+- A position is a byte offset in an endless log; a segment file begins with the byte offset in its name.
+- Readers see only flushed bytes, if ``log.flush.interval`` is set.
+- One read returns bytes of one segment only.
 - After an unclean stop, the last segment is truncated after its last complete message with a correct
 checksum.
 
@@ -50,15 +50,15 @@ class ByteLogConfig(NamedTuple):
     """`log.file.size`: a segment that is larger gets no more appends."""
     roll_ms: int = 168 * HOUR_MS
     flush_messages: int = 0
-    """`log.flush.interval`: messages are readable once so many have been flushed to disk. Kafka 0.7 has 500.
-    With 0 they are readable at once, and are flushed every `flush_ms`."""
+    """`log.flush.interval`: number of messages after which the log is flushed, which makes them readable.
+    The default of Kafka 0.7 is 500. With 0 messages are readable at once, and flushed every `flush_ms`."""
     flush_ms: int = 3_000
     retention_ms: int = 168 * HOUR_MS
     retention_bytes: int = -1
 
 
 class _Segment:
-    """One segment file: the offset of its first byte, its size, and its last change."""
+    """One segment file: the offset of its first byte, its size, and the times of first and last append."""
 
     __slots__ = ("changed_ms", "file", "first_append_ms", "path", "size", "start")
 
@@ -130,12 +130,12 @@ class ByteLog:
 
     @property
     def start(self) -> int:
-        """The offset of the first byte that the log has."""
+        """The offset of the first byte of the log that retention has not removed."""
         return self._segments[0].start
 
     @property
     def end(self) -> int:
-        """The offset of the end of what readers can see."""
+        """The end offset for readers; bytes behind it are not flushed yet."""
         return self._readable
 
     @property
@@ -155,9 +155,10 @@ class ByteLog:
         return FileRegion(segment.file, offset - segment.start, size) if size > 0 else None
 
     def offsets_before(self, time_ms: int, count_max: int, *, now_ms: int) -> list[int]:
-        """Return the answer to OFFSETS, newest first: starts of segments, and the end of the log.
+        """Return the offsets for a Kafka 0.7 OFFSETS request: starts of segments, and the end of the log.
 
-        Only segments that changed at or before `time_ms` count, and at most `count_max` offsets are returned.
+        Returns at most `count_max`, newest first: the newest segment that changed at or before `time_ms`, and
+        the segments before it.
         """
         candidates = [(segment.start, segment.changed_ms) for segment in self._segments]
         if self._segments[-1].size:
@@ -174,7 +175,7 @@ class ByteLog:
     # --- writing -----------------------------------------------------------------------------------------
 
     def append(self, messages: memoryview, count: int, *, now_ms: int) -> None:
-        """Append a message set; before that, begin a new segment if due; after that, flush if due.
+        """Append a message set of `count` messages; roll a new segment before, and flush after it, if due.
 
         Raises:
             StorageError: the disk is full or fails. The part of the set that was written is truncated.
@@ -201,10 +202,10 @@ class ByteLog:
             self.flush(now_ms=now_ms)
 
     def check_in_place(self) -> None:
-        """Check that the directory and the last segment have not been removed, moved or replaced.
+        """Check that the directory and the last segment file are still the opened ones.
 
         Raises:
-            StorageError: they have.
+            StorageError: one of them was removed, moved or replaced.
         """
         check_in_place(self.directory, self._identity)
         last = self._segments[-1]
@@ -245,7 +246,7 @@ class ByteLog:
         self._flushed_at_ms = now_ms
 
     def maintain(self, *, now_ms: int) -> None:
-        """Flush if that is due by time, and remove segments that retention does not keep."""
+        """Flush if `flush_ms` have passed since the last flush, and remove segments by retention."""
         # After the clock was put back, ages are unknown: what waits is flushed now.
         if not 0 <= now_ms - self._flushed_at_ms < self._config.flush_ms:
             self.flush(now_ms=now_ms)
@@ -262,7 +263,7 @@ class ByteLog:
     def _remove_where(self, is_old: Callable[[_Segment], bool]) -> None:
         """Remove the oldest segments for which `is_old` is True.
 
-        An empty one with the end as its name stays.
+        If all are removed, an empty segment that begins at the end of the log replaces them.
         """
         while is_old(self._segments[0]):
             if len(self._segments) == 1:

@@ -1,10 +1,10 @@
-"""Fetched bytes of Kafka 0.7 as Arrow batches, with the same columns as topics of later releases.
+"""Convert fetched bytes of Kafka 0.7 to Arrow batches, with the same columns as topics of later releases.
 
-Messages have a payload and an offset, so that `key` is null, `headers` is empty and `timestamp` is -1.
-`offset` is the byte at which the outermost message starts, from which a broker returns it again.
+Messages have only a payload and an offset, so that `key` is null, `headers` is empty and `timestamp` is -1.
+`offset` is the byte offset of the outermost message, at which a broker can fetch it again.
 
-A compiled loop scans messages and their checksums: plain ones, and those in a wrapper once it is
-decompressed. `message_set` reads nested wrappers and damaged bytes, one message at a time.
+A compiled loop scans messages and their checksums: plain messages, and those inside a wrapper (a compressed
+message) after decompression. `message_set` reads nested wrappers and damaged bytes, one message at a time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ message."""
 SLICES = 16
 
 UNPACKED_BYTES = 16 << 20
-"""About how many decompressed bytes become columns together."""
+"""Approximate size of the decompressed messages that are converted to columns together."""
 
 
 def _crc_tables() -> Ints:
@@ -161,7 +161,7 @@ def _complete_size(data: Bytes) -> int:
 
 
 def complete_size(data: Buffer) -> int:
-    """Return how many bytes complete messages take, as `message_set.complete_size` does, but compiled.
+    """Return the size in bytes of the complete messages in `data`: a compiled `message_set.complete_size`.
 
     Raises:
         CorruptRecordError: a length is negative.
@@ -172,7 +172,7 @@ def complete_size(data: Buffer) -> int:
 
 
 class DecodedMessages(NamedTuple):
-    """Messages as columns, and the byte offset at which a reader continues."""
+    """Messages as columns, and the byte offset at which a reader continues after them."""
 
     columns: RecordColumns
     next_offset: int
@@ -181,11 +181,13 @@ class DecodedMessages(NamedTuple):
 def decode(
     data: Buffer, base_offset: int, *, check_crcs: bool = True, unpack: UnpackLimits = DEFAULT_LIMITS
 ) -> Iterator[DecodedMessages]:
-    """Yield bytes that were fetched from `base_offset` on as columns, in order, without a partial tail.
+    """Yield the messages in `data` as columns, in order; ignore a partial message at the end.
+
+    `base_offset` is the byte offset from which `data` was fetched.
 
     Raises:
         CorruptRecordError: a message or wrapper is damaged; the messages before it have been yielded.
-        UnpackLimitError: a wrapper holds more than `unpack` allows.
+        UnpackLimitError: a wrapper (compressed message) decompresses to more than `unpack` allows.
     """
     view = memoryview(data).cast("B")
     if not len(view):
@@ -223,7 +225,7 @@ def decode(
 
 
 class _Wrappers:
-    """Consecutive wrappers, decompressed and scanned, which become columns together."""
+    """Collects consecutive wrappers (compressed messages), decompressed, to make columns of all together."""
 
     def __init__(self, unpack: UnpackLimits) -> None:
         self._unpack = unpack
@@ -238,7 +240,7 @@ class _Wrappers:
         self._next_offset = 0
 
     def add(self, wrapper: memoryview, offset: int) -> bool:
-        """Add a wrapper; return False if the message is not a wrapper, or needs the slower reader."""
+        """Decompress and add a wrapper; return False if it is no wrapper, or `iter_messages` must read it."""
         try:
             found = wrapped(wrapper)
             if found is None:

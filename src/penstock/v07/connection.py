@@ -1,7 +1,8 @@
 """One connection to one 0.7 broker: blocking, one request at a time, opened again when it breaks.
 
-A request with a response is repeated once on a new connection, since that does no harm. A PRODUCE is not
-repeated: Kafka 0.7 never confirms that it arrived, so the error says that this is unknown.
+If the connection breaks, a request with a response is repeated once on a new connection, since reading twice
+does no harm. A PRODUCE is not repeated, because it has no response in Kafka 0.7: earlier messages may or may
+not have arrived.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Fetched07:
         self.data = data
 
     def checked(self) -> memoryview:
-        """Return the bytes.
+        """Return the fetched message set as bytes.
 
         Raises:
             KafkaError: the broker has answered with an error; `code` is 0.7's.
@@ -81,8 +82,8 @@ class Connection07:
     """The connection to a broker at one address, opened on first use. Threads may share it.
 
     Only the thread that holds the lock closes the socket. If another thread closed the socket during a wait
-    for a response, the next socket of the process could get its number, and the waiting thread would read
-    from that.
+    for a response, the process could reuse the file descriptor for another socket, and the waiting thread
+    would read from that socket.
     """
 
     def __init__(self, host: str, port: int, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
@@ -109,11 +110,11 @@ class Connection07:
 
     @property
     def address(self) -> str:
-        """The address of the broker as text."""
+        """The broker in messages: "Kafka 0.7 broker host:port"."""
         return f"Kafka 0.7 broker {self.host}:{self.port}"
 
     def first_due(self) -> tuple[int, str] | None:
-        """Return number and type of the request that waits for its response, or None. Thread-safe."""
+        """Return (sequence number, type) of the request that waits for its response, or None. Thread-safe."""
         return self._due
 
     def close(self) -> None:
@@ -129,7 +130,7 @@ class Connection07:
     # --- requests ----------------------------------------------------------------------------------------
 
     def produce(self, parts: Sequence[ProducePart]) -> None:
-        """Send message sets, several as one MULTIPRODUCE. It returns when they are sent, not when stored.
+        """Send message sets, several as one MULTIPRODUCE. Return when they are sent: nothing is acknowledged.
 
         Raises:
             EncodeError: a topic is not ASCII. Brokers of 0.7.2 accept it, but their own clients cannot read
@@ -152,7 +153,7 @@ class Connection07:
                 raise self._broken("sending messages", error) from error
 
     def fetch(self, part: FetchPart) -> Fetched07:
-        """Return what one partition has from an offset on. Brokers answer at once, even without messages.
+        """Fetch messages of one partition. A Kafka 0.7 broker answers at once, even without messages.
 
         Raises:
             NetworkError: the broker cannot be reached, or has closed the connection twice.
@@ -168,7 +169,7 @@ class Connection07:
         return [Fetched07(part, *answer) for part, answer in zip(parts, answers, strict=True)]
 
     def offsets(self, part: OffsetsPart) -> list[int]:
-        """Return offsets from before a time, newest first.
+        """Request offsets of segments from before a time (OFFSETS); return them newest first.
 
         Raises:
             NetworkError: as `fetch`; also if no such partition can exist: the broker then closes the
@@ -194,7 +195,7 @@ class Connection07:
 
     @contextlib.contextmanager
     def _used(self, request: str | None = None) -> Iterator[None]:
-        """Hold the lock on the socket; meanwhile `request`, if not None, counts as waiting for a response."""
+        """Hold the lock on the socket for the block; `first_due` returns `request` meanwhile, if not None."""
         self._lock.acquire()
         try:
             if request is not None:

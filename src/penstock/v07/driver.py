@@ -1,7 +1,7 @@
-"""Reading and writing of topics of one Kafka 0.7 broker, without ZooKeeper.
+"""Read and write topics of one Kafka 0.7 broker, without ZooKeeper.
 
-A fetch never waits and may end anywhere in a message, so that reading is a loop, which this module has: it
-continues from the last complete message, crosses segments, and asks for more bytes if a message is larger
+A fetch of Kafka 0.7 never waits, and its response may end anywhere in a message. The read loop of this module
+continues after the last complete message, crosses segments, and requests more bytes if a message is larger
 than the response.
 """
 
@@ -102,11 +102,11 @@ class Driver07:
     # --- what is there -----------------------------------------------------------------------------------
 
     def earliest(self, topic: str, partition: int) -> int:
-        """Return the offset of the first byte that the partition still has."""
+        """Return the first byte offset of the partition."""
         return (self.connection.offsets(OffsetsPart(topic, partition, EARLIEST_TIME, 1)) or [0])[0]
 
     def latest(self, topic: str, partition: int) -> int:
-        """Return the offset of the partition's readable end."""
+        """Return the end offset of the partition in bytes: the end of what is readable."""
         return (self.connection.offsets(OffsetsPart(topic, partition, LATEST_TIME, 1)) or [0])[0]
 
     def offset_before(self, topic: str, partition: int, time_ms: int) -> int:
@@ -135,10 +135,10 @@ class Driver07:
         *,
         measure: Callable[[memoryview], int] = complete_size,
     ) -> Iterator[tuple[int, memoryview]]:
-        """Yield complete messages from `start` to `end` (default: the current end) as (offset, bytes).
+        """Yield the messages from `start` to `end` (default: the current end) in chunks (offset, bytes).
 
-        The next chunk is fetched while the caller processes one. `measure` returns how many bytes of a
-        response are complete messages.
+        The next chunk is fetched while the caller processes one. `measure` returns the size in bytes of the
+        complete messages in a response.
         """
         stop = self.latest(topic, partition) if end is None else end
         position, size_max = start, self._fetch_bytes
@@ -163,11 +163,14 @@ class Driver07:
                     yield offset, data[:size]
 
     def _larger(self, data: memoryview, part: FetchPart, stop: int) -> int:
-        """Return how many bytes to fetch so that the first message fits.
+        """Return the fetch size in bytes that fits the first message of a response.
 
-        A broker returns whole messages only, and fewer bytes than requested only at the end of a segment. So
-        an incomplete message there, or one that reaches beyond `stop`, means that the offset is inside a
-        message.
+        Segments end between messages, and a response is smaller than requested only at the end of a segment.
+        If the first message is incomplete there, or reaches beyond `stop`, the offset is inside a message.
+
+        Raises:
+            DecodeError: the offset is inside a message.
+            FetchSizeTooSmall: the message is larger than any fetch may be.
         """
         needed = LENGTH_BYTES
         if len(data) >= LENGTH_BYTES:

@@ -1,4 +1,4 @@
-"""Names of Kafka 0.7's directories and segment files, for programs that only look at them."""
+"""Names of Kafka 0.7's directories and segment files, for programs that read them without a broker."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Message sets of Kafka 0.7: written, read, and checked as the broker checks them.
+"""Write, read and check message sets of Kafka 0.7.
 
 A message is an int32 length, a magic byte, with magic 1 an attributes byte (bits 0-1: the codec), the CRC-32
-of the payload, and the payload. A set is messages one after the other. N messages are compressed by making
-their set the payload of one wrapper, which may be nested. Offsets are byte positions, and only outermost
+of the payload, and the payload. A set is messages one after the other. A compressed message set is the
+payload of one message, the wrapper; wrappers may be nested. Offsets are byte positions, and only outermost
 messages have them.
 
 Source: "Writing a Driver for Kafka" and the compression page of that release; edge cases as in release 0.7.2.
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 LENGTH_BYTES = 4
 HEADER_BYTES = (5, 6)
-"""Bytes between the length and the payload, by magic."""
+"""Number of bytes between the length field and the payload, for magic 0 and 1."""
 
 CODECS = (CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.SNAPPY)
-"""The codec of the codec bits; 3 is invalid."""
+"""The codecs by the value of the codec bits; 3 is invalid."""
 
 _LENGTH = Struct(">i")
 _HEAD0 = Struct(">ibI")
@@ -51,10 +51,11 @@ class FetchSizeTooSmall(DecodeError):
 
 
 class PlainMessage(NamedTuple):
-    """One message as an application sees it.
+    """One decompressed message, as a consumer returns it.
 
-    `offset` is where its outermost message starts in the log; `next_offset` is where a reader resumes after
-    it. Inside a wrapper that is the wrapper's start again, except after its last message.
+    `offset` is the byte offset of its outermost message in the log; `next_offset` is the offset at which a
+    reader resumes after it. Inside a wrapper (compressed message), `next_offset` is the wrapper's offset
+    again, except for the last message.
     """
 
     payload: bytes
@@ -63,7 +64,7 @@ class PlainMessage(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A message set that a broker may store: its first `size` bytes, and its number of outermost messages."""
+    """The valid part of a message set: its size in bytes, outermost messages, and largest payload."""
 
     size: int
     message_count: int
@@ -73,7 +74,7 @@ class Judged(NamedTuple):
 def encode_message(
     payload: Buffer, *, magic: int = 1, codec: CompressionCodec = CompressionCodec.NONE
 ) -> bytes:
-    """Return one message with `payload`, which must be a compressed set if there is a codec.
+    """Encode one message with `payload`, which must be a compressed message set if `codec` is not NONE.
 
     Raises:
         EncodeError: the payload is not bytes-like, magic is not 0 or 1, or there is a codec with magic 0,
@@ -95,7 +96,7 @@ def encode_message(
 def encode_set(
     payloads: Iterable[Buffer], *, codec: CompressionCodec = CompressionCodec.NONE, magic: int = 1
 ) -> bytes:
-    """Return a message set, inside one wrapper if there is a codec. An empty set has no wrapper.
+    """Encode a message set, with a `codec` inside one wrapper. An empty set has no wrapper.
 
     Raises:
         EncodeError: the codec is not one of 0.7's (none, gzip, snappy).
@@ -109,7 +110,7 @@ def encode_set(
 
 
 class _Outer(NamedTuple):
-    """One message of a set: its position, its codec and its payload."""
+    """One outermost message of a set: its start and end in the data, its codec and its payload."""
 
     start: int
     stop: int
@@ -157,11 +158,11 @@ def cut(data: memoryview) -> Iterator[tuple[int, int]]:
 def iter_messages(
     data: Buffer, base_offset: int = 0, unpack: UnpackLimits = DEFAULT_LIMITS
 ) -> Iterator[PlainMessage]:
-    """Yield the messages in bytes fetched from `base_offset` on, including those inside wrappers.
+    """Yield the messages in `data`, which was fetched from `base_offset` on, also those inside wrappers.
 
     Raises:
         CorruptRecordError: a checksum, length, magic or codec is wrong, or a wrapper does not decompress.
-        UnpackLimitError: a wrapper holds more than `unpack` allows.
+        UnpackLimitError: a wrapper decompresses to more than `unpack` allows.
         FetchSizeTooSmall: the bytes are only the beginning of a message.
     """
     view = memoryview(data)
@@ -189,10 +190,10 @@ def iter_messages(
 
 
 def wrapped(data: Buffer) -> tuple[CompressionCodec, memoryview] | None:
-    """Return codec and compressed set of one complete outermost message, or None if it is no wrapper.
+    """Return (codec, compressed message set) of a wrapper message, or None if the message is not compressed.
 
     Raises:
-        CorruptRecordError: as `iter_messages`, of the wrapper.
+        CorruptRecordError: a checksum, length, magic or codec of the message is wrong.
     """
     view = memoryview(data)
     wrapper = _read(view, 0, len(view))
@@ -228,13 +229,13 @@ def _decompressed(wrapper: _Outer, budget: UnpackBudget) -> memoryview:
 
 
 def judge(data: memoryview, budget: UnpackBudget | None = None) -> Judged:
-    """Return what a broker may store of a producer's message set, checked as a 0.7.2 broker does.
+    """Check a producer's message set as a 0.7.2 broker does; return the size of the part to store.
 
-    Inner messages are checked, too. An incomplete last message is left out.
+    Messages inside wrappers are checked, too. An incomplete last message is left out.
 
     Raises:
         CorruptRecordError: a checksum, length, magic or codec is wrong, or no message is complete.
-        UnpackLimitError: wrappers hold more than `budget` allows.
+        UnpackLimitError: the wrappers decompress to more than `budget` allows.
     """
     if budget is None:
         budget = UnpackBudget()

@@ -23,20 +23,20 @@ MESSAGE_BYTES_MAX = 1_000_000
 """`max.message.size`: the producer refuses larger messages, which a broker would drop silently."""
 
 READ_RETRIES = 3
-"""`zk.read.num.retries`"""
+"""`zk.read.num.retries` of Kafka 0.7: how often brokers are read again if ZooKeeper lists none."""
 
 
 class Producer07:
     """Sends to topics of Kafka 0.7. `send` returns when the message set is sent; nothing is acknowledged.
 
-    With `zookeeper` (``host:port,host:port/chroot``) it sends to every partition of every live broker, and a
-    key decides which as in Java. A broker that does not list a topic yet takes its partition 0, which creates
-    the topic there. With `brokers` (``id:host:port,...``) a random broker is chosen, which chooses the
-    partition itself; keys have no effect. ZooKeeper must answer within `connection_timeout_ms` at first; 0
-    means `session_timeout_ms`.
+    With `zookeeper` (``host:port,host:port/chroot``) each message set goes to one of the partitions of all
+    live brokers: chosen by the hash of its key as in Java, or at random. A broker without the topic is
+    included with partition 0, and a message creates the topic there. With `brokers` (``id:host:port,...``) a
+    random broker is chosen, which chooses the partition itself; keys have no effect. The first connection to
+    ZooKeeper may take `connection_timeout_ms`; 0 means `session_timeout_ms`.
 
     Raises:
-        ConfigError: both or neither of the two are given.
+        ConfigError: `zookeeper` and `brokers` are both given, or neither.
         NetworkError: no ZooKeeper answers.
     """
 
@@ -137,7 +137,7 @@ class Producer07:
 def _connect(
     hosts: str, session_timeout_ms: int, connection_timeout_ms: int, digest: str | None
 ) -> KazooClient:
-    """Return a ZooKeeper client. In the class, the argument `zookeeper` hides the module's name."""
+    """Connect to ZooKeeper. A function of its own: in the class, an argument hides the module `zookeeper`."""
     return zookeeper.connect(
         hosts,
         session_timeout_ms=session_timeout_ms,

@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 logger = logger_named("penstock.v07")
 
 READ_BYTES_MAX = 256 << 10
-"""How many bytes of requests the stream reads ahead."""
+"""Size in bytes that a connection's stream buffers before the server reads the request."""
 
 HELD_BYTES_MAX = 512 << 20
-"""The most bytes of requests, and of responses in memory, of all connections together."""
+"""Largest total size of the requests and responses that all connections together hold in memory."""
 
 CONNECTIONS_MAX = 10_000
 
@@ -60,23 +60,23 @@ BACKLOG = 512
 """The most connections that may wait to be accepted."""
 
 INLINE_UNPACKED_BYTES = 256 << 10
-"""The most bytes of one PRODUCE, also after decompression, that are checked on the event loop, and not in a
-thread."""
+"""Largest size of a PRODUCE request, plain and decompressed, that is checked on the event loop; larger ones
+are checked in a thread."""
 
 INLINE_RECORDS = 2_000
-"""The most messages in wrappers that are checked on the event loop."""
+"""Most messages inside wrappers of a PRODUCE request that is checked on the event loop."""
 
 INLINE_BYTES_MAX = 32 << 10
-"""The most data that are copied after their header and sent as one segment."""
+"""Largest size of a message set that is copied behind its response header; larger ones use `sendfile`."""
 
 SLICE_BYTES = 128 << 10
-"""How many bytes of a message set in memory are passed to a socket at a time."""
+"""Size of the pieces in which a message set in memory is passed to a socket."""
 
 TURNS = 4
-"""The turns of the event loop from a byte in the socket, or a connection in the backlog, to its reader."""
+"""Iterations of the event loop until a byte in a socket, or a waiting connection, reaches its handler."""
 
 DRAIN_S = 1.0
-"""How many seconds closing waits until requests that have arrived are processed."""
+"""Seconds that `stop` waits at most for the processing of requests that have arrived."""
 
 
 class StoreServer:
@@ -99,9 +99,9 @@ class StoreServer:
     ) -> None:
         """Prepare to serve `store`; `start` begins.
 
-        `read_bytes_max` is how many bytes of a connection's requests are read ahead, `held_bytes_max` how
-        many bytes of requests and responses all connections together may hold. None stands for
-        `CONNECTIONS_MAX` and `HELD_BYTES_MAX`. A connection without any traffic for `idle_s` seconds is
+        `read_bytes_max` is the size of a connection's read buffer, `held_bytes_max` the largest total size of
+        the requests and responses in memory (by default `HELD_BYTES_MAX`), `connections_max` the most
+        connections (by default `CONNECTIONS_MAX`). A connection without any traffic for `idle_s` seconds is
         closed; None keeps it.
         """
         self.store = store
@@ -121,7 +121,7 @@ class StoreServer:
         self._unpack_limits = settings.unpack_limits
         self._judge = ThreadPoolExecutor(1, thread_name_prefix="penstock-0.7-judge")
         self._judging = 0
-        """The number of requests whose messages a thread checks now."""
+        """Number of message sets that wait for the checking thread, or are being checked by it."""
 
     async def start(self, host: str, port: int) -> None:
         """Listen. Port 0 takes any free port, which `address` then has.
@@ -146,7 +146,8 @@ class StoreServer:
     async def stop(self) -> None:
         """Stop listening, process requests that have arrived, and close all connections.
 
-        Producers get no response, so what they have sent is worth a short wait.
+        Waits up to `DRAIN_S` for arrived requests, because producers of Kafka 0.7 get no response and would
+        lose messages without an error.
         """
         loop = asyncio.get_running_loop()
         for _ in range(TURNS):
@@ -219,9 +220,9 @@ class StoreServer:
             writer.close()
 
     async def _receive(self, reader: asyncio.StreamReader, size: int) -> Buffer:
-        """Return the rest of a frame.
+        """Read the `size` bytes of a request after its length field.
 
-        Its bytes count as held when they arrive, not when they are announced.
+        They count towards `held_bytes_max` when they arrive, not when the length is read.
         """
         if size <= self._read_bytes_max:
             return await reader.readexactly(size)
@@ -277,7 +278,7 @@ class StoreServer:
             await self.store.store(assigned, judged, lambda error: self._lost(writer, error))
 
     def _lost(self, writer: asyncio.StreamWriter, error: PenstockError) -> None:
-        """Close the connection of a producer whose messages were lost: the protocol has no error for it."""
+        """Close the connection of a producer whose messages were lost: a PRODUCE of 0.7 has no response."""
         peer = canonical_address((writer.get_extra_info("peername") or ("?",))[0])
         self._log.write(logging.WARNING, "lost messages", "messages of %s are lost: %s", peer, error)
         writer.transport.abort()
@@ -290,9 +291,9 @@ class StoreServer:
             self._judging -= 1
 
     async def _send(self, writer: asyncio.StreamWriter, found: list[Found]) -> None:
-        """Send the messages of a response in order: small ones copied, large ones by `sendfile`.
+        """Send the message sets of a response in order: small ones copied, large ones by `sendfile`.
 
-        TCP segments are filled from one piece to the next.
+        ``TCP_CORK`` lets consecutive pieces share TCP segments.
         """
         loop = asyncio.get_running_loop()
         large = any(region is not None and len(region) > INLINE_BYTES_MAX for _, region in found)

@@ -38,11 +38,11 @@ NUMBERS: Mapping[str, _Setting] = {
     BYTES_OPTION: _Setting(str(32 << 20), 1),
     RECORDS_OPTION: _Setting("250000", 1),
 }
-"""Whole numbers. Two defaults are not those of release 0.7.2. `log.flush.interval` is 500 there: with 0, what
-is produced is readable at once. `log.file.size` is 512 MiB in "Writing a Driver for Kafka" and in the sample
-file of the release, whose code has 1 GiB. `zk.connectiontimeout.ms`, how long ZooKeeper may take to answer at
-a start, is `zk.sessiontimeout.ms` where it is 0. The last two are ours: what one request may have
-decompressed, and how many messages it may hold in wrappers. A request beyond them ends its connection."""
+"""The settings with whole numbers. Two defaults differ from release 0.7.2: `log.flush.interval` is 500 there
+(with 0, messages are readable at once); `log.file.size` is 1 GiB in its code, but 512 MiB in its sample file
+and in "Writing a Driver for Kafka". `zk.connectiontimeout.ms` is the timeout of the first connection to
+ZooKeeper; 0 means `zk.sessiontimeout.ms`. The last two settings are Penstock's own: the limits of one
+request's decompressed size, and of its messages in wrappers. A request beyond them ends its connection."""
 
 TEXTS: Mapping[str, str] = {"hostname": "", "zk.connect": "", "zk.digest": ""}
 """Text settings. `zk.digest`, user:password, is Penstock's own: with it only that user has access to the
@@ -56,7 +56,7 @@ PER_TOPIC: Mapping[str, tuple[str, int]] = {
     "topic.log.retention.size": ("log.retention.size", 1),
     "topic.flush.intervals.ms": ("log.default.flush.interval.ms", 1),
 }
-"""Settings of the form ``topic:number,topic:number``, and the setting above that each overrides."""
+"""Settings of the form ``topic:number,topic:number``, with the setting that each overrides for its topics."""
 
 
 class Settings:
@@ -92,7 +92,7 @@ class Settings:
 
     @property
     def unpack_limits(self) -> UnpackLimits:
-        """How many bytes one request may decompress to, and how many messages its wrappers may hold."""
+        """The limits of one request: its decompressed size, and the number of messages inside wrappers."""
         return UnpackLimits(self._numbers[BYTES_OPTION], self._numbers[RECORDS_OPTION])
 
     def log_config(self, topic: str) -> ByteLogConfig:

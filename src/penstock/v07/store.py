@@ -13,14 +13,14 @@ from penstock.v07.topics import InvalidTopic, Topics, WrongPartition
 from penstock.v07.wire import Error, FetchPart, OffsetsPart, ProducePart
 
 Found = tuple[Error, FileRegion | bytes | None]
-"""The error of a fetched part, and the bytes of its message set."""
+"""The result of fetching one partition: (error code, message set or None)."""
 
 
 class Store(Protocol):
     """Stores and returns message sets. Any PenstockError that a method raises ends the connection."""
 
     async def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Return the message set with its partition chosen; create the topic if it is missing."""
+        """Return `part` with a random partition if it has none; create the topic if it is missing."""
 
     async def store(
         self, part: ProducePart, judged: Judged, failed: Callable[[PenstockError], object]
@@ -34,7 +34,7 @@ class Store(Protocol):
         """
 
     async def offsets(self, part: OffsetsPart) -> list[int]:
-        """Return the answer to OFFSETS, newest first."""
+        """Return the offsets that answer a Kafka 0.7 OFFSETS request, newest first."""
 
     def flush_due(self) -> None:
         """Do regular maintenance, such as flushes that are due."""

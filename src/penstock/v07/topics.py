@@ -96,7 +96,7 @@ class Topics:
         return self._logs.get((topic, partition))
 
     def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Return the message set with a random partition if it names none, and create the partition's log.
+        """Return `part` with a random partition if it has none; create the partition's log if missing.
 
         Raises:
             InvalidTopic, WrongPartition: nothing was created.
@@ -114,13 +114,13 @@ class Topics:
     def produce(self, part: ProducePart) -> None:
         """Choose the partition of a message set, check the set, and append it.
 
-        Raises as these three calls.
+        Raises the errors of `choose_partition`, `judge` and `store`.
         """
         assigned = self.choose_partition(part)
         self.store(assigned, judge(memoryview(part.messages)))
 
     def store(self, part: ProducePart, judged: Judged) -> None:
-        """Append a message set whose partition is chosen, and which was checked.
+        """Append a message set that has a partition and has been checked by `judge`.
 
         A set with a message that is too large is dropped, with a warning: 0.7 has no error for it.
 
@@ -144,7 +144,7 @@ class Topics:
         log.append(memoryview(data)[: judged.size], judged.message_count, now_ms=self._clock.now_ms())
 
     def offsets(self, part: OffsetsPart) -> list[int]:
-        """Return the answer to OFFSETS, newest first.
+        """Return the offsets that answer a Kafka 0.7 OFFSETS request, newest first.
 
         Raises:
             InvalidTopic, WrongPartition: there can be no such partition.
@@ -158,10 +158,10 @@ class Topics:
         return log.offsets_before(part.time_ms, part.count_max, now_ms=self._clock.now_ms())
 
     def flush_due(self) -> None:
-        """Flush the logs for which it is time, and remove segments that retention does not keep.
+        """Flush the logs whose flush interval is over, and remove segments by retention.
 
         Raises:
-            Exception: the first that a log has raised, after all logs were processed.
+            Exception: the first error of a log, after all logs were processed.
         """
         now_ms = self._clock.now_ms()
         first: Exception | None = None

@@ -26,7 +26,7 @@ ANY_PARTITION = -1
 """The partition in a PRODUCE for which the broker picks one at random."""
 
 COUNT_MAX = 0x7FFF
-"""The most parts of one MULTIFETCH or MULTIPRODUCE."""
+"""The most partitions in one MULTIFETCH or MULTIPRODUCE request."""
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
@@ -142,7 +142,7 @@ def _part_pieces(part: Part) -> Iterable[Buffer]:
 
 
 def decode_request(body: memoryview) -> WireRequest:
-    """Return the request in a frame without its length. `messages` are views; extra bytes are ignored.
+    """Decode a frame without its length field. Message sets are views of it; extra bytes are ignored.
 
     Raises:
         DecodeError: an unknown type, or a frame too short for its own fields.
@@ -162,7 +162,7 @@ def decode_request(body: memoryview) -> WireRequest:
 
 
 class _Reader:
-    """Reads the fields of a frame from a position on."""
+    """Reads the fields of a frame one after another."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
@@ -195,12 +195,12 @@ class _Reader:
 
 
 def response_head(size: int, error: Error = Error.NONE) -> bytes:
-    """Return the length and error code of a response that has `size` bytes after them."""
+    """Encode a response's length field and error code, which `size` more bytes will follow."""
     return _RESPONSE.pack(size + 2, error)
 
 
 def encode_offsets(offsets: Sequence[int]) -> bytes:
-    """Return the response to OFFSETS, newest first."""
+    """Encode the response to an OFFSETS request; `offsets` are newest first."""
     return response_head(4 + 8 * len(offsets)) + Struct(f">i{len(offsets)}q").pack(len(offsets), *offsets)
 
 
@@ -219,7 +219,7 @@ def decode_offsets(payload: memoryview) -> list[int]:
     """Return the offsets in a response to OFFSETS.
 
     Raises:
-        DecodeError: the response has fewer than it announces.
+        DecodeError: the response has fewer offsets than its count field.
     """
     count = _INT32.unpack_from(payload)[0] if len(payload) >= 4 else -1
     if not 0 <= count <= (len(payload) - 4) // 8:
@@ -228,7 +228,7 @@ def decode_offsets(payload: memoryview) -> list[int]:
 
 
 def decode_multifetch(payload: memoryview, count: int) -> list[tuple[Error, memoryview]]:
-    """Return error and messages of each partition in a response to MULTIFETCH, as requested in order.
+    """Return (error, message set) of each partition in a MULTIFETCH response, in the order of the request.
 
     `count` is the number of partitions in the request.
 

@@ -1,4 +1,4 @@
-"""The file of accounts: who may log in at the gateway, and how the gateway logs in at the cluster for them.
+"""The file of accounts: users that may log in at the gateway, and the cluster credentials for each of them.
 
 The file is TOML. It has a table for each user, ``[users.NAME]``, with its ``password`` and a table
 ``cluster`` of client settings; ``[default]`` is for clients without SASL. The gateway reads the file again
@@ -42,14 +42,15 @@ _MECHANISMS, _LIFETIME = "sasl.enabled.mechanisms", "connections.max.reauth.ms"
 class Account:
     """The settings and credentials with which the gateway connects to the cluster for a client.
 
-    When the entry of an account has changed, it is a new account, and connections of the old one end.
+    When the entry in the file of accounts changes, a new `Account` is made, and the connections of the old
+    one are closed.
     """
 
     __slots__ = ("config", "name")
 
     def __init__(self, name: str, config: ClientConfig) -> None:
         self.name = name
-        """The entry of the file, for logs: a user's name, or the default."""
+        """The words for the account in logs: "user NAME" or "clients without SASL"."""
         self.config = config
 
     def __repr__(self) -> str:
@@ -69,19 +70,19 @@ class User:
 
 
 class _Entry(NamedTuple):
-    """The parts of one table of the file whose change makes a new account."""
+    """The contents of one table in the file of accounts. If they change, a new `Account` is made."""
 
     password: Secret | None
     settings: dict[str, object]
 
 
 class Accounts:
-    """The users and accounts of one reading of the file, in which logins look users up.
+    """The users and accounts as read from the file of accounts once; logins look users up in it.
 
-    `former` is the previous reading; entries that have not changed keep their objects.
+    `former` is the result of the previous reading: unchanged entries keep their `User` and `Account` objects.
 
     Raises:
-        ConfigError: a table is malformed, or names a secret that does not exist.
+        ConfigError: a table is malformed, or refers to a secret that does not exist.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class Accounts:
                 else self._account("clients without SASL", entry, shown)
             )
         self.live = {user.account for user in self.users.values()}
-        """All accounts of this reading of the file."""
+        """All accounts in the file; connections of other accounts are closed."""
         if self.default is not None:
             self.live.add(self.default)
 

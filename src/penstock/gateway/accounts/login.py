@@ -1,4 +1,4 @@
-"""The login of a client at the gateway: the frames that belong to it, their responses, and the account.
+"""The SASL login of a client at the gateway: which frames belong to it, their responses, and the account.
 
 This module does no I/O; `penstock.security.sasl_server` checks the frames.
 """
@@ -29,7 +29,7 @@ FAILURE_DELAY_S = 0.1
 ``connection.failed.authentication.delay.ms``."""
 
 OFFERED = {int(ApiKey.SASL_HANDSHAKE): (0, 1), int(ApiKey.SASL_AUTHENTICATE): (0, 2)}
-"""The APIs and versions that the gateway answers itself. The versions of the broker do not matter."""
+"""The SASL APIs that the gateway answers itself, with their versions, which do not depend on the broker."""
 
 _SASL_OR_VERSIONS = frozenset((*OFFERED, int(ApiKey.API_VERSIONS)))
 _NO_KEY = -1
@@ -54,7 +54,7 @@ NEEDS_MORE, NEEDS_BROKER = -1, -2
 
 
 class Begun(NamedTuple):
-    """The size and API key of a frame whose beginning has come; the key of a raw token is -1."""
+    """The size and API key at the beginning of a frame; the key of a SASL token without a header is -1."""
 
     size: int
     key: int
@@ -79,8 +79,8 @@ class Login:
         self.account: Account | None = None
         """The account of the client; None before it has logged in."""
         self.routes: BrokerRoutes | None = None
-        """The routes from which ApiVersions is answered before a broker is connected; None before they are
-        known."""
+        """The routes of a broker, whose versions the gateway offers in ApiVersions before the login; None
+        before any broker has returned its versions."""
         self._book = book
         self._now = now
         self._now_ms = now_ms
@@ -96,7 +96,10 @@ class Login:
 
     @property
     def is_engaged(self) -> bool:
-        """Whether the next frame is part of the login, or comes after the session has expired."""
+        """True if the next frame must belong to a login.
+
+        That is the case before the login, during a re-authentication, and after the session has expired.
+        """
         if self._authenticator.state is not LoginState.COMPLETE:
             return self._authenticator.identity is not None or self.account is None
         expires_at = self._authenticator.expires_at
@@ -123,10 +126,10 @@ class Login:
         return Begun(size, key)
 
     def turn(self, data: memoryview, position: int, end: int, *, needs_routes: bool) -> int | None:
-        """Return the size of the frame at `position` if it is part of the login, or what must be done first.
+        """Return the size of the frame at `position` if it is part of the login, None if it is a request.
 
-        That is `NEEDS_MORE` for more bytes, or `NEEDS_BROKER` if `needs_routes` and ApiVersions must be
-        answered with a broker's versions. Returns None if the frame is an ordinary request.
+        Returns `NEEDS_MORE` if more bytes must arrive first, and `NEEDS_BROKER` if `needs_routes` and
+        ApiVersions must be answered with the versions of a broker, of which none is known.
 
         Raises:
             DecodeError: the size is too large for a token, or the session has expired.
@@ -143,9 +146,9 @@ class Login:
         return begun.size
 
     def admits(self, key: int) -> bool:
-        """Return True, and take the default account if there is one, when the first request is not SASL.
+        """Log the client in with the default account if its first request is not SASL; return True if so.
 
-        Returns False if there is no default account, or the login has begun.
+        Returns False if there is no default account, or the SASL login has begun.
         """
         default = self._book.accounts.default
         state = self._authenticator.state
@@ -163,9 +166,9 @@ class Login:
         return self.is_engaged or (key in OFFERED and self._authenticator.identity is not None)
 
     def receive(self, frame: memoryview) -> FrameVerdict:
-        """Check a frame of the login, without its size, and return the verdict.
+        """Check a frame of the login, without its size field; return the response and what to do next.
 
-        A success sets the account.
+        A successful login sets `account`.
         """
         verdict = self._authenticator.receive(frame, self._now(), self._now_ms())
         if verdict.authenticated is not None and self.account is None:

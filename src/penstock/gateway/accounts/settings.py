@@ -44,10 +44,10 @@ def without_login(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def overlaid(base: Mapping[str, object], account: Mapping[str, object]) -> dict[str, object]:
-    """Return the gateway's settings, replaced by those of an account.
+    """Return the gateway's settings, with those of an account in place of settings of the same name.
 
-    Credentials do not mix: if the account has any credentials, all of the gateway's are dropped, and the same
-    holds for the mechanism.
+    If the account has any credentials, all credentials of the gateway are dropped, and so is its mechanism if
+    the account has one.
     """
     left = dict(base)
     for group in (CREDENTIALS, MECHANISM):

@@ -31,16 +31,16 @@ class Relaying(Protocol):
     is_closed: bool
 
     def attach(self) -> None:
-        """Ask for a broker; take no more requests until one is connected, or none can be reached."""
+        """Connect to a broker; read no more requests until one is connected, or none can be reached."""
 
     def collect(self, size: int, most: int) -> None:
-        """Collect a frame of `size` bytes before it is processed; `most` bytes are allowed."""
+        """Collect a frame of `size` bytes before it is processed; raise if it is larger than `most` bytes."""
 
     def hold_back(self) -> None:
-        """Take no more requests from the client."""
+        """Read no more requests from the client."""
 
     def respond(self, chunks: list[Any]) -> None:
-        """Send a response, after the responses that are due before it."""
+        """Send a response, after the responses to earlier requests."""
 
     def close(self, reason: str, level: int) -> None:
         """Close the connection."""
@@ -98,7 +98,7 @@ class LoginTurns:
         return self.login is not None and self.login.takes(key)
 
     def take(self, frame: bytearray) -> None:
-        """Process a whole frame of the login, with its size, and respond."""
+        """Process a whole frame of the login, including its size field, and respond."""
         assert self.login is not None
         code = int.from_bytes(frame[4:8], "big")
         if code >> 16 in OFFERED and code & 0xFFFF <= OFFERED[code >> 16][1]:
@@ -113,7 +113,7 @@ class LoginTurns:
             self._end(verdict)
 
     def greeted(self, routes: BrokerRoutes) -> None:
-        """Take a broker's routes, from which ApiVersions is answered before the client has logged in."""
+        """Set the broker's routes, whose versions ApiVersions offers before the client has logged in."""
         if self.login is not None:
             self.login.routes = routes
 

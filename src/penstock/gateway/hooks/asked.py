@@ -1,4 +1,4 @@
-"""`HookedRequest`: a client's request for hooks or faults, from which its steps are made."""
+"""`HookedRequest`: a client's request that passes through hooks or injected faults."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from penstock.gateway.versions import Translation
 
 Steps: TypeAlias = Generator[Any, Any, Any]
-"""A generator that yields a `NodeCall`, a `Rest` or an `Overtaken`, and returns a response, None, or another
-end of `calls`."""
+"""A generator that handles a request: it yields steps (`NodeCall`, `Rest`, `Overtaken`), and returns a
+response, None, or another end of `gateway.calls`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +26,19 @@ class HookedRequest:
     """Returns the decoded request, a new one each time. Raises DecodeError."""
     correlation_id: int
     is_translated: bool
-    """Whether the broker does not have the request's version."""
+    """True if the broker does not support the request's version, so that the request is translated."""
     translation: Translation
     upstream: Mapping[int, tuple[int, int]]
     """The versions that the broker has, by API key."""
     caught: Callable[[str], None]
-    """Reports the exception that is being handled."""
+    """Logs the exception that is being handled; the argument describes where it was raised."""
 
 
 class Answering(Protocol):
-    """The hooks of a gateway, as faults use them for the requests that they let pass."""
+    """The interface of `Hooks` that injected faults use for the requests that are not dropped."""
 
     def answered(self, asked: HookedRequest, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
-        """Return the steps of a request through hooks alone, without faults."""
+        """Return the steps that pass a request through the hooks and to the cluster, without faults."""
 
     def topic_names(self, asked: HookedRequest, message: Any, version: int) -> Steps:
-        """Return the steps that find the names of the topics which a message has by id."""
+        """Return the steps that look up the names of the topic ids in a message."""

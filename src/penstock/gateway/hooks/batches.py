@@ -1,6 +1,7 @@
-"""Batches of records through functions. A batch is decoded only if a function asks for its table.
+"""Apply the `on_batches` functions of hooks to batches of records.
 
-A changed batch keeps the producer, transaction, offsets and compression of its header.
+A batch is decoded only if a function reads its table. A changed batch keeps the producer, transaction,
+offsets and compression of its header.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ MAGIC = 2
 def changed_records(
     records: Any, request: ClientRequest, topic: str, partition: int, functions: Sequence[OnBatches]
 ) -> Any:
-    """Return the records of one partition after the functions; the same object if nothing changes.
+    """Apply functions to the batches of one partition; return the records, the same object if unchanged.
 
     Raises:
-        Refused: a function refuses the records, or asks for the table of messages of format 0 or 1.
+        Refused: a function refuses the records, or reads the table of messages of format 0 or 1.
         DecodeError, EncodeError: the records, or what a function returns, cannot be decoded or encoded.
     """
     chunks: list[Any] = []
@@ -91,7 +92,12 @@ def _decoded(chunk: Any, topic: str, partition: int) -> pa.Table:
 
 
 def _encoded(table: Any, header: BatchHeader, *, is_produced: bool) -> bytes | bytearray | memoryview:
-    """Return the batch of a changed table, in the place of the batch with `header`."""
+    """Encode the changed table of a batch that had `header`.
+
+    Raises:
+        Refused: a Produce has no record left, or fewer records of an idempotent producer; or the offsets of
+            fetched records were changed.
+    """
     rows = table.num_rows
     if is_produced:
         if not rows:
@@ -112,7 +118,7 @@ def _encoded(table: Any, header: BatchHeader, *, is_produced: bool) -> bytes | b
 
 
 def _written(table: Any, header: BatchHeader, base_offset: int) -> memoryview:
-    """Return a batch with consecutive offsets."""
+    """Encode a table as a batch with consecutive offsets, and with the other properties of `header`."""
     from penstock.records.arrow import from_arrow
     from penstock.records.encode import encode_columns
 
@@ -132,7 +138,7 @@ def _written(table: Any, header: BatchHeader, base_offset: int) -> memoryview:
 
 
 def _written_by_rows(table: Any, header: BatchHeader, deltas: list[int]) -> bytearray:
-    """Return a batch with gaps between its offsets, as compaction leaves them."""
+    """Encode a table as a batch with gaps between its offsets, like a batch after compaction."""
     from penstock.records.arrow import from_arrow
 
     columns = from_arrow(_one_batch(table))
@@ -169,14 +175,14 @@ def _one_batch(table: Any) -> pa.RecordBatch:
 
 
 def _emptied(header: BatchHeader) -> bytearray:
-    """Return a batch without records, as compaction leaves it: readers continue behind it."""
+    """Return a batch without records, like one that compaction has emptied: consumers continue after it."""
     batch = bytearray(HEADER_BYTES)
     _pack(batch, header, header, 0)
     return batch
 
 
 def _pack(batch: bytearray, times: BatchHeader, header: BatchHeader, count: int) -> None:
-    """Write the header of a batch whose last offset is not that of its last record."""
+    """Write a batch header whose last offset stays that of `header`, also if the last record is removed."""
     pack_header(
         batch,
         base_offset=header.base_offset,

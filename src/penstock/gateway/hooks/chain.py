@@ -1,8 +1,8 @@
-"""`Hooks`: the hooks of a gateway in order, and the steps of a request that goes through them.
+"""`Hooks`: the hooks of a gateway in order, and the handling of a request that passes through them.
 
-Requests go through hooks in order, responses in reverse order. Functions for batches come last before the
-cluster, and first after it, so that they see the cluster's names of topics. This module opens no connection:
-the work on a request is a generator that yields calls and is sent their responses.
+Requests pass through hooks in order, responses in reverse order. `on_batches` is called last before a request
+is sent to the cluster, and first after its response, so that it gets the topic names of the cluster. This
+module opens no connection: a generator handles a request; it yields calls and is sent their responses.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from penstock.gateway.hooks.hook import OnBatches, OnRequest, OnResponse
 
 TOPIC_NAMES_MAX = 10_000
-"""The most topic names that are cached by id. Beyond that, all are dropped."""
+"""Most topic names that are cached by id. If there are more, the cache is cleared."""
 
 METADATA_WITH_IDS = 12
-"""The first version of Metadata that can ask for a topic by its id."""
+"""The first version of Metadata in which a topic can be requested by its id."""
 
 
 class Chain(NamedTuple):
@@ -53,7 +53,7 @@ class Hooks:
 
     def __init__(self, hooks: Iterable[Hook] = ()) -> None:
         self.keys: frozenset[int] = frozenset()
-        """The keys of APIs that have functions or faults. The set is replaced as a whole."""
+        """The keys of APIs that have hooks or faults. Thread-safe: changes replace the whole set."""
         self.faults: Faults | None = None
         self._numbers = itertools.count(1)
         self._hooks: tuple[Hook, ...] = tuple(hooks)
@@ -95,7 +95,7 @@ class Hooks:
         self.keys = frozenset(keys)
 
     def client_of(self, peer: str, software: tuple[str, str], client_id: str, number: int) -> Client:
-        """Return the client at an address. `number` is that of its connection, or 0 to take the next one."""
+        """Return a `Client` for hooks. `number` is that of its connection; 0 assigns the next number."""
         address, _, port = peer.rpartition(":")
         return Client(address, int(port), *software, client_id, number or next(self._numbers))
 
@@ -104,7 +104,7 @@ class Hooks:
         return self._chains.get(key, NO_CHAIN).blocks
 
     def steps(self, asked: HookedRequest) -> Steps:
-        """Return the steps of a request through faults and hooks."""
+        """Return the steps that pass a request through faults and hooks."""
         if self.faults is not None and self.faults.active:
             from penstock.gateway.hooks.fault_steps import suffering
 
@@ -112,7 +112,7 @@ class Hooks:
         return self.answered(asked, asked.read)
 
     def answered(self, asked: HookedRequest, read: Callable[[], Any], *, may_pass: bool = True) -> Steps:
-        """Return the steps of a request through hooks alone.
+        """Return the steps that pass a request through the hooks, without faults.
 
         `read` returns the decoded request. Without `may_pass` the steps never end with `PassedOn`.
         """
@@ -143,7 +143,7 @@ class Hooks:
     def _exchange(
         self, asked: HookedRequest, request: ClientRequest, node_id: int | None, *, may_pass: bool
     ) -> Steps:
-        """Return the steps of one request to the cluster, which end with the response or another end."""
+        """Pass one request through the functions and to the cluster; return its response or another end."""
         chain = self._chains.get(request.key, NO_CHAIN)
         try:
             for before in chain.on_request:
@@ -191,7 +191,7 @@ class Hooks:
             )
 
     def topic_names(self, asked: HookedRequest, message: Any, version: int) -> Steps:
-        """Return the names of the topics that a message has by id; ask the cluster for unknown ones."""
+        """Return topic names by the topic ids in a message; look up unknown ones by a Metadata request."""
         ids = topic_ids_in(message, version)
         unknown = [each for each in ids if each not in self._topic_names]
         low, high = asked.upstream.get(ApiKey.METADATA, (0, -1))
@@ -223,7 +223,7 @@ def _delay(request: ClientRequest) -> Steps:
 
 
 def refusal(key: int, version: int, message: Any, code: int, reason: str) -> Any:
-    """Return the response with an error, or a `HangUp` if the API has no place for one."""
+    """Return the error response to a request, or a `HangUp` if the API's response has no error field."""
     if key == ApiKey.PRODUCE and not message.acks:
         return HangUp(f"a Produce without acknowledgement is refused: {reason}")
     try:

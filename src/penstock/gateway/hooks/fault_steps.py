@@ -1,4 +1,4 @@
-"""Injected faults in front of a real cluster: the steps of a request to which faults happen.
+"""Injected faults in front of a real cluster: the handling of a request that they affect.
 
 The faults, and the responses with error codes, are those of `penstock.testing`.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def suffering(asked: HookedRequest, faults: Faults, hooks: Answering) -> Steps:
-    """Return the steps of a request through the faults that happen to it, and then through hooks.
+    """Apply the injected faults to a request, and pass it through the hooks unless a fault drops it.
 
     Raises:
         DecodeError: the request cannot be decoded.
@@ -63,7 +63,7 @@ def suffering(asked: HookedRequest, faults: Faults, hooks: Answering) -> Steps:
 def _answered(
     asked: HookedRequest, request: Request, happening: list[Fault], hooks: Answering, *, may_pass: bool
 ) -> Steps:
-    """Return the steps to the response of a request, with the error codes of faults in it."""
+    """Return the response to a request, with the error codes that faults put into it."""
     failures = [fault for fault in happening if fault.kind == "fail"]
     if not failures:
         return (yield from hooks.answered(asked, asked.read, may_pass=may_pass))

@@ -29,7 +29,7 @@ class Refused(PenstockError):
 
     Args:
         error: the error, by name or number, such as ``"POLICY_VIOLATION"``.
-        reason: the text for the client, if the API has a place for it.
+        reason: the error message for the client, if the API's response has a field for it.
 
     Raises:
         ConfigError: there is no such error.
@@ -54,7 +54,7 @@ class Client:
     software_version: str
     client_id: str
     connection: int
-    """The number of the connection, from 1, among connections that have had requests for hooks."""
+    """The sequence number of the connection, from 1. Only connections with requests for hooks count."""
 
 
 class ClientRequest:
@@ -80,7 +80,7 @@ class ClientRequest:
         self._message: Any = None
         self.delay_s = 0.0
         self.end = ""
-        """The decision of the hook: ``drop`` or ``close``, or an empty text for none."""
+        """``drop`` or ``close`` if a hook has called that method, else an empty text."""
 
     @property
     def message(self) -> Any:
@@ -95,7 +95,7 @@ class ClientRequest:
 
     @property
     def is_decoded(self) -> bool:
-        """Whether a hook has read `message`."""
+        """True if a hook has read `message`."""
         return self._message is not None
 
     def delay(self, seconds: float) -> None:
@@ -163,7 +163,7 @@ class Hook:
         on_response: is called with the request and the response; changes the response in place or returns
             another.
         on_batches: is called with each `Batch`, and returns a table to replace it, or None.
-        blocks: whether the functions may block: then they run in a thread.
+        blocks: True runs the functions in a thread, because they may block.
 
     Raises:
         ConfigError: there is no such API, or hooks cannot be for it.

@@ -1,8 +1,8 @@
-"""Names of topics and groups that differ between clients and cluster: renamed topics, or a tenant's prefix.
+"""Replace names of topics and groups between clients and cluster: renamed topics, or a tenant's prefix.
 
-The protocol definitions mark the fields that hold names of topics, groups and transactional ids
-(`entityType`), so that every API is covered. This module adds what they do not mark, such as resources of
-configurations.
+Kafka's protocol definitions mark the fields with names of topics, groups and transactional ids
+(`entityType`), so that every API is covered. This module adds fields that they do not mark, such as the
+resource names of DescribeConfigs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Change: TypeAlias = Callable[[str, str], "str | None"]
-"""A function of a kind of name, such as `TOPIC` or `TOPIC_REGEX`, and a name, which returns the new name, or
-None to hide what has the name."""
+"""A function that is called with (kind of name, name), such as `TOPIC` and "orders". It returns the new name,
+or None to remove the topic or group with that name from a response."""
 
 TOPIC, GROUP, TRANSACTION = "topicName", "groupId", "transactionalId"
 KINDS = (TOPIC, GROUP, TRANSACTION)
@@ -40,17 +40,17 @@ REGEX_FIELDS = {
 }
 
 UNTYPED = {"group_id": GROUP}
-"""Fields for which some definitions lack a type: those between brokers about the state of share groups."""
+"""Fields without `entityType` in some definitions, with their kind: requests about share group state."""
 
 RESOURCE_TYPES = {"resource_name": "resource_type", "resource_name_filter": "resource_type_filter"}
-"""The fields with names of resources, and the fields with the types of these resources."""
+"""The fields with resource names; the value is the field of the same struct with the resource type."""
 
 RESOURCE_KINDS = {2: TOPIC, 32: GROUP}
-"""The types of resources whose names change. Topics have the same type in configurations and ACLs."""
+"""The kind of name by resource type. Topics have type 2 in DescribeConfigs and in ACLs."""
 
 COORDINATOR_KINDS = {0: GROUP, 1: TRANSACTION, 2: GROUP}
-"""The kinds of names in the keys of FindCoordinator, by key type. That of a share partition begins with the
-group."""
+"""The kind of the names in FindCoordinator's keys, by key type. A key for a share partition (type 2) begins
+with the group's name."""
 
 ACL_APIS = (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
 
@@ -84,7 +84,10 @@ def _ids(item: Any, definition: Definition, spec: StructSpec, version: int) -> I
 
 
 class Renaming:
-    """Replaces the names in a message, in place. `coordinator_kind` says what FindCoordinator's keys name."""
+    """Replaces the names in a message in place, by `change`.
+
+    `coordinator_kind` is the kind of name in the keys of a FindCoordinator message, None for other messages.
+    """
 
     def __init__(self, message: Any, version: int, change: Change, coordinator_kind: str | None) -> None:
         self._definition = definition_of(message.NAME)
@@ -94,7 +97,7 @@ class Renaming:
         self._struct(message, self._definition.root)
 
     def _struct(self, item: Any, spec: StructSpec) -> bool:
-        """Replace the names in a struct; return False if the struct must be hidden from the client."""
+        """Replace the names in a struct; return False if the struct must be removed from the message."""
         is_shown = True
         for field in fields_at(spec, self._version):
             kind = field.type_at(self._version)
@@ -164,7 +167,7 @@ def _coordinator_kind(request: ClientRequest) -> str | None:
 
 @cache
 def _naming_apis() -> tuple[str, ...]:
-    """Return the APIs that have names in their requests or responses."""
+    """Return the APIs with names of topics, groups or transactional ids in their requests or responses."""
     found = []
     for key, api in API_TABLE.items():
         specs = [
@@ -183,11 +186,11 @@ def _naming_apis() -> tuple[str, ...]:
 
 
 def renamed_topics(names: Mapping[str, str]) -> Hook:
-    """Return a hook by which topics of the cluster have other names for clients.
+    """Return a hook that lets clients use other names for topics than the cluster.
 
     Args:
-        names: the cluster's name for each name that clients use. If a topic of the cluster has a name that
-            clients use for another topic, it is hidden from them.
+        names: the topic name in the cluster by the name that clients use. A topic of the cluster is hidden
+            from clients if clients use its name for another topic.
 
     Raises:
         ConfigError: two names stand for the same topic, or one is not a valid name.
@@ -218,7 +221,7 @@ def renamed_topics(names: Mapping[str, str]) -> Hook:
 
 
 def _widened(regex: str, names: Mapping[str, str]) -> str:
-    """Return an expression that also matches renamed topics whose client names match `regex`."""
+    """Return a regular expression for the cluster: `regex`, and the topics whose client names match it."""
     try:
         matches = compile_pattern(regex)
         found = [there for here, there in names.items() if matches(here)]
@@ -228,7 +231,7 @@ def _widened(regex: str, names: Mapping[str, str]) -> str:
 
 
 def _narrowed(regex: str, back: Mapping[str, str]) -> str:
-    """Return the client's expression out of one that `_widened` has made; any other one unchanged."""
+    """Return the client's regular expression from a result of `_widened`; return others unchanged."""
     kept, *added = regex.rsplit(")|", 1)
     is_ours = added and all(each.replace("\\", "") in back for each in added[0].split("|"))
     return kept.removeprefix("(?:") if is_ours else regex
@@ -241,7 +244,7 @@ def tenant(prefix: str | Callable[[ClientRequest], str]) -> Hook:
     names without it are left out of responses. ACLs are refused with CLUSTER_AUTHORIZATION_FAILED (31).
 
     Args:
-        prefix: the prefix, or a function that returns the prefix for a request, by its client.
+        prefix: the prefix, or a function that returns the prefix for a request, for example by its `client`.
 
     Raises:
         ConfigError: the prefix has characters that names of topics cannot have.

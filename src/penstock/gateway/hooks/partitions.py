@@ -1,4 +1,4 @@
-"""Records of Produce, Fetch and ShareFetch through functions, partition by partition.
+"""Apply the `on_batches` functions of hooks to Produce, Fetch and ShareFetch, partition by partition.
 
 If a function refuses the records of a partition, only this partition gets the error.
 """
@@ -24,9 +24,10 @@ FAILED = "a hook of the gateway has failed; its log says why"
 def changed_produce(
     request: ClientRequest, names: Mapping[bytes, str], functions: Sequence[OnBatches]
 ) -> list[Any] | None:
-    """Apply functions to the records of a Produce; remove refused partitions, and return their errors.
+    """Apply functions to the records of a Produce; remove refused partitions from the request.
 
-    Returns None if no partition is refused. Exceptions of a function other than `Refused` are passed on.
+    Returns the error responses of refused partitions, or None if no partition is refused. Exceptions of a
+    function other than `Refused` propagate.
     """
     message = request.message
     answers: list[Any] = []
@@ -58,7 +59,10 @@ def changed_produce(
 
 
 def with_refusals(response: Any, refusals: list[Any]) -> Any:
-    """Return the response to a Produce, with the errors of partitions that were removed from it."""
+    """Return a Produce response to which the errors of refused partitions are added.
+
+    `response` is that of the cluster, or None if all partitions are refused.
+    """
     whole, *others = refusals if response is None else [response, *refusals]
     found = {(each.name, each.topic_id): each for each in whole.responses}
     for answer in others:
@@ -104,10 +108,10 @@ def _refuse(partition: Any, code: int, reason: str) -> None:
 
 
 def _name_of(topic: Any, names: Mapping[bytes, str]) -> str:
-    """Return a topic's name, looked up by its id if the message has no name.
+    """Return the name of a topic struct, looked up in `names` by topic id if the struct has no name.
 
     Raises:
-        Refused: the cluster has no name for the id, so that a hook for some topics cannot decide.
+        Refused: the name for the id is unknown, so that a hook for certain topics cannot decide.
     """
     for attribute in ("name", "topic"):
         name = getattr(topic, attribute, None)

@@ -29,16 +29,16 @@ def masked(
 ) -> Hook:
     """Return a hook that replaces a field of JSON values by a mask.
 
-    Values that are not JSON, and objects without the field, stay as they are. If an object has a member
-    twice, the last one counts, and the others are removed. A value with numbers of thousands of digits, or
-    thousands of levels, is null for readers.
+    Values that are not JSON, and objects without the field, stay unchanged. If an object has a member twice,
+    the last one counts, and the others are removed. A value that cannot be parsed, because it has numbers of
+    thousands of digits or thousands of nested levels, is replaced by null.
 
     Args:
         topics: the topics, by their names in the cluster.
-        field: the name of the field; dots lead into objects, ``card.number``. Every item of a list is
-            searched.
-        mask: the value of the masked field: anything that JSON has.
-        at: ``"fetch"`` masks what clients read, ``"produce"`` what they write.
+        field: the path of the field: a dot separates nested fields, as in ``card.number``. Every item of a
+            list is searched.
+        mask: the value of the masked field: any JSON value.
+        at: ``"fetch"`` masks records that clients read, ``"produce"`` records that they write.
         for_client: returns True for a `Client` whose records are masked; None means all clients.
 
     Raises:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.clock import Clock
 
 HEAD_BYTES = 1 << 10
-"""How many bytes of a frame are kept: its header, and for ApiVersions the name of the software."""
+"""Number of bytes that are kept of each frame: enough for the header, and for an ApiVersions request."""
 
 WAITING_MAX = 2000
 """The most requests of a connection that await responses; beyond that the oldest is logged without one."""
@@ -39,7 +39,9 @@ class LoggedRequest(NamedTuple):
 
 
 class AccessLog:
-    """A log file, to whose end lines are written. `of` is ``"requests"`` or ``"connections"``.
+    """A log file to which lines of JSON are appended, one per request or per connection.
+
+    `of` is ``"requests"`` or ``"connections"``.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -55,7 +57,7 @@ class AccessLog:
             raise ConfigError(f"the access log {path} cannot be written: {error.strerror}") from None
 
     def write(self, line: dict[str, Any]) -> None:
-        """Write a line. After a failure of the disk, that is logged, and no more lines are written."""
+        """Write a line. If the disk fails, log a warning and write no more lines."""
         if self._file is None:
             return
         try:
@@ -100,7 +102,7 @@ class LoggedConnection:
             self._response(int.from_bytes(head, "big", signed=True), size)
 
     def ended(self) -> None:
-        """Write the remaining lines when the connection has ended."""
+        """Write the lines of unanswered requests, or the line of the connection, at its end."""
         while self._waiting:
             self._write(self._waiting.popleft(), None)
         if self._log.of == "connections":

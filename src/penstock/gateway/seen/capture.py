@@ -1,7 +1,7 @@
 """Conversations of chosen clients as a capture (pcap), for `penstock wire` and `penstock.testing.replay`.
 
-Wireshark reads the file, too. Its packets are synthetic: the bytes that clients send and get are in TCP
-segments between their addresses and the gateway's, decrypted if clients use TLS. Logins, and requests about
+Wireshark reads the file, too. Its packets are synthetic: TCP segments between the addresses of client and
+gateway, with the bytes that the client sends and gets, decrypted if it uses TLS. Logins, and requests about
 passwords and tokens, are left out, with their responses. Bytes are written as they pass, without buffering a
 conversation.
 """
@@ -44,14 +44,14 @@ SECRETS = frozenset(
         ),
     )
 )
-"""The APIs whose requests and responses are left out."""
+"""The APIs whose requests and responses are not written, because they contain passwords or tokens."""
 
 _SIZE_BYTES = 4
 _REQUEST_START_BYTES = 8
-"""API, version and correlation id."""
+"""Size of the first fields of a request after the size field: API key, version and correlation id."""
 
 _RESPONSE_START_BYTES = 4
-"""The correlation id."""
+"""Size of the first field of a response after the size field: the correlation id."""
 
 _RAW_IP = 101
 _SEGMENT_BYTES_MAX = 60_000
@@ -84,7 +84,7 @@ class CaptureFile:
         self._write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, _RAW_IP))
 
     def packet(self, head: bytes, data: bytes | memoryview) -> None:
-        """Write a packet. After a failure of the disk, or at the size limit, no more packets are written."""
+        """Write a packet. If the disk fails, or at the size limit, log a warning and end the capture."""
         seconds, ms = divmod(self._clock.now_ms(), 1000)
         size = len(head) + len(data)
         if self._size + size + _PACKET.size > CAPTURE_BYTES_MAX:
@@ -180,10 +180,10 @@ class CapturedConnection:
 
 
 class _Stream:
-    """Divides one direction into frames, and yields the bytes of the frames to record.
+    """Divides the bytes of one direction into frames, and yields those of the frames to record.
 
-    `is_kept` is called with the first bytes of each frame after its size: `start_bytes` of them, or fewer in
-    a shorter frame.
+    `is_kept` decides about each frame. It is called with the first `start_bytes` bytes after the size field,
+    or fewer for a shorter frame.
     """
 
     def __init__(self, start_bytes: int, is_kept: Callable[[bytes], bool]) -> None:
@@ -194,7 +194,7 @@ class _Stream:
         self._keeps = False
 
     def cut(self, data: memoryview) -> Iterator[memoryview]:
-        """Yield the bytes to record out of `data`, in pieces that are valid until the next one."""
+        """Yield the parts of `data` to record. Each piece is valid until the next one is requested."""
         position, end = 0, len(data)
         while position < end:
             if self._left:
@@ -217,7 +217,7 @@ class _Stream:
                     yield memoryview(head)
 
     def _wanted(self) -> int:
-        """Return how many bytes of the next frame are needed to decide about it, beginning with its size."""
+        """Return the number of bytes, with the size field, that are needed to decide about the next frame."""
         if len(self._head) < _SIZE_BYTES:
             return _SIZE_BYTES
         return _SIZE_BYTES + min(self._start_bytes, self._size_of(self._head))

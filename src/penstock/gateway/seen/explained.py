@@ -40,7 +40,7 @@ class ExplainedConnection:
             self._put(self._conversation.answer(frame, self._now_s()), size)
 
     def ended(self) -> None:
-        """Do nothing: there is nothing to write when the connection has ended."""
+        """Do nothing: each message has been written when it was complete."""
 
     def _now_s(self) -> float:
         return self._clock.now_ms() / 1000

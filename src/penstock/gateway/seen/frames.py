@@ -1,4 +1,4 @@
-"""Frames of a stream while its bytes pass: their sizes, and their first bytes."""
+"""Divide the bytes of a connection into frames while they are forwarded, and keep each frame's beginning."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Frames:
         self._left = 0
 
     def cut(self, data: memoryview) -> Iterator[tuple[bytes, int]]:
-        """Yield the first bytes and the size of each frame that ends in `data`.
+        """Yield (first bytes, size) of each frame that ends in `data`; both are without the size field.
 
-        `data` must stay valid during the iteration. A negative size ends the stream.
+        `data` must stay valid during the iteration. After a negative size, no frame is found any more.
         """
         position, end = 0, len(data)
         while position < end:

@@ -16,7 +16,7 @@ FAMILIES = (
 
 
 def page(rows: Iterable[ClientCount], connections: int, held_bytes: int) -> str:
-    """Return the text of the metrics page, in which the clients of all addresses are counted together."""
+    """Return the text of the metrics page, in which counts are summed over client addresses."""
     sums: dict[str, list[int]] = {}
     for row in rows:
         pairs = (

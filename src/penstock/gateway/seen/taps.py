@@ -1,4 +1,4 @@
-"""`Seen`: the settings of what a gateway records about clients, and the taps on connections for it."""
+"""`Seen`: the settings of what a gateway records about clients. Taps get the bytes of connections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOGGED = ("requests", "connections")
 
 
 class Tap(Protocol):
-    """Gets the bytes of one connection as they pass. They are overwritten after each call."""
+    """Gets the bytes of one connection, to record them. A buffer is valid only during the call."""
 
     def received(self, data: memoryview) -> None:
         """Take bytes from the client."""
@@ -33,16 +33,16 @@ class Tap(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """Settings: what a gateway records about its clients.
+    """The settings of what a gateway records about its clients.
 
     Args:
         metrics_port: the port of a page with metrics for Prometheus, ``/metrics``; 0 is a free one.
         access_log: the file to which lines of JSON are appended.
-        access_log_of: what a line is for, ``"requests"`` or ``"connections"``.
-        explain: addresses of clients whose conversations are decoded.
-        explain_to: is called with each line of these conversations; required with `explain`.
-        capture: the file that conversations are written to as packets (pcap); it is replaced.
-        capture_of: addresses of clients whose conversations are captured; empty means all.
+        access_log_of: ``"requests"`` writes a line for each request, ``"connections"`` for each connection.
+        explain: IP addresses of clients whose requests and responses are decoded.
+        explain_to: is called with a line of JSON for each decoded message; required with `explain`.
+        capture: the file to which requests and responses are written as packets (pcap); it is replaced.
+        capture_of: IP addresses of clients that are captured; empty means all.
 
     Raises:
         ConfigError: an argument is invalid.
@@ -83,9 +83,9 @@ class Taps:
         self._capture = None if seen.capture is None else CaptureFile(Path(seen.capture), self._clock)
 
     def of(self, peer: str, local: str) -> Tap | None:
-        """Return the object that gets the bytes of a client's connection, or None if nothing is recorded.
+        """Return the tap for a client's connection, or None if nothing is recorded about the client.
 
-        The client is at ``host:port`` `peer`; `local` is the gateway's address that it has connected to.
+        `peer` is the client's ``host:port``; `local` is the gateway's ``host:port`` of the connection.
         """
         host = peer.rpartition(":")[0]
         taps: list[Tap] = []
@@ -108,7 +108,7 @@ class Taps:
 
 
 class GuardedTaps:
-    """The recorders of one connection's bytes. An exception in one of them ends only that one."""
+    """The taps of one connection. An exception in one of them ends only that one."""
 
     def __init__(self, taps: list[Tap], caught: Callable[[str], None], peer: str) -> None:
         self._taps = taps

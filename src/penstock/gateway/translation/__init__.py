@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from penstock.protocol.message import Message
 
 Refused = NotForwarded
-"""Raised for a request that is not translated, as the gateway's `Translation` names it."""
+"""The exception for a request that is not translated; the name is that of the interface `Translation`."""
 
 FIRST_FETCH_OF_MAGIC_2 = 4
 FIRST_PRODUCE_OF_MAGIC_2 = 3
 
 
 def spoken(advertised: Ranges) -> dict[int, tuple[int, int]]:
-    """Return the versions that a broker really supports, out of its response to ApiVersions.
+    """Return the API versions that a broker really supports; `advertised` are those of its ApiVersions.
 
-    Kafka since 4.0 lists Produce 0 to 2 for the sake of librdkafka, and closes the connection when it gets
-    one (KAFKA-18659). Such a broker is recognized by the first version of Fetch that it has.
+    Kafka since 4.0 lists Produce 0 to 2 for the sake of librdkafka, but closes the connection when it gets
+    such a request (KAFKA-18659). Such a broker is recognized by its lowest version of Fetch.
     """
     ranges = dict(advertised)
     produce, fetch = ranges.get(ApiKey.PRODUCE), ranges.get(ApiKey.FETCH)
@@ -57,7 +57,7 @@ def offered(upstream: Ranges) -> dict[int, tuple[int, int]]:
 
 
 def translate(api_key: int, version: int, request: Message, upstream: Ranges) -> Steps:
-    """Return the translation of a request whose version the cluster does not support.
+    """Return a generator that translates a request whose version the cluster does not support.
 
     The generator yields a `NodeCall` for each request to the cluster and is sent the decoded response. It
     returns the response in the client's version, or None if the client expects none (acks 0). `upstream` are

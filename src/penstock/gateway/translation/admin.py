@@ -31,10 +31,10 @@ def metadata(asked: TranslatedRequest) -> Steps:
 
 
 def describe_configs(asked: TranslatedRequest) -> Steps:
-    """Translate a DescribeConfigs request of version 0, which has a flag where later versions have a source.
+    """Translate a DescribeConfigs request of version 0.
 
-    A setting of a topic counts as default unless the topic itself sets it. A setting of another resource
-    counts as default only if nothing sets it.
+    Its response has a flag `is_default`, later versions have a config source. A setting of a topic is default
+    unless the topic itself sets it. A setting of another resource is default only if nothing sets it.
     """
     request = convert(asked.request, asked.version, asked.target)
     response = yield NodeCall(asked.api_key, asked.target, request)

@@ -21,14 +21,14 @@ MOVED = frozenset((ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATO
 """Error codes after which the coordinator is looked up again."""
 
 ATTEMPTS = 2
-"""How often a request is sent to a coordinator, with a new look-up each time."""
+"""Most attempts to send a request to a coordinator, with a new look-up each time."""
 
 
 def find_coordinator(group_id: str, upstream: Ranges) -> Generator[NodeCall, Any, tuple[int, int]]:
-    """Ask for the coordinator of a group; return its node id and 0, or -1 and an error code.
+    """Look up the coordinator of a group; return (node id, 0), or (-1, error code).
 
     Raises:
-        Refused: the cluster has no version of FindCoordinator that this package has.
+        Refused: the cluster has no version of FindCoordinator that this package supports.
     """
     low, high = upstream.get(ApiKey.FIND_COORDINATOR, (0, -1))
     version = min(high, NEWEST)

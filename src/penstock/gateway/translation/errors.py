@@ -1,7 +1,7 @@
-"""Refusals as exceptions, and older error codes in the place of those that a client does not have.
+"""The exception for refused requests, and older error codes in place of those that a client does not have.
 
-An error code that is newer than the client becomes the one that brokers of its release answered in the same
-case. A retriable code stays retriable.
+An error code that is newer than the client is replaced by the code that brokers of the client's release
+returned in the same case. A retriable code is replaced by a retriable one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.protocol.schema.definition import StructSpec
 
 ALWAYS_PASSED = 44
-"""The highest code that reaches every client. Brokers of 0.9 to 0.10.2 sent such codes to older clients,
+"""The highest error code that is never replaced. Brokers of 0.9 to 0.10.2 sent these codes to older clients,
 too."""
 
 OLDER = {
@@ -39,21 +39,21 @@ OLDER = {
     ErrorCode.FENCED_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
 }
-"""The older code for the same case. Codes without one become 7 (REQUEST_TIMED_OUT) if retriable, else -1."""
+"""The older code by new code. Other new codes become 7 (REQUEST_TIMED_OUT) if retriable, else -1."""
 
 
 class NotForwarded(PenstockError):
-    """The gateway does not forward a request. The message is the reason.
+    """The gateway does not forward or translate a request. The message is the reason.
 
-    Brokers of the client's release closed the connection in this case, and so does the gateway.
+    It answers UNSUPPORTED_VERSION (35), or closes the connection if the response has no error field.
     """
 
 
 @cache
 def highest_code(api_key: int, version: int) -> int:
-    """Return the greatest error code that a client which uses this version of an API has a name for.
+    """Return the highest error code that a client of this API version supports.
 
-    The client counts as one of the last release in which this was the newest version of the API.
+    The client is assumed to be of the last Kafka release in which this was the newest version of the API.
     """
     codes = [
         highest_error(release.numbers)
@@ -64,7 +64,7 @@ def highest_code(api_key: int, version: int) -> int:
 
 
 def older_code(code: int, highest: int) -> int:
-    """Return the error code for a client that has names for codes up to `highest`."""
+    """Return `code`, or an older code in its place for a client that supports codes up to `highest`."""
     if code <= highest:
         return code
     try:

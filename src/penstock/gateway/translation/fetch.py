@@ -1,9 +1,9 @@
 """Translation of Fetch before 4: batches of magic 2 become messages of magic 0 or 1.
 
-Messages have magic 0 for Fetch 0 and 1, and magic 1 for Fetch 2 and 3. The gateway asks the cluster for
-committed records only, without a session. One request may take several calls. If the batches that have come
-hold nothing for the client, the gateway reads on behind them. Partitions that got nothing because others had
-used up the response are asked for separately, because such an old client takes its partitions as independent.
+Messages have magic 0 for Fetch 0 and 1, and magic 1 for Fetch 2 and 3. The gateway fetches committed records
+only, without a fetch session. One client request may take several requests to the cluster. If the fetched
+batches have no record for the client, the gateway continues to fetch after them. Partitions without records,
+because others have filled the response, are fetched separately: old clients expect independent partitions.
 """
 
 from __future__ import annotations
@@ -34,17 +34,16 @@ WHOLE_LIMIT_SINCE = 3
 READ_COMMITTED = 1
 
 FETCH_BYTES_MAX = 8 << 20
-"""The most bytes per call to the cluster, since they are converted in one step, while other clients wait."""
+"""Largest size of a fetch from the cluster: it is converted in one step, during which other clients wait."""
 
 BATCH_BYTES = (1 << 20) + 12
-"""The size of a call for a partition that got nothing: the default of `max.message.bytes`."""
+"""Fetch size for a partition that got no records at first: the default of `max.message.bytes`."""
 
 CROWDED_OUT_MAX = 16
-"""The most partitions of a request that are fetched one by one, because their next batch is larger than
-`BATCH_BYTES`."""
+"""Most partitions of a request that are fetched one by one, as their next batch exceeds `BATCH_BYTES`."""
 
 UNPACKED_BYTES_MAX = 64 << 20
-"""The most bytes that the records of one call may decompress to."""
+"""Largest decompressed size of the records of one response from the cluster."""
 
 
 def fetch(asked: TranslatedRequest) -> Steps:
@@ -59,7 +58,7 @@ def fetch(asked: TranslatedRequest) -> Steps:
 
 
 class _Fetching:
-    """One Fetch request of a client, and the calls that are made for it."""
+    """One Fetch request of a client, and the requests to the cluster that are made for it."""
 
     def __init__(self, asked: TranslatedRequest) -> None:
         self._asked = asked
@@ -72,7 +71,7 @@ class _Fetching:
                 self._readings[topic.topic, partition.partition] = PartitionReading(topic.topic, partition)
 
     def steps(self) -> Steps:
-        """Call the cluster until there are records or an error to return, or the logs have no more."""
+        """Fetch from the cluster until there are records or an error to return, or the logs end."""
         everything = self._in_turn()
         while everything:
             response = yield self._call(everything, is_waiting=True)
@@ -85,11 +84,11 @@ class _Fetching:
         return self._answer()
 
     def _in_turn(self) -> list[PartitionReading]:
-        """Return the partitions in the order in which they are put into requests to the cluster.
+        """Return the partitions in the order of the requests to the cluster.
 
-        Clients of versions without a limit for the whole response do not vary the order of partitions. So
-        that all partitions are served even if each response is full, the order changes with the offsets:
-        their checksum decides, because the gateway keeps nothing between requests.
+        Clients of versions without a limit for the whole response (Fetch 0 to 2) do not vary the order of
+        partitions. So that all partitions are served even if each response is full, the first one follows
+        from a checksum of the fetch offsets: the gateway has no state between requests.
         """
         readings = list(self._readings.values())
         if self._asked.version >= WHOLE_LIMIT_SINCE or not readings:
@@ -99,7 +98,7 @@ class _Fetching:
         return readings[first:] + readings[:first]
 
     def _read_the_rest(self) -> Steps:
-        """Call the cluster for partitions that have more to read and got nothing yet."""
+        """Fetch again from partitions that have records to read, but got none yet."""
         everything = self._in_turn()
         while skipping := [each for each in everything if each.skips]:
             response = yield self._call(skipping)
@@ -146,7 +145,7 @@ class _Fetching:
         return NodeCall(self._asked.api_key, self._asked.target, message)
 
     def _take(self, response: FetchResponse, readings: list[PartitionReading]) -> None:
-        """Add a response of the cluster to the partitions in `readings`."""
+        """Add the records and errors in a response of the cluster to `readings`."""
         for reading in readings:
             reading.skips = reading.is_starved = False
         budget = UnpackBudget(UNPACKED_BYTES_MAX)

@@ -1,8 +1,8 @@
 """The records of one partition for a consumer of messages of magic 0 or 1.
 
-Some batches become no message: transaction markers, aborted records, and batches that compaction has emptied.
-If only these have come, reading continues behind them, because such an old client has only the offset of the
-last message it got, and would ask for the same batches for ever.
+Some batches result in no message: transaction markers, aborted records, and batches that compaction has
+emptied. If only such batches were fetched, the gateway continues after them. An old client cannot do that: it
+continues after the last message that it got, and would fetch the same batches for ever.
 """
 
 from __future__ import annotations
@@ -44,18 +44,17 @@ class PartitionReading:
         self.error_code = 0
         self.high_watermark = -1
         self.skips = False
-        """Whether all fetched batches held nothing for the client, so that reading continues at `offset`."""
+        """True if no fetched batch had a record for the client, so that fetching continues at `offset`."""
         self.is_starved = False
-        """Whether the partition has records and got none, because other partitions had used up the
-        response."""
+        """True if the partition has records but none was fetched, because others have filled the response."""
 
     @property
     def is_done(self) -> bool:
-        """Whether there are records, or an error, to return."""
+        """True if there are records, or an error, to return."""
         return bool(self.records or self.error_code)
 
     def take(self, data: PartitionData, magic: int, budget: UnpackBudget) -> None:
-        """Add the cluster's response for the partition."""
+        """Convert the cluster's response for the partition to records of `magic`, or set its error."""
         self.skips = self.is_starved = False
         self.error_code = data.error_code
         self.high_watermark = data.high_watermark
@@ -94,11 +93,11 @@ class PartitionReading:
             self.error_code = ErrorCode.CORRUPT_MESSAGE
 
     def cut(self, left_bytes: int | None) -> bytes:
-        """Return the records for the response, cut to its size.
+        """Return the records for the response, cut to the size limits, even within a message.
 
-        `left_bytes` is what is left of the limit for the whole response; the caller sees to it that the first
-        message of a response is whole. None is for versions without this limit: there the records end at
-        `partition_max_bytes`, even within a message.
+        `left_bytes` is the remainder of the limit for the whole response; the caller ensures that the first
+        message of a response is whole. None is for versions without that limit, where only
+        `partition_max_bytes` applies.
         """
         if left_bytes is None:
             return self.records[: max(self.max_bytes, 0)]

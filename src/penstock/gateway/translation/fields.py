@@ -24,12 +24,12 @@ M = TypeVar("M", bound=Message)
 
 
 def convert(message: M, source: int, target: int, *, may_lose: bool = False) -> M:
-    """Return a message of version `source` as one of version `target`. The message itself does not change.
+    """Return a copy of a message of version `source` as one of version `target`.
 
-    With `may_lose`, fields that `target` lacks are dropped: in responses, such as leader epochs.
+    With `may_lose`, fields that `target` lacks are dropped, such as leader epochs in responses.
 
     Raises:
-        Refused: a field is set that `target` lacks, or null where `target` has no null.
+        Refused: a field is set that `target` lacks, or is null and not nullable in `target`.
         UnsupportedVersionError: the message has no such version.
     """
     converted: M = _plan(type(message), source, target).apply(message, may_lose)
@@ -47,7 +47,7 @@ class _Copy(NamedTuple):
 
 
 class _StructPlan:
-    """How to convert a struct: which fields are copied, and which must not be set."""
+    """The conversion of a struct between two versions: fields to copy, and fields that must not be set."""
 
     __slots__ = ("_copies", "_keeps_tags", "_layout", "_make", "_strict", "_title")
 
@@ -111,7 +111,7 @@ _PLANS: dict[tuple[type[Message], int, int], _StructPlan] = {}
 
 
 def _plan(message_class: type[Message], source: int, target: int) -> _StructPlan:
-    """Return the conversion plan of a message between two versions, computed when first needed."""
+    """Return the (cached) conversion of a message class between two versions."""
     made = _PLANS.get((message_class, source, target))
     if made is None:
         made = _PLANS[message_class, source, target] = _make_plan(message_class, source, target)

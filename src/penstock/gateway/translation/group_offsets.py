@@ -1,7 +1,7 @@
 """Translation of OffsetCommit 0 and 1, and OffsetFetch 0 and 1.
 
-Version 0 kept offsets in ZooKeeper: any broker took them, for a group without members. They become committed
-offsets of the group in the cluster, at its coordinator, like those of a consumer without membership.
+With version 0, Kafka stored offsets in ZooKeeper: any broker accepted them, for a group without members. The
+gateway commits them at the group's coordinator in the cluster, like a consumer without membership does.
 """
 
 from __future__ import annotations
@@ -40,15 +40,12 @@ _GROUP_ERRORS = frozenset(
         ErrorCode.NOT_COORDINATOR,
     )
 )
-"""Error codes that ZooKeeper never caused. In version 0 they become 7 (REQUEST_TIMED_OUT), which clients
+"""Error codes that brokers never returned in version 0. They become 7 (REQUEST_TIMED_OUT), which clients
 retry."""
 
 
 def commit(asked: TranslatedRequest) -> Steps:
-    """Translate an OffsetCommit without membership.
-
-    The time that version 1 has for each offset is dropped.
-    """
+    """Translate an OffsetCommit of version 0 or 1. The commit timestamps of version 1 are dropped."""
     request = convert(asked.request, asked.version, asked.version)
     for topic in request.topics:
         for partition in topic.partitions:
@@ -78,7 +75,7 @@ def commit(asked: TranslatedRequest) -> Steps:
 
 
 def fetch(asked: TranslatedRequest) -> Steps:
-    """Translate an OffsetFetch in whose version only partitions have errors."""
+    """Translate an OffsetFetch of version 0 or 1, whose responses have error codes only for partitions."""
     converted = convert(asked.request, asked.version, asked.target)
     response: OffsetFetchResponse
     if asked.version:
@@ -103,7 +100,7 @@ def fetch(asked: TranslatedRequest) -> Steps:
 
 
 def _fetched(response: OffsetFetchResponse, asked: TranslatedRequest) -> OffsetFetchResponse:
-    """Return the cluster's response. Before 2, an error of the response becomes that of each partition."""
+    """Return the response in the client's version; copy an error of the whole response to each partition."""
     found = _fetch_failure(asked.request, response.error_code) if response.error_code else response
     converted: OffsetFetchResponse = convert(found, asked.target, asked.version, may_lose=True)
     replace_codes(converted, asked.version)

@@ -24,7 +24,7 @@ NEWEST_OF_ONE_KEY = 3
 
 
 def join(asked: TranslatedRequest) -> Steps:
-    """Translate a JoinGroup. If the cluster first gives a member id (since version 4), join again with it.
+    """Translate a JoinGroup. After MEMBER_ID_REQUIRED (since version 4), join again with the member id.
 
     Version 0 has no rebalance timeout: the session timeout is used for it, as in brokers of 0.10.1.
     """

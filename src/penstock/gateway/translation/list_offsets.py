@@ -1,7 +1,7 @@
-"""Translation of ListOffsets 0, whose answer is a list of offsets before a time.
+"""Translation of ListOffsets 0, whose response is a list of offsets before a time.
 
-Version 0 answered with the first offsets of segments, newest first, and with the end of the log. A newer
-cluster has one offset for a time; the list is that offset and the start of the log. The latest (-1) and the
+Version 0 returned the first offsets of segments, newest first, and the end of the log. Newer versions return
+one offset for a time; the gateway's list is that offset and the start of the log. The latest (-1) and the
 earliest (-2) offset are the same in both.
 """
 
@@ -34,14 +34,14 @@ READ_COMMITTED = 1
 ISOLATION_SINCE = 2
 
 TIMEOUT_MS = 30_000
-"""How long the cluster may search tiered storage: the request timeout of Kafka's clients."""
+"""Timeout for the cluster's search in tiered storage: the default request timeout of Kafka's clients."""
 
 TIMES_MAX = 100
-"""The most times that one request may ask about the same partition, since each takes a separate call."""
+"""Most times of one partition in a request, because each takes a separate request to the cluster."""
 
 
 class _Question:
-    """One time asked about one partition, and the offsets to answer, newest first."""
+    """One requested time of one partition, and the offsets to return for it, newest first."""
 
     __slots__ = ("error_code", "found_ms", "index", "is_of_record", "offsets", "time", "topic", "wanted")
 
@@ -56,9 +56,9 @@ class _Question:
         self.offsets: list[int] = []
         self.error_code = 0
         self.found_ms = -1
-        """The timestamp of the record that was found last, in milliseconds since 1970; -1 if it has none."""
+        """The timestamp in the cluster's last response, in milliseconds since 1970; -1 if there is none."""
         self.is_of_record = False
-        """Whether the newest offset is that of the first record at or after the time."""
+        """True if `offsets[0]` is that of the first record at or after the requested time."""
 
     @property
     def place(self) -> tuple[str, int]:
@@ -76,7 +76,7 @@ def list_offsets(asked: TranslatedRequest) -> Steps:
 
 
 def _turns(questions: list[_Question]) -> list[list[_Question]]:
-    """Return the questions in groups that have each partition once, as versions since 1 require."""
+    """Divide the questions into requests that have each partition once, as versions since 1 require."""
     counts: dict[tuple[str, int], int] = {}
     turns: list[list[_Question]] = []
     for question in questions:
@@ -146,7 +146,7 @@ def _call(asked: TranslatedRequest, times: Iterable[tuple[_Question, int]]) -> N
 
 
 def _take(response: ListOffsetsResponse, questions: list[_Question]) -> None:
-    """Append the offsets of a response to the answers of the questions."""
+    """Append the offsets in a response of the cluster to the `offsets` of the questions."""
     by_place = {each.place: each for each in questions}
     for topic in response.topics:
         for partition in topic.partitions:

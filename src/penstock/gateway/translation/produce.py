@@ -1,7 +1,7 @@
 """Translation of Produce before 3: the message set of each partition becomes one batch of magic 2.
 
-If the messages of a partition are invalid, the gateway answers for this partition with the error code that
-brokers gave before Kafka 0.11, and does not send it to the cluster.
+If the messages of a partition are invalid, the gateway does not send them to the cluster. It returns the
+error code for this partition that brokers returned before Kafka 0.11.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Steps, TranslatedRequest
 
 UNPACKED_BYTES_MAX = 32 << 20
-"""The most bytes that the messages of one request may decompress to."""
+"""Largest decompressed size of the messages of one request."""
 
 UNPACKED_RECORDS_MAX = 1_000_000
-"""The most messages of one request."""
+"""Most messages in one request, after decompression."""
 
 QUICK_BYTES_MAX = 512 << 10
-"""The largest set that is compressed again at a fast level; a larger one could grow beyond a topic's
-limit."""
+"""The largest message set that is compressed again at a fast level; a larger one could grow beyond a topic's
+`max.message.bytes`."""
 
 ALL_REPLICAS = -1
 
@@ -80,7 +80,7 @@ def produce(asked: TranslatedRequest) -> Steps:
 
 
 def _in_order(request: ProduceRequest, outcomes: _Outcomes) -> list[TopicProduceResponse]:
-    """Return the outcomes in the order in which the request names partitions, each once."""
+    """Return the outcomes in the order of the partitions in the request, without duplicates."""
     topics: dict[str, TopicProduceResponse] = {}
     for topic in request.topic_data:
         answer = topics.setdefault(topic.name, TopicProduceResponse(name=topic.name))
@@ -92,10 +92,10 @@ def _in_order(request: ProduceRequest, outcomes: _Outcomes) -> list[TopicProduce
 
 
 def _acks(asked: int) -> int:
-    """Return the acks for the request to the cluster.
+    """Return the acks for the request to the cluster, given those of the client.
 
-    Before 0.9 a number above 1 asked for so many replicas; all in-sync replicas are at least as safe. If the
-    client expects no response, the leader is asked for one, so that a failure is noticed.
+    Before Kafka 0.9, acks above 1 were a number of replicas; all in-sync replicas (-1) are at least as safe.
+    Acks 0 become 1, so that the gateway notices a failure.
     """
     if asked > 1:
         return ALL_REPLICAS
@@ -110,7 +110,7 @@ def _refuse_failures(outcomes: _Outcomes) -> None:
 
 
 def _converted(topic: TopicProduceData, budget: UnpackBudget, outcomes: _Outcomes) -> TopicProduceData:
-    """Return the partitions of a topic to send to the cluster; put outcomes of the others into `outcomes`."""
+    """Convert the message sets of a topic; put the outcomes of invalid or empty ones into `outcomes`."""
     kept: list[PartitionProduceData] = []
     for data in topic.partition_data:
         place = topic.name, data.index
@@ -129,15 +129,15 @@ def _converted(topic: TopicProduceData, budget: UnpackBudget, outcomes: _Outcome
 
 
 def batch_of(records: memoryview | bytes | None, budget: UnpackBudget) -> memoryview | None:
-    """Return the batch of magic 2 for a message set, or None if the set has no whole message.
+    """Convert a message set to a batch of magic 2; return None if the set has no whole message.
 
-    A message that is cut at the end is dropped. Messages of magic 1 may be inside wrappers of magic 0, and
-    wrappers inside wrappers, as 0.8 and 0.9 accepted them. Batches of magic 2 are not changed: if clients
-    send them in such an old version, the cluster decides.
+    A message that is cut at the end is dropped. Like Kafka 0.8 and 0.9, this accepts messages of magic 1
+    inside compressed messages of magic 0, and nested compressed messages. Batches of magic 2 in such an old
+    version of Produce are not changed: the cluster accepts or refuses them.
 
     Raises:
-        KafkaError: CORRUPT_MESSAGE (2), INVALID_TIMESTAMP (32), or MESSAGE_TOO_LARGE (10) for what exceeds
-            `budget`.
+        KafkaError: CORRUPT_MESSAGE (2), INVALID_TIMESTAMP (32), or MESSAGE_TOO_LARGE (10) for messages that
+            exceed `budget`.
     """
     view = memoryview(records or b"")
     try:

@@ -1,4 +1,4 @@
-"""The rules of translation: versions of clients, versions of the cluster, and the function between them."""
+"""The rules of translation: API versions of clients, those of the cluster, and the function that converts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ client."""
 
 @dataclass(frozen=True, slots=True)
 class TranslatedRequest:
-    """A client's request, and the version in which the cluster is asked instead."""
+    """A client's request of `version`, and the version `target` of the request to the cluster."""
 
     api_key: int
     version: int
@@ -48,12 +48,12 @@ class TranslationRule:
     done: str
     inexact: str = ""
     takes_highest: bool = False
-    """Whether the highest possible target version is chosen, and not the lowest."""
+    """True if the highest possible target version is chosen, False for the lowest."""
     needs: tuple[int, ...] = ()
-    """Other APIs that the cluster must have for this rule."""
+    """Keys of further APIs that the cluster must support for this rule."""
 
     def target(self, version: int, upstream: Ranges) -> int | None:
-        """Return the version for the request to the cluster, or None if the cluster has none that fits."""
+        """Return the target version for a client's `version`, or None if the cluster supports none."""
         offered = upstream.get(self.api_key)
         first, last = self.versions
         if offered is None or not first <= version <= last or any(key not in upstream for key in self.needs):
@@ -65,10 +65,10 @@ class TranslationRule:
 
 
 def by_fields(asked: TranslatedRequest) -> Steps:
-    """Translate a request and its answer by the names of their fields.
+    """Translate a request and its response by copying fields of the same name.
 
     Raises:
-        Refused: the request has a value that the cluster's version has no field for.
+        Refused: the request sets a field that the cluster's version does not have.
     """
     request = convert(asked.request, asked.version, asked.target)
     response: Message = yield NodeCall(asked.api_key, asked.target, request)
@@ -76,10 +76,10 @@ def by_fields(asked: TranslatedRequest) -> Steps:
 
 
 def by_fields_exactly(asked: TranslatedRequest) -> Steps:
-    """Translate a request and its answer, none of whose fields may be lost.
+    """Translate a request and its response by copying fields, none of which may be lost.
 
     Raises:
-        Refused: the request or the response has a value that the other version has no field for.
+        Refused: the request or the response sets a field that the other version does not have.
     """
     request = convert(asked.request, asked.version, asked.target)
     response: Message = yield NodeCall(asked.api_key, asked.target, request)
@@ -87,11 +87,11 @@ def by_fields_exactly(asked: TranslatedRequest) -> Steps:
 
 
 def answered(response: M, asked: TranslatedRequest, *, may_lose: bool = True) -> M:
-    """Return the cluster's response in the client's version, with error codes that the client has.
+    """Convert the cluster's response to the client's version, with error codes that the client supports.
 
     Raises:
-        Refused: the response has a null, or (unless it `may_lose` fields) another value that the client's
-            version has no place for.
+        Refused: the response has a null that the client's version does not allow, or (unless `may_lose`) sets
+            a field that the client's version does not have.
     """
     converted = convert(response, asked.target, asked.version, may_lose=may_lose)
     replace_codes(converted, asked.version)

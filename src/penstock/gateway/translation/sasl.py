@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.gateway.translation.rules import Ranges
 
 BARE_TOKENS_IN = 0
-"""The version of SaslHandshake that tokens without headers follow."""
+"""The version of SaslHandshake after which clients send SASL tokens without headers."""
 
 GSSAPI = "GSSAPI"
 
@@ -55,10 +55,10 @@ def handshake(mechanism: str, upstream: Ranges) -> Generator[NodeCall, Any, None
 
 
 def exchange(token: bytes | memoryview, upstream: Ranges) -> Generator[NodeCall, Any, bytes]:
-    """Send a raw token of a client to the cluster; return the token to answer with, as a frame.
+    """Send a client's raw SASL token to the cluster as SaslAuthenticate; return the token to answer with.
 
     Each frame after SaslHandshake 0 is passed to this function, until the cluster has accepted the client.
-    The connection to the cluster has had SaslHandshake 1 with the same mechanism.
+    Before that, SaslHandshake 1 with the same mechanism must have been sent to the cluster.
 
     Raises:
         Refused: the cluster does not accept the client, whose connection is closed without a response.

@@ -17,7 +17,7 @@ _BEFORE_TOPIC_IDS = 12
 def _same(
     api_key: int, versions: tuple[int, int], targets: tuple[int, int], more: str = "", inexact: str = ""
 ) -> TranslationRule:
-    """Return a rule for versions with the same meaning of fields.
+    """Return a rule for versions whose fields have the same meaning: fields are copied by name.
 
     `more` is a remark for the reference page.
     """

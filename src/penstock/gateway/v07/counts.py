@@ -1,4 +1,4 @@
-"""Counts of what clients of Kafka 0.7 have sent, and of the outcomes."""
+"""Counts of the messages and requests of Kafka 0.7 clients, and of their outcomes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Counts07:
     """Counts since the start of a gateway's listener for Kafka 0.7."""
 
     sets: int = 0
-    """The number of message sets: the parts of PRODUCE and MULTIPRODUCE."""
+    """The number of message sets in PRODUCE and MULTIPRODUCE requests."""
     produced: int = 0
     """The number of messages that were passed to the producer for the cluster."""
     dropped: int = 0
@@ -24,16 +24,16 @@ class Counts07:
     """The number of message sets that the cluster did not accept completely. Each time the connection was
     closed."""
     fetches: int = 0
-    """The number of fetches: the parts of FETCH and MULTIFETCH."""
+    """The number of fetched partitions in FETCH and MULTIFETCH requests."""
     fetched: int = 0
-    """The number of records sent to readers, including those of responses that were not read."""
+    """The number of records in responses to fetches, including responses that were not read."""
     refused: int = 0
     """The number of fetches that were answered with an error code."""
     offsets: int = 0
     """The number of OFFSETS requests."""
 
     def rows(self) -> list[ClientCount]:
-        """Return a row for each kind of request that has come, for the list of all clients."""
+        """Return the counts of PRODUCE, FETCH and OFFSETS as rows for `Gateway.clients`."""
         kinds = {"Fetch": self.fetches, "ListOffsets": self.offsets, "Produce": self.sets}
         return [
             ClientCount(SOFTWARE, "", "", "", api, 0, count, 0, 0, False)

@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from penstock.v07.groups.registration import Registration
 
 READ_BYTES = 64 << 10
-"""How many bytes of a connection's requests are read ahead, while it waits because the buffer is full."""
+"""Size in bytes of a connection's read buffer, which fills while the producer's buffer is full."""
 
 FOLLOW_EVERY_S = 10.0
-"""The seconds between look-ups of all topics of the cluster, for registration."""
+"""Seconds between look-ups of all topics of the cluster, to register them in ZooKeeper."""
 
 FOLLOW_AGAIN_S = 1.0
 
 CLOSE_S = 10.0
-"""How many seconds closing waits for the acknowledgement of produced messages."""
+"""Seconds that closing waits at most for the acknowledgement of produced messages."""
 
 logger = logger_named("penstock.gateway")
 
 
 class Options07(NamedTuple):
-    """The options of the listener for 0.7.
+    """The options of the listener for Kafka 0.7; see the arguments ``v07_*`` of `Gateway`.
 
     `zookeeper` is ``host:port,host:port/chroot``, or empty for none.
     """

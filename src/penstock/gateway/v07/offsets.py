@@ -1,16 +1,17 @@
 """Byte offsets of Kafka 0.7 that encode which record of a partition is next.
 
-A reader of 0.7 adds the size of each message that it has read to its offset, and sends the sum in its next
-fetch, perhaps much later, and perhaps to another gateway. The gateway keeps no table of sums: each sum that a
-reader can arrive at is a code, from which the next record is computed.
+A consumer of 0.7 adds the size of each message that it has read to its byte offset, and sends the sum in its
+next fetch, perhaps much later, and perhaps to another gateway. The gateway keeps no table of sums: each sum
+that a consumer can reach encodes the offset of the next record.
 
     bits 60 to 62   the slot size, as a power of two: 0 for 4 KiB, up to 7 for 512 KiB
     bits 0 to 59    (offset + debt) * slot + debt
 
-`offset` is that of the next record in the cluster. Every offset has one slot of bytes, which a message is
-padded to. A message that needs more than the slots of its records moves the reader ahead of the slots. The
-number of slots that it is ahead is the debt, from 0 to slot - 1, which is paid back by messages that hold
-several records. With a debt of 0 and slots of 4 KiB, the record at offset k is at byte 4096 * k.
+`offset` is that of the next record in the cluster. Every offset of the cluster has one slot, a fixed number
+of bytes, to which a message is padded. A message that needs more bytes than the slots of its records moves
+the consumer's byte offset ahead. The debt is the number of slots that it is ahead, from 0 to slot - 1;
+messages with several records reduce it. With a debt of 0 and slots of 4 KiB, the record at offset k is at
+byte 4096 * k.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from penstock.errors import EncodeError
 
 SLOT_BITS_MIN = 12
 SLOT_BITS_MAX = 19
-"""The slot sizes, as powers of two: 4 KiB to 512 KiB."""
+"""Exponent of the largest slot size: slots have 2^12 to 2^19 bytes (4 KiB to 512 KiB)."""
 
 SLOT_BYTES_MIN = 1 << SLOT_BITS_MIN
 SLOT_BYTES_MAX = 1 << SLOT_BITS_MAX
 
 REFUSAL_FACTOR = 16
-"""How many times larger the suggested slots are for a reader whose slots are too small."""
+"""Factor by which suggested slots are larger than those that were too small for a consumer."""
 
 PLACE_BITS = 60
-"""The number of bits below the slot size in a byte offset."""
+"""Number of low bits of a byte offset; the bits above them encode the slot size."""
 
 _PLACE_MASK = (1 << PLACE_BITS) - 1
 
 
 class NoCodeError(EncodeError):
-    """A reader cannot be brought to an offset, because no byte offset of 0.7 can encode its place.
+    """A Kafka 0.7 consumer cannot be moved to an offset, because no byte offset can encode its `ReaderPlace`.
 
-    `go_on` is a place at the same record, or at the next one, from where it can be read.
+    `go_on` is a place with larger slots, at the same record or the next one, at which it can continue.
     """
 
     def __init__(self, why: str, go_on: ReaderPlace) -> None:
@@ -47,7 +48,11 @@ class NoCodeError(EncodeError):
 
 
 class ReaderPlace(NamedTuple):
-    """A reader's next offset in the cluster, its debt (slots that its byte offset is ahead), slot size."""
+    """The position of a Kafka 0.7 consumer in a partition of the cluster, which a byte offset encodes.
+
+    `offset` is that of the next record, `debt` the number of slots that the byte offset is ahead, and
+    `slot_bits` the slot size, as a power of two.
+    """
 
     offset: int
     debt: int = 0
@@ -55,7 +60,7 @@ class ReaderPlace(NamedTuple):
 
     @property
     def code(self) -> int:
-        """The byte offset of Kafka 0.7 that encodes this place.
+        """The byte offset of Kafka 0.7 that encodes this position.
 
         Raises:
             NoCodeError: the offset or the debt is too large.
@@ -70,7 +75,7 @@ class ReaderPlace(NamedTuple):
         return (self.slot_bits - SLOT_BITS_MIN) << PLACE_BITS | slot | self.debt
 
     def after(self, next_offset: int, size: int) -> ReaderPlace:
-        """Return the place after a message that needs `size` bytes, when `next_offset` is next.
+        """Return the position after a message of at least `size` bytes, if `next_offset` is the next record.
 
         Raises:
             NoCodeError: the debt would be too large.
@@ -87,7 +92,7 @@ class ReaderPlace(NamedTuple):
 
 
 def place_at(code: int) -> ReaderPlace | None:
-    """Return the place that a byte offset encodes, or None if no reader can have arrived at it."""
+    """Decode a byte offset of Kafka 0.7; return None if no consumer of the gateway can have reached it."""
     family = code >> PLACE_BITS
     slot_bits = SLOT_BITS_MIN + family
     if code < 0 or slot_bits > SLOT_BITS_MAX:
@@ -97,5 +102,5 @@ def place_at(code: int) -> ReaderPlace | None:
 
 
 def slot_bits_of(size: int) -> int:
-    """Return the number of bits of the smallest slot size that holds `size` bytes, at most the largest."""
+    """Return the exponent of the smallest slot size that holds `size` bytes, at most `SLOT_BITS_MAX`."""
     return min(max((size - 1).bit_length(), SLOT_BITS_MIN), SLOT_BITS_MAX)

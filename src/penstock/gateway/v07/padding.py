@@ -1,4 +1,4 @@
-"""Messages of Kafka 0.7 of an exact size, so that readers arrive at offsets that encode places.
+"""Make messages of Kafka 0.7 of an exact size, so that consumers reach byte offsets that encode positions.
 
 `WRAPPED` messages are compressed with gzip, which the readers of Apache Kafka support since release 0.7.0.
 The padding is the comment in the header of the gzip stream (RFC 1952), which decompression skips.
@@ -22,17 +22,17 @@ GZIP_HEAD = bytes((0x1F, 0x8B, 8, 0x10, 0, 0, 0, 0, 0, 0xFF))
 """The head of a gzip stream: deflate, with a comment, without a time, from an unknown system."""
 
 STORED_MAX = 0xFFFF
-"""The most bytes in one stored block of a deflate stream."""
+"""Largest size of one stored (uncompressed) block of a deflate stream."""
 
 PLAIN_OVERHEAD_BYTES = 9
-"""The bytes of the fields of a message of magic 0."""
+"""Number of bytes of a message of magic 0 besides its payload."""
 
 OVERHEAD_BYTES = 10 + len(GZIP_HEAD) + 1 + 8
-"""The bytes of a wrapper around its stream: the message's fields, the head, the comment's end, the
-trailer."""
+"""Number of bytes of a compressed message besides the deflate stream: message fields, gzip header, end of the
+comment, and gzip trailer."""
 
 MESSAGE_OVERHEAD_BYTES = OVERHEAD_BYTES + 5 + 10
-"""The bytes that one small record takes besides its value: the wrapper, a block's head, the inner fields."""
+"""Number of bytes that a small record needs besides its value: a gzip message with one stored block."""
 
 WRAPPED, PLAIN = "wrapped", "plain"
 
@@ -50,7 +50,7 @@ class Value(NamedTuple):
 
 
 class _Next(NamedTuple):
-    """The next message: its number of values, the bytes it needs, and the function that makes it."""
+    """The next message: its number of values, its least size, and the function that pads it to a size."""
 
     values: int
     size: int
@@ -58,7 +58,7 @@ class _Next(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A message set of 0.7, and the place (offset and debt) of a reader that has read it."""
+    """A message set of Kafka 0.7, its number of records, and the position of a consumer that has read it."""
 
     data: bytes
     place: ReaderPlace
@@ -90,16 +90,16 @@ def padded_message(data: bytes, stream: bytes, size: int) -> bytes:
 
 
 def pack(place: ReaderPlace, values: Sequence[Value], size_max: int, form: str = WRAPPED) -> Packed:
-    """Return messages with the first of `values`, at most `size_max` bytes, for a reader at `place`.
+    """Encode the first of `values` as messages of at most `size_max` bytes, for a consumer at `place`.
 
-    A message holds one record, and a wrapped one several if a debt can be paid back. If not even the first
-    message fits, it is cut at `size_max`: readers of 0.7 take that for a fetch size that is too small. If the
-    next record is so far behind `place` that its message does not fit, a wrapper without records brings the
-    reader nearer.
+    A message has one record; a compressed one has several if that reduces the debt. If not even the first
+    message fits, it is cut at `size_max`: consumers of 0.7 then report that the fetch size is too small. If
+    the next record is so far after `place` that its message does not fit, a compressed message without
+    records moves the consumer nearer.
 
     Raises:
-        NoCodeError: the reader cannot be brought behind the first record. (If it cannot be brought behind
-            later ones, they are left out.)
+        NoCodeError: no byte offset can encode the position after the first record. (If that is so for later
+            records, they are left out.)
     """
     pieces: list[bytes] = []
     left, index = size_max, 0
@@ -130,7 +130,7 @@ def pack(place: ReaderPlace, values: Sequence[Value], size_max: int, form: str =
 
 
 def _through_gap(place: ReaderPlace, next_offset: int, size_max: int) -> Packed:
-    """Return a message without records, which moves a reader's byte offset nearer to a distant record."""
+    """Return a message without records, which moves a consumer's byte offset nearer to a distant record."""
     nothing = _wrapped(b"", 0, is_tight=False)
     steps = max(1, min(next_offset - place.offset, size_max >> place.slot_bits))
     while True:
@@ -152,7 +152,7 @@ def _plain(value: Value) -> _Next:
 
 
 def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
-    """Return a gzip message with a message set in it, compressed if `is_tight` and that is smaller."""
+    """Return a gzip message that contains a message set, compressed if `is_tight` and that saves space."""
     stream = deflated(data, is_tight=is_tight)
     if is_tight and len(stream) > len(data):
         stream = deflated(data, is_tight=False)
@@ -160,9 +160,9 @@ def _wrapped(data: bytes, values: int, *, is_tight: bool) -> _Next:
 
 
 def _bundle(place: ReaderPlace, values: Sequence[Value], index: int) -> _Next:
-    """Return the next compressed message, with one value, or with several if the reader is ahead.
+    """Return the next compressed message: with one value, or with several if there is a debt.
 
-    A message with several values lets the byte offset fall back by the slots that it is ahead.
+    Each further value in a message reduces the debt, the number of slots that the byte offset is ahead.
     """
     slot = 1 << place.slot_bits
     data = encode_message(values[index].value)

@@ -1,4 +1,4 @@
-"""Records of the cluster by offset, without waiting, for the fetches of Kafka 0.7.
+"""Read records of the cluster by offset, without waiting for new ones, for the fetches of Kafka 0.7.
 
 A batch of the cluster often holds more than fits into one response of 0.7. The rest is cached for a few
 seconds, within a limit.
@@ -34,32 +34,32 @@ from penstock.protocol.messages.fetch_response import FetchResponse, PartitionDa
 from penstock.records.rows import iter_rows
 
 FETCH_BYTES = 1 << 20
-"""The size of a fetch from one partition."""
+"""Fetch size in bytes for one partition."""
 
 ANSWER_BYTES = 8 << 20
-"""The size of a fetch from one broker."""
+"""Fetch size in bytes for one broker."""
 
 AT_ONCE = 4
 """The most fetches from one broker at a time; further ones wait for their turn."""
 
 DECODED_BYTES_MAX = 8 << 20
-"""The most bytes of values that are decoded of one partition at a time."""
+"""Largest total size of the values that are decoded from one partition at a time."""
 
 BATCH_BYTES_MAX = 64 << 20
 """The largest batch that is fetched again, after a broker before 0.10.1 has cut it."""
 
 INLINE_BYTES = 32 << 10
-"""The most bytes of one partition that are decoded on the event loop; more are decoded in a thread."""
+"""Largest size of a partition's records that are decoded on the event loop; larger ones use a thread."""
 
 KEPT_BYTES_MAX = 64 << 20
-"""The most bytes of cached values, in all partitions together."""
+"""Largest total size of the cached values of all partitions."""
 
 KEPT_S = 5.0
 
 VALUE_OVERHEAD_BYTES = 120
 
 ROUNDS = 3
-"""How often a fetch is tried if leaders have moved."""
+"""Most attempts of a fetch if leaders have moved."""
 
 
 class FoundRecords(NamedTuple):
@@ -91,7 +91,7 @@ class ClusterReader:
     async def read(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, FoundRecords]:
         """Return the records of each partition from an offset on, without waiting for new ones.
 
-        Raises nothing: an error is the result of its partition.
+        Raises nothing: a failed partition has its error in its `FoundRecords`.
         """
         found = {tp: kept for tp, offset in places.items() if (kept := self._from_kept(tp, offset))}
         left = {tp: offset for tp, offset in places.items() if tp not in found}

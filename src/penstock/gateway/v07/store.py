@@ -1,8 +1,8 @@
 """A cluster as the partitions of one broker of Kafka 0.7.
 
-Message sets become records without keys, and values of records become messages. Byte offsets encode places
-(see `offsets`). If Kafka 0.7 has no error code for a failure, the answer is an empty message set, so that the
-reader tries again: a cluster that is away, or a leader that moves.
+Message sets become records without keys, and values of records become messages. Byte offsets encode positions
+in the cluster (see `gateway.v07.offsets`). If a failure may be temporary, such as an unreachable cluster or a
+moving leader, the response is an empty message set, so that the consumer tries again.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from penstock.v07.topics import InvalidTopic, WrongPartition
 from penstock.v07.wire import EARLIEST_TIME, LATEST_TIME, Error, FetchPart, OffsetsPart, ProducePart
 
 RESPONSE_BYTES_MAX = 4 << 20
-"""The most bytes of all parts of a response, unless its only message is larger."""
+"""Largest size of a response, unless its only message is larger."""
 
 MESSAGE_BYTES_MAX = 128 << 20
 """The largest message that is made of a record, including its padding."""
 
 SAME_PARTITION_MAX = 8
-"""The most parts of one request for the same partition; further ones get no messages."""
+"""Most fetches of the same partition in one request; further ones get no messages."""
 
 OFFSETS_MS = 10_000
-"""How long the cluster may take to return a partition's offsets."""
+"""Timeout in milliseconds for the cluster to return a partition's offset for a time."""
 
 SAMPLE = 100
-"""How many records at the end of a partition decide the size of its slots."""
+"""Number of records at the end of a partition whose sizes decide the size of its slots."""
 
 SAMPLE_BYTES_MAX = 64 << 10
 """The largest slot that a single large record causes. Beyond that the average decides."""
@@ -83,13 +83,12 @@ class ClusterStore:
         self._form = form
         self._dice = dice or random.Random()
         self._chosen: dict[TopicPartition, int] = {}
-        """The slot sizes of partitions whose offsets readers have asked for, so that offsets stay
-        comparable."""
+        """Slot sizes in bits of partitions that consumers use, so that their byte offsets stay comparable."""
 
     # --- produce ----------------------------------------------------------------------------------------
 
     async def choose_partition(self, part: ProducePart) -> ProducePart:
-        """Return the message set of a PRODUCE with its partition chosen. Raises as `ClusterWriter`."""
+        """Return `part` with a random partition if it has none. Raises the errors of `ClusterWriter`."""
         self._counts.sets += 1
         return await self._writer.choose_partition(part)
 
@@ -112,7 +111,7 @@ class ClusterStore:
     # --- fetch ------------------------------------------------------------------------------------------
 
     async def fetch(self, parts: Sequence[FetchPart]) -> list[Answer]:
-        """Return the answer for each partition of a fetch, without waiting, as messages or an error code."""
+        """Return the result of each fetched partition, without waiting for records: messages or an error."""
         self._counts.fetches += len(parts)
         answers: list[Answer] = [NOTHING] * len(parts)
         order = list(range(len(parts)))
@@ -146,7 +145,7 @@ class ClusterStore:
         return answers
 
     async def _judged(self, part: FetchPart) -> ReaderPlace | Answer | None:
-        """Return the place to read a partition from, or an error code; None if the topic does not exist."""
+        """Return the position to read a partition from, or an error; None if the topic does not exist."""
         if part.size_max < 0:
             return Error.INVALID_FETCH_SIZE, None
         try:
@@ -219,7 +218,7 @@ class ClusterStore:
             )
 
     def _failed(self, what: str, error: PenstockError) -> Answer:
-        """Return the answer to a failed fetch: an error code, or no messages if the failure may pass."""
+        """Return the result of a failed fetch: an error code, or no messages if the error is retriable."""
         if is_out_of_range(error):
             return Error.OFFSET_OUT_OF_RANGE, None
         is_fatal = judge(error) is RetryVerdict.FATAL
@@ -236,7 +235,7 @@ class ClusterStore:
     # --- offsets ----------------------------------------------------------------------------------------
 
     async def offsets(self, part: OffsetsPart) -> list[int]:
-        """Return the answer to OFFSETS, newest first: the requested place, and the earliest one.
+        """Return byte offsets for a Kafka 0.7 OFFSETS request: the requested one, then the earliest one.
 
         Raises:
             InvalidTopic, WrongPartition: there can be no such partition.
@@ -271,7 +270,7 @@ class ClusterStore:
         return (await fetch_known_offsets(self._client, [tp], question, isolation="read_committed"))[tp]
 
     async def _slots(self, tp: TopicPartition, start: int, end: int) -> int:
-        """Return a partition's slot size in bits: that of its readers, or one that its last records fit."""
+        """Return a partition's slot size in bits: that of its consumers, or one for its last records."""
         chosen = self._chosen.get(tp)
         if chosen is not None:
             return chosen
@@ -293,7 +292,7 @@ class ClusterStore:
 
 
 def slots_for(values: Sequence[Value]) -> int:
-    """Return the slot size (in bits) that each value fits, or most values if some are large."""
+    """Return the slot size (in bits) into which each value fits, or most values if some are large."""
     sizes = [len(value.value) + MESSAGE_OVERHEAD_BYTES for value in values]
     largest, average = max(sizes), sum(sizes) // len(sizes)
     return slot_bits_of(largest if largest <= SAMPLE_BYTES_MAX else max(SAMPLE_BYTES_MAX, 2 * average))

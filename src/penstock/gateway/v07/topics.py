@@ -1,6 +1,6 @@
-"""The topics of the cluster as a broker of 0.7 has them: names, partitions, and creation on demand.
+"""The topics of the cluster as a broker of Kafka 0.7 shows them: names, partitions, and creation on demand.
 
-The client keeps only topics that exist; nothing is kept of other names that peers send.
+Only topics that exist are cached; other names that peers send use no memory.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ NAMES_MAX = 100
 """The most unknown topics of one request that are looked up. Further ones count as missing."""
 
 NO_CREATION_VERSION = 4
-"""The first version of Metadata that can ask for a topic without creating it."""
+"""The first version of Metadata in which a topic can be requested without creating it."""
 
 APPEAR_S = 5.0
-"""How many seconds a topic that was just created may take to appear."""
+"""Seconds that a newly created topic may take to appear in Metadata."""
 
 UNKNOWN_S = 1.0
 """Seconds during which the cluster may answer that a topic to be created is unknown. Apache Kafka with KRaft,
@@ -51,7 +51,7 @@ other code ends the attempt at once.
 
 
 class ClusterTopics:
-    """Looks topics up through `client`, which must not create any."""
+    """Looks up topics through `client`, whose settings must not allow topic creation."""
 
     def __init__(self, client: AsyncClient) -> None:
         self.created = asyncio.Event()
@@ -75,7 +75,7 @@ class ClusterTopics:
         return 0 if info is None else len(info.partitions)
 
     async def look(self, *, is_urgent: bool = False) -> None:
-        """Look all topics up, unless that was done a moment ago.
+        """Look up all topics, unless that was done less than `LOOK_AGAIN_S` seconds ago.
 
         Raises:
             NetworkError: no broker answers.
@@ -98,7 +98,7 @@ class ClusterTopics:
         return self._usable(name)
 
     async def discover(self, names: Iterable[str]) -> None:
-        """Look up those of the topics that are not known yet, without creating any.
+        """Look up the topics in `names` that are not cached yet, without creating any.
 
         Raises:
             NetworkError: no broker answers.
@@ -145,7 +145,7 @@ class ClusterTopics:
         return True
 
     async def ensure(self, name: str) -> TopicInfo:
-        """Return the metadata of a topic, which is created if the cluster does that for producers.
+        """Return the metadata of a topic; create it if the cluster auto-creates topics.
 
         Raises:
             InvalidTopic: no topic can have this name.

@@ -1,4 +1,4 @@
-"""Message sets of 0.7 as records of the cluster: idempotent, acknowledged by all in-sync replicas."""
+"""Produce message sets of 0.7 as records to the cluster: idempotent, acknowledged by all in-sync replicas."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from penstock.v07.topics import WrongPartition
 from penstock.v07.wire import ANY_PARTITION, ProducePart
 
 BLOCK_MS = 120_000
-"""How long a full buffer may hold up a connection: as long as its records may take to be acknowledged."""
+"""``max.block.ms``: a full buffer blocks a connection as long as records may take to be acknowledged."""
 
 PIECE = 500
-"""After so many messages of a set, other connections get a turn."""
+"""Number of messages of a set after which the event loop handles other connections."""
 
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
@@ -78,7 +78,7 @@ class ClusterWriter:
     async def write(self, part: ProducePart, size: int, failed: Failed) -> None:
         """Produce the messages in the first `size` bytes of a set, in order; wait while the buffer is full.
 
-        `failed` is called once if the cluster does not accept all of them later.
+        `failed` is called once, later, if the cluster does not accept all of them.
 
         Raises:
             PenstockError: the producer does not accept a message.
@@ -108,7 +108,7 @@ class ClusterWriter:
     async def _send(self, topic: str, partition: int, message: PlainMessage, watched: list[Delivery]) -> None:
         """Send one message.
 
-        `watched` gets the first delivery of each batch, whose records share the outcome.
+        The first delivery of each batch is added to `watched`: all records of a batch have the same outcome.
         """
         try:
             accepted = self._producer.try_send(topic, message.payload, None, partition, None, ())

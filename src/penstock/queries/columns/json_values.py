@@ -1,7 +1,7 @@
 """Columns from JSON objects in values, by a given schema or one inferred from a sample.
 
-A field is null if its row is no JSON object, or if it has another type than its column: a query never fails
-because of one record, and `value` still has the text.
+A column is null in a row whose value is no JSON object, or whose field has another type than the column. A
+query never fails because of one record, and the column `value` still has the text.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import pyarrow.json
 
 SAMPLE_ROWS = 200
 FIELDS_MAX = 500
-"""Columns that a sample may make; the fields behind them stay in `value`."""
+"""Most columns that are inferred from a sample; further fields are only in the column `value`."""
 
 DEPTH_MAX = 8
-"""Objects in objects become structs down to here, and text below."""
+"""Depth of nesting down to which objects become struct columns; deeper ones become text."""
 
 INT64 = range(-(1 << 63), 1 << 63)
 
@@ -43,7 +43,7 @@ class JsonColumns:
         return {name: pc.struct_field(rows, name) for name in self._fields.names}
 
     def judged(self, values: pa.Array) -> tuple[Mapping[str, pa.Array], Mapping[int, str]]:
-        """Return (columns as `of`, the error of each row that does not fit, by its index).
+        """Return (columns as from `of`, errors by the index of the row that does not fit).
 
         A row does not fit if it is no JSON object, or if a field has another type than its
         column. A value that is null fits.
@@ -57,7 +57,7 @@ class JsonColumns:
         return {name: pc.struct_field(rows, name) for name in self._fields.names}, reasons
 
     def _halved(self, values: pa.Array, reasons: dict[int, str] | None = None, first: int = 0) -> pa.Array:
-        """Decode a column in halves, so that only few rows near one that does not fit are read singly."""
+        """Decode by bisection: halves with a row that does not fit are halved again, down to 64 rows."""
         if len(values) <= 64:
             made = [_row(one, self._kind) for one in values.to_pylist()]
             if reasons is not None:
@@ -73,7 +73,7 @@ class JsonColumns:
         return pa.concat_arrays(parts)
 
     def _at_once(self, values: pa.Array) -> pa.Array | None:
-        """Return all rows decoded by one call, or None if one row is no JSON or has other types."""
+        """Decode all rows by one call of pyarrow; return None if any row is no JSON or has other types."""
         if not len(values):
             return pa.array([], self._kind)
         flat = pc.fill_null(values, b"null")
@@ -190,7 +190,10 @@ def _row(value: bytes | None, kind: pa.DataType) -> object:
 
 
 def _misfit(value: object, fitted: object, kind: pa.DataType, path: str = "") -> str | None:
-    """Return why a parsed value does not fit its column type, or None if it fits `fitted`."""
+    """Return the reason why `value` does not fit the type `kind`, or None if it fits.
+
+    `fitted` is the value as `_fitted` has converted it; `path` is the name of the field.
+    """
     if not path and not isinstance(value, dict):
         return "the value is no JSON object"
     if value is not None and fitted is None:
@@ -208,7 +211,7 @@ def _misfit(value: object, fitted: object, kind: pa.DataType, path: str = "") ->
 
 
 def _fitted(value: object, kind: pa.DataType) -> Any:
-    """Return a value as a column of type `kind` holds it, or None if it does not fit."""
+    """Convert a parsed JSON value for a column of type `kind`; return None if it does not fit the type."""
     if value is None:
         return None
     if pa.types.is_struct(kind):

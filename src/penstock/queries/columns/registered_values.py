@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from penstock.registry.schemas import Schema
 
 ERROR_COLUMN = "value_error"
-"""Why a value does not decode; null where it does."""
+"""The column with the reason why a value does not decode; null if it decodes."""
 
 WHOLE_COLUMN = "value_decoded"
-"""The column of values that are no records: a text, a number, a list."""
+"""The column for decoded values whose schema is no record: texts, numbers, lists."""
 
 _FORMAT_OF_TYPE = {kind: name for name, kind in FORMATS.items()}
 
 
 class RegisteredFields:
-    """The shape of records whose values have a schema: the schema's fields are columns.
+    """The `Shape` of topics whose values have a schema: the schema's fields are columns.
 
     A value that does not decode is null in these columns, and the column ``value_error`` has the reason.
     """
@@ -60,7 +60,7 @@ class RegisteredFields:
         self._is_record = pa.types.is_struct(kind)
         fields = list(kind) if self._is_record else [pa.field(WHOLE_COLUMN, kind)]
         self._names = column_names_of([field.name for field in fields], {ERROR_COLUMN})
-        """Columns by their names, with the field that each one is."""
+        """The field of the schema that each column shows, by column name."""
         by_name = {field.name: field for field in fields}
         own = [by_name[field].with_name(column) for column, field in self._names.items()]
         self.schema = pa.schema(
@@ -112,7 +112,7 @@ def _again(value_format: str, registry: Any, schema: Any, is_text: bool) -> Regi
 
 
 def _places(rows: Ints, count: int) -> Ints:
-    """Return the position of each row number 0 to `count` - 1 within `rows`, or -1 if it is not there."""
+    """Return, for each row number from 0 to `count` - 1, its index in `rows`, or -1 if it is not in it."""
     places = np.full(count, -1, dtype=np.int64)
     places[rows] = np.arange(len(rows))
     return places
@@ -136,7 +136,7 @@ def registered_fields(
     *,
     is_text: bool,
 ) -> RegisteredFields:
-    """Return the shape of a topic's values, by `schema` or the newest schema of the topic's subject.
+    """Return the columns of a topic with encoded values: by `schema`, or its subject's newest schema.
 
     Raises:
         ConfigError: there is neither a schema nor a registry that has one.

@@ -1,7 +1,7 @@
-"""Shapes of data sets: the columns that are made from the keys and values of records.
+"""Convert batches of records to the columns of a data set, some of which are decoded from keys and values.
 
-A `Shape` has a data set's columns, with those of records, and makes them from batches of records.
-Values with a schema in a registry have a shape of their own, in `penstock.queries.columns.registered_values`.
+A `Shape` has the schema of a data set (the columns of records, and decoded ones), and makes the columns.
+The shape for values with a schema is in `penstock.queries.columns.registered_values`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from penstock.queries.columns.json_values import JsonColumns, inferred, is_objec
 from penstock.records.arrow import SCHEMA
 
 COLUMN_ORDER = ("partition", "offset", "timestamp", "key", "value", "headers", "topic", "timestampType")
-"""The order in data sets. DuckDB counts by reading the first column: the partition needs no decoding."""
+"""The record columns of a data set, in order. DuckDB counts rows by the first: it must need no decoding."""
 
 REGISTERED = ("avro", "protobuf")
-"""Formats whose values only a schema explains."""
+"""Formats whose values cannot be decoded without a schema."""
 
 SCHEMA_FORMATS = (*REGISTERED, "json")
 """Formats that a registry may have schemas of."""
@@ -41,7 +41,7 @@ class Shape(Protocol):
 
 
 class RecordsShape:
-    """The shape with only the columns of records; keys and values are bytes or text."""
+    """The `Shape` with only the columns of records; keys and values are bytes or text."""
 
     def __init__(self, *, is_text: bool) -> None:
         self._is_text = is_text
@@ -66,12 +66,12 @@ class RecordsShape:
 
 
 class JsonFields:
-    """The shape in which the fields of JSON objects in values are columns."""
+    """The `Shape` in which the fields of JSON objects in values are columns."""
 
     def __init__(self, fields: pa.Schema, *, is_text: bool) -> None:
         self._records = RecordsShape(is_text=is_text)
         self._names = column_names_of(fields.names)
-        """Columns by their names, with the field that each one is."""
+        """The field of the JSON objects that each column shows, by column name."""
         self._fields = fields
         own = [fields.field(name).with_name(column) for column, name in self._names.items()]
         self.schema = pa.schema([*self._records.schema, *own])
@@ -94,7 +94,7 @@ class JsonFields:
 
 
 class EventFields:
-    """The shape in which attributes of CloudEvents are columns, with the names of `penstock.cloudevents`."""
+    """The `Shape` in which CloudEvents attributes are columns, named as in `penstock.cloudevents`."""
 
     def __init__(self, *, is_text: bool) -> None:
         from penstock.cloudevents.columnar import EVENT_COLUMNS, EVENT_SCHEMA
@@ -125,7 +125,7 @@ class EventFields:
 def shape_of(
     value_format: str, value_schema: object, sample: Iterable[bytes | None], *, is_text: bool
 ) -> Shape:
-    """Return the shape for a format; JSON fields without a schema are inferred from `sample`.
+    """Return the `Shape` for a value format; JSON fields without a schema are inferred from `sample`.
 
     Raises:
         ConfigError: there is no such format, or `value_schema` is no schema.
@@ -147,10 +147,10 @@ def shape_of(
 
 
 def column_names_of(fields: Iterable[str], others: Collection[str] = ()) -> dict[str, str]:
-    """Return the column name of each field: its own, or ``value_<name>`` if records have that column.
+    """Return fields by their column names: the field's name, or ``value_<name>`` if that column exists.
 
-    SQL ignores case, so names that differ only in case get numbers. `others` are the names of more existing
-    columns.
+    SQL ignores case, so names that differ only in case get numbers. `others` are the names of existing
+    columns besides those of records.
     """
     taken = {name.lower() for name in (*COLUMN_NAMES, *others)}
     found: dict[str, str] = {}
@@ -188,7 +188,7 @@ def records_needed(columns: Iterable[str], sources: Sequence[str]) -> list[str]:
 
 
 def batch_of(arrays: list[pa.Array], schema: pa.Schema, columns: Iterable[str], rows: int) -> pa.RecordBatch:
-    """Return a batch of `rows` rows with the columns `columns` of a schema, or without columns."""
+    """Return a batch with `arrays` as the columns `columns`; without any, a batch of `rows` empty rows."""
     if arrays:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([schema.field(name) for name in columns]))
     # A batch without columns has no rows, unless it is cut from one that has.
@@ -196,6 +196,6 @@ def batch_of(arrays: list[pa.Array], schema: pa.Schema, columns: Iterable[str], 
 
 
 def looks_like_json(sample: Iterable[bytes | None]) -> bool:
-    """Return whether at least nine of ten values in a sample that are not null are JSON objects."""
+    """Return True if at least 90 % of the non-null values in a sample are JSON objects."""
     values = [value for value in sample if value is not None]
     return bool(values) and sum(map(is_object, values)) * 10 >= len(values) * 9

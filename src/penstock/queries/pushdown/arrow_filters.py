@@ -1,7 +1,7 @@
 """Derive the records that an Arrow filter (`pyarrow.compute.Expression`) may select.
 
-Expressions have no interface to their parts. Their serialized form has the parts: a batch of literals
-whose schema's metadata names calls, fields and literals in turn. A part of an unknown form is ignored.
+pyarrow has no interface to the parts of an expression. The serialized form has them: a batch of literals,
+whose schema metadata lists calls, fields and literals in order. A part of an unknown form is ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.queries.pushdown.wanted import EVERYTHING, NOTHING, Wanted, compar
 OPERATORS = {"equal": "==", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 DEPTH_MAX = 200
-"""Deeper expressions say nothing: a query's author chooses the depth."""
+"""Greatest depth of an expression to analyse; a deeper one does not narrow what is read."""
 
 
 class ColumnField(NamedTuple):
@@ -30,7 +30,7 @@ class ColumnField(NamedTuple):
 
 
 class Nested(NamedTuple):
-    """A field of a struct column."""
+    """A field inside a struct column; has only the column's name."""
 
     column: str
 
@@ -50,7 +50,7 @@ class FunctionCall(NamedTuple):
 
 
 def wanted_by(filter: pc.Expression | None) -> Wanted:
-    """Return the partitions, offsets, times and keys that a filter may select; `EVERYTHING` if unknown."""
+    """Return a superset of the records that a filter selects; `EVERYTHING` if its form is unknown."""
     if filter is None:
         return EVERYTHING
     try:
@@ -126,7 +126,7 @@ def _value(scalar: pa.Scalar) -> Any:
 
 
 def _entries(schema: pa.Schema) -> list[tuple[str, str]]:
-    """Return all entries of a schema's metadata in order, duplicates included, unlike `metadata`.
+    """Return all entries of a schema's metadata in order, with duplicates (`Schema.metadata` drops these).
 
     They are read from Arrow's C data interface: counts and lengths of 32 bits, then bytes.
     """

@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 CLIPPED_US = ((1 << 63) // 1000 - 1) * 1000
-"""From here on times in columns are cut, so that a comparison says nothing of the record's own."""
+"""Columns clip timestamps at this value. A comparison with a later time allows no conclusion."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class Wanted:
     time_min_ms: int | None = None
     time_end_ms: int | None = None
     keys: frozenset[bytes] | None = None
-    """The keys that records may have; a null key is none of them."""
+    """The keys that the records may have (never null), or None for any key."""
     topics: frozenset[str] | None = None
     partition_min: int = 0
     partition_end: int | None = None
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the set is empty."""
+        """True if the set is empty."""
         return (
             (self.offset_end is not None and self.offset_end <= self.offset_min)
             or (self.partition_end is not None and self.partition_end <= self.partition_min)
@@ -79,7 +79,7 @@ class Wanted:
         )
 
     def partitions_among(self, numbers: Iterable[int]) -> set[int]:
-        """Return those of `numbers` that are partitions in the set."""
+        """Return the partition numbers in `numbers` that belong to the set."""
         end = self.partition_end
         return {
             number
@@ -95,10 +95,10 @@ NOTHING = Wanted(partitions=frozenset())
 
 
 def comparison(column: str, operator: str, value: object) -> Wanted:
-    """Return the records for which ``column operator value`` may hold.
+    """Return the records for which ``column operator value`` may be true.
 
-    The operator is ``==``, ``<``, ``<=``, ``>`` or ``>=``. The result is `EVERYTHING` if the column gives no
-    bound. A comparison with null selects no record.
+    The operator is ``==``, ``<``, ``<=``, ``>`` or ``>=``. The result is `EVERYTHING` if the comparison does
+    not limit what has to be read. A comparison with null selects no record.
     """
     if value is None:
         return NOTHING
@@ -114,7 +114,7 @@ def comparison(column: str, operator: str, value: object) -> Wanted:
 
 
 def one_of(column: str, values: Iterable[object]) -> Wanted:
-    """Return the records whose column may have one of `values`; nulls among these select nothing."""
+    """Return the records whose column may equal one of `values`; null in `values` selects no record."""
     found = NOTHING
     for value in values:
         found = found.either(comparison(column, "==", value))
@@ -129,14 +129,14 @@ def is_null(column: str) -> Wanted:
 
 
 def microseconds(value: object) -> int | None:
-    """Return a time in microseconds since 1970, or None if `value` is no time with a zone."""
+    """Return microseconds since 1970 for a datetime with a time zone, None for any other value."""
     if isinstance(value, datetime) and value.tzinfo is not None:
         return (value - _EPOCH) // _MICROSECOND
     return None
 
 
 def _key(value: bytes | str) -> bytes | None:
-    """Return the bytes of a key, or None if the text may stand for bytes that are no text."""
+    """Return the bytes of a key, or None if its text has U+FFFD, which may replace any invalid bytes."""
     if isinstance(value, bytes):
         return value
     try:
@@ -202,7 +202,7 @@ def _either(one: frozenset[T] | None, other: frozenset[T] | None) -> frozenset[T
 
 
 def on_topic(wanted: Wanted, topic: str) -> Wanted:
-    """Return the set's records of one topic: `NOTHING` if it is only of other topics."""
+    """Return the part of `wanted` within one topic: `NOTHING` if the set has only other topics."""
     if wanted.topics is not None and topic not in wanted.topics:
         return NOTHING
     return replace(wanted, topics=None)

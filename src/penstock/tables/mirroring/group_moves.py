@@ -1,10 +1,12 @@
 """Move the committed offsets of the source's groups to the target, by the offset map of a copy.
 
-The rules: a group gets the target offset of the first record that it has not read, once that record, or every
-record before the group's offset, is copied, never sooner. Its metadata stays. It is moved again when the
-source has another offset, higher or lower. A group is left alone in the target if it has members there, or if
-its offset there was not committed by the copy: then it consumes there. Offsets deleted in the source stay in
-the target; offsets deleted in the target are moved again with the group's next commit.
+To move an offset means to commit in the target the target offset of the first record that the group has not
+read. It happens once that record, or every record before the group's offset, is copied. The metadata of the
+commit stays the same. If the group commits another offset in the source, higher or lower, that is moved too.
+
+An offset is not moved while the group has members in the target, or if the group's offset in the target was
+not committed by the copy: then the group already consumes there. Offsets deleted in the source stay in the
+target; offsets deleted in the target are moved again with the group's next commit.
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ if TYPE_CHECKING:
 log = logger_named("penstock.tables")
 
 GROUPS_MAX = 10_000
-"""How many groups one copy moves: the first by name, of those that the patterns match."""
+"""Most groups whose offsets one copy moves: the first by name of those that the patterns match."""
 
 KINDS = ("", PROTOCOL_TYPE)
-"""Groups of other kinds (Connect's, share groups) have no offsets of this kind, or none of topics."""
+"""Protocol types of the groups to move. Others (Connect, share groups) have no committed topic offsets."""
 
 
 class Move(NamedTuple):
-    """A committed offset of a source group, and the corresponding offset in the target."""
+    """A group's committed offset in the source, and the corresponding offset to commit in the target."""
 
     group: str
     partition: int
@@ -50,12 +52,12 @@ class Move(NamedTuple):
 
 
 class GroupMoves:
-    """Moves the offsets of groups for the copy of one topic.
+    """Moves the committed offsets of groups for the copy of one topic.
 
     `patterns` are shell patterns for the names of groups. `translate` returns the target's offset for a
     partition and an offset of the source, or None if the copy has not reached that offset; it raises
-    ValueError if the offset map does not cover it. `write` sends the changes for the map's topic, and raises
-    if another copy of the same name has taken over.
+    ValueError if the offset map does not cover it. `write` sends the changes in `notes` to the topic that
+    stores the offset map, and raises if another copy of the same name has taken over.
     """
 
     def __init__(
@@ -78,17 +80,17 @@ class GroupMoves:
         self._notes = notes
         self._translate, self._write = translate, write
         self._done: dict[tuple[str, int], OffsetAndMetadata] = {}
-        """What of the source was dealt with last, so that it is not looked at again."""
+        """The source offset that was moved last, by group and partition: an unchanged one is skipped."""
         self._said: set[tuple[str, str]] = set()
         self.moved: dict[int, int] = {}
-        """How many offsets were committed in the target, by partition."""
+        """Number of offset commits in the target, by partition."""
         self.groups: set[str] = set()
-        """The groups that were moved, or had nothing to be moved any more."""
+        """The groups whose offsets were moved, or were already equal in the target."""
         self.waiting = 0
-        """How many offsets the last round left, because their records are not copied yet."""
+        """Number of offsets that the last `round` did not move, because their records are not copied yet."""
 
     def round(self, partitions: Sequence[int]) -> int:
-        """Commit in the target what has changed in the source since the last round; return how many offsets.
+        """Commit in the target the group offsets that have changed in the source; return their number.
 
         Raises:
             KafkaError: the source does not list its groups.
@@ -134,7 +136,7 @@ class GroupMoves:
         return names[:GROUPS_MAX]
 
     def _wanted(self, partitions: Sequence[int]) -> dict[str, list[Move]]:
-        """Return, by group, the changed source offsets that can be moved; count those that must wait."""
+        """Return the changed offsets that can be moved, by group; count the others in `waiting`."""
         self.waiting = 0
         found: dict[str, list[Move]] = {}
         asked = [TopicPartition(self._topic, number) for number in partitions]
@@ -157,7 +159,7 @@ class GroupMoves:
         return found
 
     def _that_are_ours(self, group: str, moves: Sequence[Move]) -> list[Move]:
-        """Note and return the moves to commit, without those of groups that consume in the target."""
+        """Return the moves to commit, unless the group consumes in the target; note them for `_write`."""
         there = self._there(group, [move.partition for move in moves])
         ours: list[Move] = []
         for move in moves:
@@ -214,7 +216,7 @@ class GroupMoves:
         self.groups.add(move.group)
 
     def _say(self, group: str, what: str, key: str = "") -> None:
-        """Log a warning about a group once for each `key`; without one, once for each text."""
+        """Log the warning `what` about a group, once for each `key` (by default the text is the key)."""
         about = group, key or what
         if about not in self._said and len(self._said) < GROUPS_MAX:
             self._said.add(about)

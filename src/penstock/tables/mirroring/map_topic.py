@@ -1,7 +1,8 @@
-"""The offset maps of a copy, stored in a compacted topic of the target, in the records' transactions.
+"""The compacted topic in the target that stores a copy's offset maps, written in the copy's transactions.
 
-A record is a chunk of the map of a partition (key ``map/PARTITION/FIRST``), or the last offsets that the copy
-has committed for a group (key ``group/PARTITION/GROUP``). A copy that is continued reads the topic once.
+A record is a chunk of a partition's map (key ``map/PARTITION/FIRST``, with the first source offset), or the
+last offsets that the copy has committed for a group (key ``group/PARTITION/GROUP``). A copy reads the topic
+once, when it starts.
 """
 
 from __future__ import annotations
@@ -29,19 +30,23 @@ if TYPE_CHECKING:
 log = logger_named("penstock.tables")
 
 MAP_BYTES_MAX = 64 << 20
-"""What the packed maps of one topic may have, in memory and in the target; the oldest runs go beyond it."""
+"""Largest size of the packed maps of one topic, in memory and in the target; the oldest runs are dropped."""
 
 READ_BYTES_MAX = 2 * MAP_BYTES_MAX
-"""What is read of the topic. A copy writes less, and the last chunks of its maps besides."""
+"""Largest size of the maps to read: more than a copy writes (`MAP_BYTES_MAX`, and its maps' last chunks)."""
 
 GROUP_OFFSETS_MAX = 1_000_000
-"""Of how many offsets of groups the copy of one topic keeps what it has committed."""
+"""Most pairs of group and partition for which a copy stores the offsets that it has committed."""
 
 REMEMBERED = 4
-"""How many of its own commits a copy recognizes: one may be under way when a copy ends and another begins."""
+"""Number of a copy's last commits that are stored for each group and partition.
+
+They identify an offset in the target as one of the copy. More than one is needed, because a commit may be
+under way when the copy is stopped and started again.
+"""
 
 LOAD_TIMEOUT_S = 60.0
-"""How long nothing may come while the topic is read."""
+"""Seconds without a record after which reading the topic fails."""
 
 SETTINGS = {
     "cleanup.policy": "compact",
@@ -61,9 +66,9 @@ class MapTopic:
         self.topic = map_topic_name(name)
         self.maps: dict[int, OffsetMap] = {}
         self.moved: dict[tuple[str, int], list[int]] = {}
-        """The offsets that the copy has committed last for a group and a partition, the newest at the end."""
+        """The last offsets that the copy has committed in the target, by group and partition; newest last."""
         self._chunks: dict[int, dict[int, bytes]] = {}
-        """What was read, until a map is made of it."""
+        """The packed chunks that `load` has read, by partition and name; `resume` makes maps of them."""
         self._read_bytes = 0
         self._due: dict[str, bytes | None] = {}
 
@@ -106,7 +111,7 @@ class MapTopic:
                 raise RequestTimeoutError(f"topic {self.topic} has not come within {LOAD_TIMEOUT_S:g} s")
 
     def _take(self, key: bytes, value: bytes | None) -> None:
-        """Apply one record of the topic; records that no copy has written are ignored."""
+        """Apply one record of the topic; ignore a record in another format than the copy writes."""
         with suppress(ValueError, TypeError):
             kind, partition, name = key.decode().split("/", 2)
             if kind == "map":
@@ -124,8 +129,8 @@ class MapTopic:
     def resume(self, partition: int, position: int, known: tuple[int, int] | None) -> OffsetMap:
         """Return the map of a partition whose copy continues at source offset `position`.
 
-        `known` is the (floor, end) of the map in the note beside the committed position. If the topic does
-        not have that map, a new one begins at `position`.
+        `known` is the map's (floor, end) in the `CopyNote` of the committed position. If the chunks that were
+        read do not result in that map, an empty map begins at `position`.
         """
         chunks = self._chunks.pop(partition, {})
         made: OffsetMap | None = None
@@ -158,7 +163,7 @@ class MapTopic:
             self._due[f"map/{partition}/{first}"] = None
 
     def add(self, partition: int, runs: Iterable[tuple[int, int, int]]) -> None:
-        """Add copied records to the map: source offset, target offset and count of each run.
+        """Add runs of copied records to the map, as (source offset, target offset, count).
 
         Raises:
             ValueError: the runs do not come after those in the map.
@@ -186,7 +191,7 @@ class MapTopic:
         self._drop(partition, self.maps[partition].forget_before(target))
 
     def note_move(self, group: str, partition: int, offsets: list[int]) -> bool:
-        """Note offsets that were or will be committed for a group; return False if there are too many."""
+        """Store the copy's last commits for a group; return False if `GROUP_OFFSETS_MAX` are stored."""
         if len(self.moved) >= GROUP_OFFSETS_MAX and (group, partition) not in self.moved:
             return False
         self.moved[group, partition] = kept = offsets[-REMEMBERED:]
@@ -204,10 +209,10 @@ class MapTopic:
 
     @property
     def has_changed(self) -> bool:
-        """Whether `write` has anything to send."""
+        """True if there are changes that `write` has to send."""
         return bool(self._due)
 
     def write(self, producer: Producer) -> list[Delivery]:
-        """Send the changes since the last call; return their deliveries."""
+        """Send the changes since the last call to the topic; return the deliveries of the records."""
         due, self._due = self._due, {}
         return [producer.send(self.topic, value, key=key.encode(), partition=0) for key, value in due.items()]

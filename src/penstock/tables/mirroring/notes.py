@@ -1,4 +1,4 @@
-"""The note beside a committed position of a copy: the ids of both topics, and the ends of the offset map."""
+"""The metadata of a copy's committed position: both topic ids, and the ends of the copy's offset map."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.client.cluster.metadata import NO_TOPIC_ID
 from penstock.protocol.uuid import uuid_from_text
 
 PREFIX = "penstock-mirror-"
-"""How the names of copies begin that were given none."""
+"""The prefix of the default names of copies."""
 
 TOPIC_NAME_MAX = 249
 MAP_SUFFIX = "-offsets"
@@ -25,7 +25,7 @@ def copy_name(cluster_id: str | None, topic: str) -> str:
 def map_topic_name(name: str) -> str:
     """Return the topic in the target that stores the offset map of the copy `name`.
 
-    Copies may have names that topics may not: other characters are replaced, and a checksum is added.
+    Characters of the copy's name that a topic name cannot have are replaced; then a checksum is added.
     """
     fitting = re.sub(r"[^A-Za-z0-9._-]", "_", name)[: TOPIC_NAME_MAX - len(MAP_SUFFIX) - 9]
     checksum = "" if fitting == name else f"-{crc32(name.encode()):08x}"

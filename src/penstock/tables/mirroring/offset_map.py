@@ -19,10 +19,10 @@ from penstock.errors import CorruptRecordError
 from penstock.records.format.varint import read_unsigned
 
 CHUNK_RUNS = 512
-"""How many runs one chunk has at most. The last one is written anew by each transaction."""
+"""Most runs of one chunk. Each transaction of the copy writes the last chunk anew."""
 
 CHUNK_BYTES_MAX = CHUNK_RUNS * 30
-"""What a chunk unpacks to at most: three numbers of at most ten bytes for each run."""
+"""Largest size of a decompressed chunk: three numbers of at most ten bytes for each run."""
 
 
 class OffsetRun(NamedTuple):
@@ -34,21 +34,21 @@ class OffsetRun(NamedTuple):
 
 
 class OffsetMap:
-    """The runs of one partition, in order. `floor` is the source offset below which the map has no runs.
+    """The runs of one partition, in order. `floor` is the source offset below which offsets are not mapped.
 
-    With a floor of 0, the map is complete from the beginning: records before the first run were removed from
-    the source before they could be copied.
+    With a floor of 0, the map has every copied record: records before the first run were removed from the
+    source before they could be copied.
     """
 
     def __init__(self, floor: int = 0) -> None:
         self.floor = floor
         self._firsts: list[int] = []
-        """The names of the packed chunks, in order."""
+        """The names of the packed chunks (the source offsets at which they begin), ascending."""
         self._packed: dict[int, bytes] = {}
         self._open: list[OffsetRun] = []
         """The runs of the last chunk, which is not full."""
         self.size_bytes = 0
-        """Bytes of the packed chunks."""
+        """Total size of the packed chunks."""
 
     def __iter__(self) -> Iterator[OffsetRun]:
         for first in self._firsts:
@@ -128,7 +128,7 @@ class OffsetMap:
         return None
 
     def _from(self, offset: int) -> Iterator[list[OffsetRun]]:
-        """Yield the runs of the last chunk that begins at or before `offset`, then those of later chunks."""
+        """Yield the runs of each chunk, from the chunk on that contains source offset `offset`."""
         at = max(bisect_right(self._firsts, offset) - 1, 0)
         if not self._open or offset < self._open[0].source:
             for first in self._firsts[at:]:
@@ -137,7 +137,7 @@ class OffsetMap:
             yield self._open
 
     def chunks(self, since: int = 0) -> dict[int, bytes]:
-        """Return the packed chunks, by name, with runs from source offset `since` on, and the last chunk."""
+        """Return packed chunks by name: those with runs from source offset `since` on, always the last."""
         if not self._open:
             return {}
         name = self._open[0].source
@@ -146,7 +146,7 @@ class OffsetMap:
 
     @classmethod
     def of_chunks(cls, chunks: Iterable[tuple[int, bytes]], *, floor: int, end: int) -> OffsetMap:
-        """Return the map in packed chunks, without records from source offset `end` on.
+        """Build the map from packed chunks, without records from source offset `end` on.
 
         Raises:
             CorruptRecordError: a chunk is damaged, or does not come after the one before.
@@ -198,7 +198,7 @@ def _source(run: OffsetRun) -> int:
 
 
 def pack_runs(runs: Iterable[OffsetRun]) -> bytes:
-    """Return runs as compressed bytes: the distance of each from the last one in both logs, and length."""
+    """Return runs as compressed bytes: for each its length, and its gaps to the previous run in both logs."""
     out = bytearray()
     source = target = 0
     for run in runs:

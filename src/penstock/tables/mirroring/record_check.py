@@ -18,10 +18,10 @@ from penstock.tables.mirroring.offset_map import OffsetMap, OffsetRun
 from penstock.tables.mirroring.settings import shared_settings
 
 READ_TIMEOUT_S = 60.0
-"""How long nothing may come from a side."""
+"""Seconds without a record from the source or the target after which the comparison fails."""
 
 NAMED_MAX = 10
-"""How many differences of a partition are named; all are counted."""
+"""Most differences of a partition that are listed with their offsets; all are counted."""
 
 
 class RecordDifference(NamedTuple):
@@ -38,20 +38,20 @@ class PartitionCheck:
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.same = 0
-        """Records that are the same."""
+        """Number of records that are equal in source and target."""
         self.only_source = 0
-        """Records that retention or compaction has removed from the target since."""
+        """Number of copied records that retention or compaction has removed from the target."""
         self.only_target = 0
-        """Records that retention or compaction has removed from the source since."""
+        """Number of copied records that retention or compaction has removed from the source."""
         self.not_in_map = 0
-        """Records that lie before the beginning of the map, and were not compared."""
+        """Number of source records before the first offset of the map, which were not compared."""
         self.different = 0
-        """Records that differ, are missing, or are not of the copy."""
+        """Number of records that differ, are missing in the target, or were written by another program."""
         self.differences: list[RecordDifference] = []
-        """The first of those."""
+        """The first `NAMED_MAX` of the records counted in `different`."""
 
     def note(self, source: int | None, target: int | None, what: str) -> None:
-        """Count a difference, and keep the first ones with their offsets."""
+        """Count a difference, and add it to `differences` if it is among the first `NAMED_MAX`."""
         self.different += 1
         if len(self.differences) < NAMED_MAX:
             self.differences.append(RecordDifference(source, target, what))
@@ -69,9 +69,9 @@ def check_copy(
     source_config: Mapping[str, object] | None = None,
     config: Mapping[str, object] | None = None,
 ) -> list[PartitionCheck]:
-    """Compare with the source what `TopicMirror` has copied, and change nothing; takes the same arguments.
+    """Compare the records that `TopicMirror` has copied with the source. The arguments are those of the copy.
 
-    The copy may go on meanwhile. Records that it copies after the start are not compared.
+    Changes nothing. The copy may run meanwhile: records that it copies after the start are not compared.
 
     Raises:
         ConfigError: there is no copy of that name.
@@ -131,9 +131,10 @@ class _Sides(NamedTuple):
 
 
 def _compare(sides: _Sides, made: OffsetMap, position: int, first_kept: int) -> PartitionCheck:
-    """Compare one partition by reading both logs and the offset map side by side.
+    """Compare one partition by reading source, target and the offset map `made` side by side.
 
-    `first_kept` is the target offset from which on no record may be missing.
+    `position` is the source offset up to which the copy has come. `first_kept` is the target offset from
+    which on no record may be missing.
     """
     check = PartitionCheck(sides.source.partition)
     there = _records(sides.target_reader, sides.target, made.target_end)
@@ -182,7 +183,7 @@ class _Walk:
         self._runs = runs
         self._now: OffsetRun | None = next(runs, None)
         self._passed: deque[OffsetRun] = deque()
-        """Runs that the source is beyond, and the target may not be."""
+        """Runs that the pass has left behind in the source, and perhaps not yet in the target."""
 
     def target_of(self, offset: int) -> int | None:
         """Return the target offset of a source record, or None if it is in no run."""
@@ -202,7 +203,7 @@ class _Walk:
         return first is not None and offset >= first.target
 
     def forget_before(self, offset: int) -> None:
-        """Drop the passed runs that end at or before target offset `offset`."""
+        """Drop the runs in `_passed` that end at or before target offset `offset`."""
         while self._passed and offset >= self._passed[0].target + self._passed[0].length:
             self._passed.popleft()
 
@@ -224,7 +225,7 @@ def _records(reader: Consumer, tp: TopicPartition, end: int) -> Iterator[Record[
 
 
 def _difference(here: Record[bytes, bytes], there: Record[bytes, bytes]) -> str:
-    """Return the names of the record's parts that differ, or "" if both records are equal."""
+    """Return a text such as "another key and value" for the parts that differ, or "" for equal records."""
     parts = [
         part
         for part in ("key", "value", "headers")

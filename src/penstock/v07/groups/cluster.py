@@ -37,7 +37,7 @@ class Cluster07:
         self._counts: dict[str, dict[int, int]] = {}
 
     def forget(self) -> None:
-        """Drop all data, so that they are read again: after a lost session no watch is left."""
+        """Drop all cached data. Needed after a lost session, because ZooKeeper has dropped its watches."""
         with self._lock:
             self._brokers = self._topics = None
             self._counts.clear()
@@ -83,7 +83,7 @@ class Cluster07:
             return dict(self._counts[topic])
 
     def _children(self, path: str, changed: Callable[[], None]) -> list[str]:
-        """Return the names below a node, and set a watch on them, or on the creation of the node."""
+        """Return the names of a node's children; watch them, or the creation of the node if it is missing."""
         from kazoo.exceptions import NoNodeError
 
         def notice(event: object) -> None:

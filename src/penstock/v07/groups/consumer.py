@@ -4,7 +4,7 @@ No coordinator assigns partitions: every member reads the same nodes and compute
 (`coordination.assign`). A member gives up all its partitions before it claims any. It claims a partition by
 creating an ephemeral node; if another member's node is still there, it releases its own nodes and retries.
 
-One worker thread does all that; one fetcher thread per broker fills the streams.
+One worker thread rebalances and commits; one fetcher thread per broker fills the streams with messages.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ZOOKEEPER_NAMES = {
     "zk_sessiontimeout_ms": "session_timeout_ms",
     "zk_connectiontimeout_ms": "connection_timeout_ms",
 }
-"""Penstock's names of settings, by 0.7's names with ``_`` for the dots."""
+"""Fields of `GroupSettings` by the setting's name in Kafka 0.7, with ``_`` instead of dots."""
 
 
 class GroupSettings(NamedTuple):
@@ -68,7 +68,7 @@ class GroupSettings(NamedTuple):
     session_timeout_ms: int = 6_000
     """(``zk.sessiontimeout.ms``) The length of the ZooKeeper session."""
     connection_timeout_ms: int = 0
-    """(``zk.connectiontimeout.ms``) How long ZooKeeper may take at the start; 0 means
+    """(``zk.connectiontimeout.ms``) The timeout for the first connection to ZooKeeper; 0 means
     `session_timeout_ms`."""
     socket_timeout_ms: int = 30_000
     penstock_message_bytes_max: int = MESSAGE_BYTES_MAX
@@ -265,7 +265,7 @@ class GroupConsumer07:
         )
 
     def _rebalance(self) -> bool:
-        """Give up all partitions, read the members, and claim a share; return False if others keep theirs."""
+        """Release all partitions, and claim the new assignment; return False if others do not release it."""
         for tries in range(self._settings.rebalance_retries_max):
             if self._closing.is_set():
                 return True
@@ -368,9 +368,9 @@ class GroupConsumer07:
             fetcher.start()
 
     def _stop_fetching(self, *, commit: bool) -> None:
-        """Stop fetching, drop messages that were not returned, and store offsets if `commit`.
+        """Stop fetching, drop messages that were not returned, and commit consumed offsets if `commit`.
 
-        All partitions still belong to this member at that time.
+        Must be called while this member still owns its partitions.
         """
         fetchers, self._fetchers = self._fetchers, []
         for fetcher in fetchers:
@@ -384,10 +384,10 @@ class GroupConsumer07:
             self._store(positions)
 
     def _start_of(self, tp: BrokerTopicPartition, address: BrokerAddress) -> tuple[int | None, bool]:
-        """Return the offset to begin at, and True if it is a stored one, False if by `autooffset_reset`.
+        """Return (offset to begin at, True if it is the committed one, False if by `autooffset_reset`).
 
-        The offset is None if the broker does not answer now: its fetcher then asks again, and those of other
-        brokers begin.
+        The offset is None if the broker does not answer now: its fetcher then requests the offset again, and
+        the fetchers of other brokers begin.
         """
         assert self._client is not None
         topic, at = tp
@@ -419,9 +419,10 @@ class GroupConsumer07:
         return (driver.earliest if is_smallest else driver.latest)(topic, at.partition)
 
     def _reset(self, driver: Driver07, tp: BrokerTopicPartition, error: PenstockError | None) -> int:
-        """Return the offset to continue at. After an `error` of the old one, store it, or raise `error`.
+        """Return the offset to continue at, by `autooffset_reset`.
 
-        The setting `autooffset_reset` decides between the two.
+        If the old offset has caused `error`, commit the new offset, or raise `error` if the setting is
+        neither smallest nor largest.
         """
         if error is None:
             return self._end_of(driver, *tp)

@@ -35,10 +35,10 @@ class BrokerPartition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> BrokerPartition:
-        """Return the broker and partition in ``broker-partition``.
+        """Parse a text of the form ``broker-partition``, such as ``2-0``.
 
         Raises:
-            DecodeError: the text is something else.
+            DecodeError: the text has another form.
         """
         broker, dash, partition = text.partition("-")
         if not (dash and _is_number(broker) and _is_number(partition)):
@@ -122,7 +122,7 @@ def parse_offset(data: bytes) -> int:
 
 
 def _is_number(text: str) -> bool:
-    """Return True if a text is ASCII digits, at most as many as 64 bits take."""
+    """Return True if a text consists of ASCII digits, not more than a 64-bit number has."""
     return text.isascii() and text.isdecimal() and len(text) < 20
 
 
@@ -198,21 +198,25 @@ def parse_subscription(data: bytes) -> StreamSubscription:
 
 
 class Snapshot(NamedTuple):
-    """The data that a member has read: members with subscriptions, topics with partitions per broker."""
+    """The data from which a member computes the assignment, as read from ZooKeeper.
+
+    `members` has the subscription of each member; `topics` the number of partitions by topic and broker id.
+    """
 
     members: Mapping[str, StreamSubscription]
     topics: Mapping[str, Mapping[int, int]]
 
 
 def threads(member: str, streams: int) -> list[str]:
-    """Return the names of a member's streams, as the nodes of owners hold them."""
+    """Return the names of a member's streams, which are the contents of the owner nodes in ZooKeeper."""
     return [f"{member}-{number}" for number in range(streams)]
 
 
 def split(partitions: Iterable[str], owners: Iterable[str]) -> dict[str, list[str]]:
-    """Return consecutive chunks of the sorted partitions for the sorted owners; the first get the rest.
+    """Assign consecutive chunks of the sorted partitions to the sorted owners.
 
-    Both are sorted as text, so that ``10-0`` comes before ``2-0``. Every owner is in the result.
+    If the division has a remainder, the first owners get one partition more. Both are sorted as text, so that
+    ``10-0`` comes before ``2-0``. Every owner is in the result.
     """
     ordered, chunks = sorted(partitions), sorted(owners)
     if not chunks:
@@ -228,7 +232,7 @@ def split(partitions: Iterable[str], owners: Iterable[str]) -> dict[str, list[st
 
 
 def assign(snapshot: Snapshot, member: str) -> dict[tuple[str, BrokerPartition], str]:
-    """Return the partitions of `member`: topic and broker-partition, with the stream that reads each."""
+    """Compute the assignment of `member`: (topic, broker partition) -> name of the stream that reads it."""
     if member not in snapshot.members:
         return {}
     wanted = {name: subscription.of(snapshot.topics) for name, subscription in snapshot.members.items()}
@@ -246,10 +250,10 @@ def assign(snapshot: Snapshot, member: str) -> dict[tuple[str, BrokerPartition],
 
 
 def destinations(counts: Mapping[int, int], live_brokers: Iterable[int]) -> list[BrokerPartition]:
-    """Return the partitions to which a message of a topic may go.
+    """Return the partitions to which a message of a topic may be sent; `counts` are those of each broker.
 
-    A live broker that does not list the topic takes its partition 0: the message creates the topic there, and
-    the broker then registers its number of partitions.
+    A live broker that does not list the topic is included with partition 0: the message creates the topic
+    there, and the broker then registers its number of partitions.
     """
     live = set(live_brokers)
     known = {broker: count for broker, count in counts.items() if broker in live}
@@ -260,5 +264,5 @@ def destinations(counts: Mapping[int, int], live_brokers: Iterable[int]) -> list
 
 
 def choose(partitions: Sequence[BrokerPartition], key: str) -> BrokerPartition:
-    """Return the partition for a key, as the 0.7 producer chooses it."""
+    """Return the partition for a key: by Java's hash code of the text, as in Kafka 0.7's producer."""
     return partitions[abs(string_hash(key)) % len(partitions)]

@@ -1,7 +1,7 @@
-"""A thread per broker that fetches a group member's partitions there, by MULTIFETCH, into its streams.
+"""Fetcher threads of a Kafka 0.7 group member: one per broker, which fills streams by MULTIFETCH requests.
 
 An error of one partition ends only the reading of that partition: a stored offset inside a message, a damaged
-log, an error code of the broker. The other partitions of the broker are read on.
+log, an error code of the broker. The thread continues with the other partitions of the broker.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from penstock.v07.wire import COUNT_MAX, Error, FetchPart
 logger = logger_named("penstock.v07")
 
 HELD_BYTES_MAX = 64 << 20
-"""About how many decompressed bytes of one fetch are held at a time: at most one wrapper more."""
+"""Size of the decompressed messages of one fetch that are held at a time; one wrapper may exceed it."""
 
 MESSAGE_OVERHEAD_BYTES = 150
 """The bytes that a message takes in memory besides its payload."""
 
 ANSWER_BYTES_MAX = 64 << 20
-"""The most bytes of one MULTIFETCH, unless a single message is larger, since its response is held in
-memory."""
+"""Largest size of a MULTIFETCH response, which is held in memory, unless a single message is larger."""
 
 
 class FetchTarget:
     """A partition to fetch, the offset to continue at, and the stream that takes the messages.
 
-    `offset` is None if it could not be found out yet; `reset` returns it later. `is_proven` is False for a
-    stored offset that nothing was read from yet: it may be inside a message.
+    `offset` is None if the broker has not returned it yet; the fetcher's `reset` returns it later.
+    `is_proven` is False for a committed offset from which no message has been read yet: it may be inside a
+    message.
     """
 
     __slots__ = ("generation", "is_proven", "offset", "size_max", "stream", "tp")
@@ -68,17 +68,18 @@ class FetchTarget:
         self.generation = generation
         self.is_proven = is_proven
         self.size_max = 0
-        """The size of the fetch if one message needs more than `fetch_bytes`, else 0."""
+        """The fetch size for a message that is larger than the fetcher's `fetch_bytes`, else 0."""
 
 
 Reset = Callable[[Driver07, BrokerTopicPartition, PenstockError | None], int]
 
 
 class Fetcher07:
-    """Fetches from one broker until it is stopped, and retries while the broker is away.
+    """Fetches from one Kafka 0.7 broker until it is stopped, and retries while the broker does not answer.
 
-    `reset` returns the offset to continue at when an offset is outside the log or inside a message (with the
-    error), or when none is known (without an error). If it raises, the reading of that partition ends.
+    `reset(driver, partition, error)` returns the offset to continue at. `error` is set if the old offset is
+    outside the log or inside a message, and None if there is no offset. If `reset` raises, the reading of
+    that partition ends.
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class Fetcher07:
         return has_come
 
     def _requests(self) -> Iterator[list[FetchTarget]]:
-        """Yield the targets with offsets, divided into requests whose responses fit into the limit."""
+        """Yield the targets of each MULTIFETCH: divided so that a response fits into `ANSWER_BYTES_MAX`."""
         wanted: list[FetchTarget] = []
         size = 0
         for target in list(self._targets):
@@ -183,7 +184,7 @@ class Fetcher07:
 
     @contextmanager
     def _only(self, target: FetchTarget) -> Iterator[None]:
-        """Pass an error of the block on to the target's stream, and end only this target."""
+        """Pass an error of the block to the target's stream, and stop fetching only this target."""
         try:
             yield
         except NetworkError:
@@ -231,13 +232,13 @@ class Fetcher07:
         target.is_proven, target.size_max = True, 0
 
     def _ask_for_more(self, target: FetchTarget, data: memoryview, part: FetchPart) -> None:
-        """Raise the target's fetch size to that of its first message, if the bytes can be a message.
+        """Increase the target's fetch size to that of its first message, if `data` can be a message.
 
-        A broker returns whole messages only, and fewer bytes than requested only at the end of a segment: an
-        incomplete message there is not a message.
+        Segments end between messages, and a response is smaller than requested only at the end of a segment:
+        incomplete data there are not a message.
 
         Raises:
-            CorruptRecordError: the length cannot be that of a message.
+            CorruptRecordError: the length field cannot be that of a message.
         """
         needed = LENGTH_BYTES
         if len(data) >= LENGTH_BYTES:
@@ -256,10 +257,10 @@ class Fetcher07:
 
 
 def _sound_messages(data: memoryview, offset: int) -> tuple[list[PlainMessage], int]:
-    """Return the messages before the first damaged one, and the bytes that they take.
+    """Return (messages before the first damaged one, size in bytes of the data that contain them).
 
-    The function ends early, after an outermost message, at `HELD_BYTES_MAX` or more: the rest is fetched
-    again.
+    The function stops after the outermost message with which `HELD_BYTES_MAX` is reached: later messages are
+    fetched again.
 
     Raises:
         DecodeError: the first message is damaged.

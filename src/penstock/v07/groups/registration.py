@@ -145,7 +145,7 @@ class Registration:
         )
 
     def _new_creator(self) -> str:
-        """Return a name for the creator of a node, without colons, which separate it from what follows."""
+        """Return an id for the ``creator`` field of the node, without colons, which separate the fields."""
         return f"{socket.gethostname()}-{time.time_ns() // 1_000_000}".replace(":", "_")
 
 

@@ -16,7 +16,7 @@ BrokerTopicPartition = tuple[str, BrokerPartition]
 
 
 ERRORS_KEPT = 100
-"""The most errors that wait for a `get`; of more, the newest are kept."""
+"""Most errors that wait for a `get`; if there are more, the oldest are dropped."""
 
 
 class ConsumedMessage(NamedTuple):
@@ -31,10 +31,10 @@ class ConsumedMessage(NamedTuple):
 
 
 class Stream:
-    """The messages for one thread of an application, from all partitions that its stream owns.
+    """The queue of messages for one thread of an application, from the partitions assigned to the stream.
 
-    A position moves when a message is returned. `clear` and `get` exclude each other, so that a commit after
-    `clear` covers exactly the messages that the application has got.
+    `get` advances the consumed offset of a partition. `clear` and `get` exclude each other, so that a commit
+    after `clear` covers exactly the messages that `get` has returned.
     """
 
     def __init__(self, name: str, chunks_max: int) -> None:
@@ -48,7 +48,7 @@ class Stream:
         self._changed = threading.Condition()
 
     def own(self, positions: Mapping[BrokerTopicPartition, int]) -> int:
-        """Begin with these partitions; return the generation number that fetchers must pass to `put`."""
+        """Replace the partitions by new ones; return the generation that fetchers must pass to `put`."""
         with self._changed:
             self._chunks.clear()
             self._positions = dict(positions)
@@ -71,7 +71,7 @@ class Stream:
             return dict(self._positions)
 
     def put(self, generation: int, tp: BrokerTopicPartition, messages: list[PlainMessage]) -> bool:
-        """Add a chunk, and wait for room; return False if the generation is over and the chunk is dropped."""
+        """Wait for room, and add messages; return False (dropped) if `generation` is not the current one."""
         with self._changed:
             while len(self._chunks) >= self._chunks_max and generation == self._generation:
                 self._changed.wait()

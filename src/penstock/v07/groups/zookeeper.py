@@ -1,4 +1,4 @@
-"""A thin layer over kazoo: nodes with their parents, and ephemeral nodes that a dead session may hold.
+"""A thin layer over kazoo: creates nodes with their parents, and ephemeral nodes held by dead sessions.
 
 `kazoo` is an optional dependency (``pip install 'penstock[zookeeper]'``) and is imported when a connection is
 made.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 TICKS_S = 4.0
-"""How many seconds an expiry may be late: ZooKeeper checks sessions on ticks, of 2 s by default."""
+"""Seconds by which the expiry of a session may be late: ZooKeeper checks sessions every 2 s by default."""
 
 
 def connect(
@@ -85,7 +85,7 @@ def disconnect(client: KazooClient) -> None:
 
 
 def create(client: KazooClient, path: str, data: bytes, *, creator: str, ephemeral: bool = False) -> None:
-    """Create a node, and its parents if they are missing. Parents hold the id of their creator.
+    """Create a node, and its parents if they are missing. Parents get the text `creator` as data.
 
     Raises:
         kazoo.exceptions.NodeExistsError: the node exists already.
@@ -136,10 +136,10 @@ def children(client: KazooClient, path: str) -> list[str]:
 
 
 def hold(client: KazooClient, path: str, data: bytes, *, creator: str) -> bool:
-    """Create an ephemeral node; return True if this session has it then, False if another one has it.
+    """Create an ephemeral node; return True if this session owns it then, False if another session does.
 
-    The session that created the node decides this, not the data of the node: the data of a dead session that
-    has not expired are often the same, and its node is removed later.
+    The owner is the session that created the node. The node's data do not show it: a dead session that has
+    not expired may have written the same data, and ZooKeeper will remove its node.
     """
     from kazoo.exceptions import NodeExistsError, NoNodeError
 
@@ -163,10 +163,11 @@ def hold(client: KazooClient, path: str, data: bytes, *, creator: str) -> bool:
 def hold_when_free(
     client: KazooClient, path: str, data: bytes, *, creator: str, session_timeout_ms: int, what: str
 ) -> None:
-    """Create an ephemeral node as soon as a session that may be dead has lost it.
+    """Create an ephemeral node; if another session owns it, wait until that session can have expired.
 
     Raises:
-        NetworkError: another session holds the node for longer than a dead one could; `what` names the node.
+        NetworkError: the other session is alive, because it still owns the node. `what` is the name of the
+            node in the message.
     """
     while not hold(client, path, data, creator=creator):
         gone = threading.Event()
