@@ -61,7 +61,7 @@ class Failure:
     plan: Plan
     """The plan of the failed run, with all faults that were drawn."""
     shortest: Plan
-    """The same plan with the fewest faults with which the run still fails in the same way."""
+    """The plan with the fewest faults with which the run still fails in the same way."""
     error: BaseException
     """The error of the run with the plan `shortest`."""
 
