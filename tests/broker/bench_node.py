@@ -11,7 +11,7 @@ from penstock.broker.metadata.planning import Planner
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import LogStore, MemoryStore
 from penstock.broker.requests.dispatch import answer
-from penstock.broker.security.session import Session
+from penstock.broker.session import Session
 from penstock.clock import ManualClock
 from penstock.protocol.api import API_TABLE
 from penstock.protocol.framing import decode_response, encode_request

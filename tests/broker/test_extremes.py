@@ -29,7 +29,7 @@ from penstock.broker.metadata.stores import open_disk_store
 from penstock.broker.node import Node
 from penstock.broker.partitions.log_store import LogStore
 from penstock.broker.requests.dispatch import Unanswered, answer
-from penstock.broker.security.session import Principal
+from penstock.broker.session import Principal
 from penstock.clock import ManualClock
 from penstock.errors import EncodeError
 from penstock.protocol.api import ApiKey

@@ -151,7 +151,7 @@ def test_the_first_interceptor_is_outermost_and_stages_have_their_order() -> Non
 
 
 def _session() -> Any:
-    from penstock.broker.security.session import Session
+    from penstock.broker.session import Session
 
     return Session()
 

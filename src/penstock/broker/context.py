@@ -9,7 +9,7 @@ from penstock.protocol.header import RequestHeader
 
 if TYPE_CHECKING:
     from penstock.broker.quota_entities import PartitionsCharge
-    from penstock.broker.security.session import Session
+    from penstock.broker.session import Session
     from penstock.records.compression.budget import UnpackBudget
 
 NO_HEADER = RequestHeader(-1, -1, 0)

@@ -28,7 +28,7 @@ from penstock.broker.replication.gate import ReplicationGate
 from penstock.broker.replication.member import ClusterMember
 from penstock.broker.replication.metadata_publisher import MetadataPublisher
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.security.session import Session
+from penstock.broker.session import Session
 from penstock.common.failures import Failures
 from penstock.common.java_hash import partition_of
 from penstock.protocol.message import Message

@@ -36,7 +36,7 @@ from penstock.broker.requests.quotas import (
     Windows,
     matching,
 )
-from penstock.broker.security.session import Session
+from penstock.broker.session import Session
 from penstock.clock import ManualClock
 from penstock.errors import KafkaError
 from penstock.protocol.api import ApiKey

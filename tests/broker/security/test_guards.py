@@ -31,7 +31,7 @@ from penstock.broker.requests.purgatory import Wait
 from penstock.broker.security.authorizer import AUTHORIZERS
 from penstock.broker.security.guards.table import GUARDS, OPEN
 from penstock.broker.security.image import record_of
-from penstock.broker.security.session import Principal
+from penstock.broker.session import Principal
 from penstock.clock import ManualClock
 from penstock.errors import ConfigError
 from penstock.protocol.api import ApiKey

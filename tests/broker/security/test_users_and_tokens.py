@@ -17,9 +17,9 @@ from penstock.broker.handlers import ROUTES, delegation_tokens
 from penstock.broker.node import Node
 from penstock.broker.partitions.disk_log_store import DiskStore
 from penstock.broker.partitions.log_store import MemoryStore
-from penstock.broker.security.session import Principal
 from penstock.broker.security.tokens import records_of_expired
 from penstock.broker.security.users import ListenerUsers
+from penstock.broker.session import Principal
 from penstock.clock import ManualClock
 from penstock.protocol.message import Message
 from penstock.protocol.messages.alter_user_scram_credentials_request import (

@@ -11,7 +11,7 @@ from penstock.broker.context import Context
 from penstock.broker.handlers import ROUTES
 from penstock.broker.node import Node
 from penstock.broker.requests.purgatory import Wait
-from penstock.broker.security.session import Session
+from penstock.broker.session import Session
 from penstock.clock import ManualClock
 from penstock.protocol.api import ApiKey
 from penstock.protocol.messages import share_acknowledge_request as acknowledging

@@ -34,7 +34,7 @@ from penstock.broker.network import connection
 from penstock.broker.network.listeners import listeners_of
 from penstock.broker.network.server import Server
 from penstock.broker.security.login_file import PROPERTY, login_settings
-from penstock.broker.security.session import ANONYMOUS, Principal, Session
+from penstock.broker.session import ANONYMOUS, Principal, Session
 from penstock.errors import PenstockError
 from penstock.security.sasl_server import LoginOutcome
 

@@ -15,7 +15,7 @@ from penstock.protocol.error_codes import ErrorCode, error_for
 if TYPE_CHECKING:
     from penstock.broker.metadata.cluster import ClusterState
     from penstock.broker.metadata.image import PartitionImage
-    from penstock.broker.security.session import Session
+    from penstock.broker.session import Session
 
 
 class LocatedBroker(NamedTuple):

@@ -22,7 +22,7 @@ from penstock.broker.network.descriptions import caller, described, wrong_protoc
 from penstock.broker.network.large_answer import INLINE_BYTES_MAX, LargeAnswer
 from penstock.broker.requests.dispatch import Unanswered, answer
 from penstock.broker.requests.purgatory import DelayedOperation
-from penstock.broker.security.session import Session
+from penstock.broker.session import Session
 from penstock.common.listening.addresses import canonical_address
 from penstock.common.operating_system import HAS_SENDFILE
 from penstock.log.contract import FileRegion

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.broker.node import Node
     from penstock.broker.requests.purgatory import DelayedOperation, Wait
     from penstock.broker.security.login_limits import LoginLimits
-    from penstock.broker.security.session import Session
+    from penstock.broker.session import Session
 
 
 class Hosted(Protocol):

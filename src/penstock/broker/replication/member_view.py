@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.cluster_view import MetadataObserver
     from penstock.broker.metadata.image import PartitionImage
     from penstock.broker.replication.brokers import BrokerStates
-    from penstock.broker.security.session import Session
+    from penstock.broker.session import Session
     from penstock.protocol.message import Message
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.broker.context import CloseConnection
 from penstock.broker.requests.dispatch import LateRefusal, Unanswered, answer
-from penstock.broker.security.session import Principal
+from penstock.broker.session import Principal
 from penstock.security.sasl_server import PASS, SaslServer
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.broker.context import Context
     from penstock.broker.requests.routes import Piece
     from penstock.broker.security.listener_security import ListenerSecurity
-    from penstock.broker.security.session import Session
+    from penstock.broker.session import Session
 
 
 class SaslGate:

@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.config.security_settings import BrokerSecuritySettings
-from penstock.broker.security.session import ANONYMOUS, Principal
+from penstock.broker.session import ANONYMOUS, Principal
 from penstock.common.logs import logger_named
 from penstock.errors import ConfigError, DecodeError
 from penstock.security.sasl_server import LoginOutcome

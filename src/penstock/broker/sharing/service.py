@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.broker.metadata.replica_manager import Topic
     from penstock.broker.requests.kept_state import KeptState
     from penstock.broker.requests.purgatory import Purgatory
-    from penstock.broker.security.session import Session
+    from penstock.broker.session import Session
     from penstock.broker.sharing.persister import SharePersister
     from penstock.clock import Clock
     from penstock.common.failures import Failures, LimitedLog
