@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Protocol
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import ssl
 
     from penstock.broker.config.security_settings import SettingTexts
-    from penstock.broker.metadata.cluster import ClusterState
+    from penstock.broker.config.values import BrokerConfig
+    from penstock.broker.security.image import SecurityImage
     from penstock.broker.security.kerberos import KerberosService
     from penstock.broker.security.principal_rules import PrincipalRule
     from penstock.broker.security.users import ListenerUsers
@@ -43,6 +44,21 @@ class SecuredListener(Protocol):
     def has_sasl(self) -> bool: ...
 
 
+class SecuredCluster(Protocol):
+    """The metadata of the cluster that the security of a listener needs."""
+
+    @property
+    def config(self) -> BrokerConfig: ...
+
+    @property
+    def security(self) -> SecurityImage: ...
+
+    @property
+    def setting_checks(self) -> list[Callable[[Mapping[str, str]], None]]: ...
+
+    def login_secret(self) -> bytes: ...
+
+
 class ListenerParts(Protocol):
     """The parts of a broker that the security of a listener needs."""
 
@@ -50,7 +66,7 @@ class ListenerParts(Protocol):
     def config(self) -> SettingTexts: ...
 
     @property
-    def cluster(self) -> ClusterState: ...
+    def cluster(self) -> SecuredCluster: ...
 
     @property
     def clock(self) -> Clock: ...

@@ -7,15 +7,12 @@ of a listener, unless that setting is set explicitly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from penstock.broker.config.server_properties import FILE_CHARACTERS_MAX
 from penstock.errors import ConfigError
 from penstock.security.jaas import MECHANISMS, JaasEntry, parse_jaas_file
-
-if TYPE_CHECKING:
-    from penstock.broker.network.listeners import Listener
 
 VARIABLE = "KAFKA_OPTS"
 PROPERTY = "-Djava.security.auth.login.config="
@@ -25,6 +22,16 @@ _READ = frozenset(("PLAIN", "GSSAPI", "OAUTHBEARER"))
 """Mechanisms whose entries a broker reads. Users of SCRAM are in the metadata log, as in Apache Kafka."""
 
 _SETTING = "sasl.jaas.config"
+
+
+class LoginListener(Protocol):
+    """A listener, as the sections of a JAAS file are chosen for it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def has_sasl(self) -> bool: ...
 
 
 def login_file(options: str) -> str | None:
@@ -42,7 +49,9 @@ def login_file(options: str) -> str | None:
     return path or None
 
 
-def login_settings(options: str, listeners: list[Listener], settings: Mapping[str, str]) -> dict[str, str]:
+def login_settings(
+    options: str, listeners: Sequence[LoginListener], settings: Mapping[str, str]
+) -> dict[str, str]:
     """Return settings made from the JAAS file that KAFKA_OPTS names; `settings` override the file.
 
     The file is read only if a listener has SASL.

@@ -14,7 +14,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.security.image import record_of
 from penstock.errors import ConfigError
@@ -22,8 +22,10 @@ from penstock.security.acls import Acl, parse_rule
 from penstock.security.secrets import Secret
 
 if TYPE_CHECKING:
-    from penstock.broker.node import Node
     from penstock.broker.security.certificates import CertificateAuthority
+    from penstock.broker.security.image import SecurityImage
+    from penstock.clock import Clock
+    from penstock.protocol.message import Message
 
 PROTOCOLS = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
 ADMIN, USER = "admin", "user"
@@ -36,6 +38,27 @@ UNSECURED_LOGIN = (
 """The login module of listeners that take tokens without a signature."""
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+class SeededCluster(Protocol):
+    """The metadata of a cluster, as users and ACL entries are written to them."""
+
+    @property
+    def security(self) -> SecurityImage: ...
+
+    def catch_up(self) -> None: ...
+
+    def alter(self, records: Sequence[Message], now_ms: int) -> None: ...
+
+
+class SeededNode(Protocol):
+    """A broker, as its users and ACL entries are written."""
+
+    @property
+    def cluster(self) -> SeededCluster: ...
+
+    @property
+    def clock(self) -> Clock: ...
 
 
 class Security:
@@ -140,9 +163,8 @@ class Security:
             options.append(f'user_{name}="{quoted}"')
         return f"{module} {' '.join(options)};"
 
-    def seed(self, node: Node) -> None:
+    def seed(self, node: SeededNode) -> None:
         """Write users and ACL entries to the metadata log, once."""
-        from penstock.protocol.message import Message
         from penstock.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
         from penstock.security.sasl_mechanisms import SCRAM_CODES
         from penstock.security.scram import ScramCredential, new_salt
