@@ -18,11 +18,12 @@ from penstock.cli.gateway import picture
 from penstock.clock import ManualClock
 from penstock.errors import ConfigError
 from penstock.gateway import Gateway, Seen
+from penstock.gateway.contracts import Tap
 from penstock.gateway.counters import ClientCount
 from penstock.gateway.seen.access_log import WAITING_MAX
 from penstock.gateway.seen.frames import Frames
 from penstock.gateway.seen.metrics_page import page
-from penstock.gateway.seen.taps import Tap, Taps
+from penstock.gateway.seen.taps import Taps
 from penstock.protocol.messages.api_versions_request import ApiVersionsRequest
 from penstock.protocol.messages.heartbeat_request import HeartbeatRequest
 from penstock.protocol.messages.heartbeat_response import HeartbeatResponse

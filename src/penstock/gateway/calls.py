@@ -1,14 +1,20 @@
-"""The steps that a generator yields while it handles one request, and the ends that it returns."""
+"""The steps that a generator yields while it handles one request, and the ends that it returns.
+
+`Ranges` has the versions in which nodes of the cluster can be asked.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from penstock.protocol.message import Message
+
+Ranges: TypeAlias = "Mapping[int, tuple[int, int]]"
+"""Lowest and highest version by API key, as a broker's ApiVersions has them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,19 @@ class Side(Protocol):
         """Close the connection at once, so that the peer gets a TCP reset."""
 
 
+class Tap(Protocol):
+    """Gets the bytes of one connection, to record them. A buffer is valid only during the call."""
+
+    def received(self, data: memoryview) -> None:
+        """Take bytes from the client."""
+
+    def sent(self, data: memoryview) -> None:
+        """Take bytes that are sent to the client."""
+
+    def ended(self) -> None:
+        """Note that the connection has ended."""
+
+
 class Upstream(Side, Protocol):
     """The socket to a broker."""
 

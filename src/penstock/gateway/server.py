@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from penstock.gateway.accounts.book import AccountBook
     from penstock.gateway.addresses import ServerNames
     from penstock.gateway.calls import NodeCall
-    from penstock.gateway.contracts import Attachable, Ended
+    from penstock.gateway.contracts import Attachable, Ended, Tap
     from penstock.gateway.counters import ClientCount
     from penstock.gateway.hooks.chain import Hooks
     from penstock.gateway.limits import Limits
     from penstock.gateway.routes import BrokerRoutes
-    from penstock.gateway.seen.taps import Seen, Tap
+    from penstock.gateway.seen.taps import Seen
     from penstock.gateway.versions import Translation
 
 CIPHERTEXT_BYTES = 64 << 10

@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
     from penstock.gateway.addresses import ServerNames
     from penstock.gateway.calls import NodeCall
-    from penstock.gateway.contracts import Attachable, RelayHost
+    from penstock.gateway.contracts import Attachable, RelayHost, Tap
     from penstock.gateway.routes import BrokerRoutes
-    from penstock.gateway.seen.taps import Tap
     from penstock.security.tls import TlsConnection
 
 SHORT_READ_BYTES = 16 << 10

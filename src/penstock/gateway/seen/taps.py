@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
@@ -14,21 +14,9 @@ from penstock.gateway.seen.capture import CapturedConnection, CaptureFile
 
 if TYPE_CHECKING:
     from penstock.clock import Clock
+    from penstock.gateway.contracts import Tap
 
 LOGGED = ("requests", "connections")
-
-
-class Tap(Protocol):
-    """Gets the bytes of one connection, to record them. A buffer is valid only during the call."""
-
-    def received(self, data: memoryview) -> None:
-        """Take bytes from the client."""
-
-    def sent(self, data: memoryview) -> None:
-        """Take bytes that are sent to the client."""
-
-    def ended(self) -> None:
-        """Note that the connection has ended."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,8 @@ from penstock.gateway.translation.table import RULES, reason_of
 from penstock.protocol.api import API_TABLE, ApiKey
 
 if TYPE_CHECKING:
-    from penstock.gateway.translation.rules import Ranges, Steps, TranslationRule
+    from penstock.gateway.calls import Ranges
+    from penstock.gateway.translation.rules import Steps, TranslationRule
     from penstock.protocol.message import Message
 
 Refused = NotForwarded

@@ -12,7 +12,7 @@ from penstock.protocol.error_codes import ErrorCode
 from penstock.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 
 if TYPE_CHECKING:
-    from penstock.gateway.translation.rules import Ranges
+    from penstock.gateway.calls import Ranges
 
 SEVERAL_KEYS_SINCE = 4
 NEWEST = 6

@@ -12,12 +12,9 @@ from penstock.gateway.translation.fields import convert
 from penstock.protocol.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from penstock.gateway.calls import Ranges
 
 M = TypeVar("M", bound=Message)
-
-Ranges: TypeAlias = "Mapping[int, tuple[int, int]]"
-"""Lowest and highest version by API key, as a broker's ApiVersions has them."""
 
 Steps: TypeAlias = Generator[NodeCall, Any, Message | None]
 """A translation in progress: it yields calls, is sent their responses, and returns the response to the

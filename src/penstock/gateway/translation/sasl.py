@@ -18,7 +18,7 @@ from penstock.protocol.messages.sasl_authenticate_request import SaslAuthenticat
 from penstock.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 
 if TYPE_CHECKING:
-    from penstock.gateway.translation.rules import Ranges
+    from penstock.gateway.calls import Ranges
 
 BARE_TOKENS_IN = 0
 """The version of SaslHandshake after which clients send SASL tokens without headers."""
